@@ -1,0 +1,43 @@
+# Every target sets the machine up first (a second when it already is), so each works alone on a
+# Debian that has only git and make. PRESET=debug|asan|coverage builds elsewhere; release is build/.
+PRESET ?= release
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+
+.PHONY: build check demo bench fuzz install format tidy clean setup
+.DEFAULT_GOAL := build
+
+setup:
+	@scripts/install-dependencies
+
+$(BUILD)/build.ninja: | setup
+	@cmake --preset $(PRESET)
+
+build: setup $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS)
+
+check: build
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+demo: build
+	@scripts/demo $(BUILD)
+
+bench: build
+	@$(BUILD)/bench_engines
+
+fuzz:
+	@scripts/install-dependencies
+	@scripts/fuzz
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+format:
+	@git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format-19 -i
+
+tidy: build
+	@git ls-files 'src/*.cpp' | xargs clang-tidy-19 -p $(BUILD) --quiet
+
+clean:
+	@rm -rf build build-*

@@ -1,0 +1,26 @@
+# make install: program, library, headers, CMake package, pkg-config file.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS revisit_library EXPORT revisit-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/revisit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT revisit-targets NAMESPACE revisit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
+
+configure_package_config_file(cmake/revisit-config.cmake.in ${CMAKE_BINARY_DIR}/revisit-config.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/revisit-config-version.cmake
+                                 COMPATIBILITY SameMajorVersion)
+configure_file(cmake/revisit.pc.in ${CMAKE_BINARY_DIR}/revisit.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/revisit-config.cmake ${CMAKE_BINARY_DIR}/revisit-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
+install(FILES ${CMAKE_BINARY_DIR}/revisit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET revisit_program)
+  install(TARGETS revisit_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Man pages and completions come out of the program itself, so they say what --help says.
+  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/share/man/man1/revisit.1
+                     COMMAND revisit_program --generate-manuals ${CMAKE_BINARY_DIR}/share
+                     DEPENDS revisit_program COMMENT "Writing man pages and completions")
+  add_custom_target(manuals ALL DEPENDS ${CMAKE_BINARY_DIR}/share/man/man1/revisit.1)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()

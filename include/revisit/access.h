@@ -1,0 +1,51 @@
+// What flows from a trace or a recorder into an engine.
+//
+// A batch is a struct of arrays, so that a trace of bare addresses is analysed where it lies (a mapped
+// file) and an engine reads only the columns it needs. A column the source does not have is empty.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace revisit {
+
+inline constexpr std::uint8_t kWrite = 1;  // flag bit 0
+
+// One load or store. Sites are ids: the trace's module map turns them into code.
+struct Access {
+    std::uint64_t address = 0;
+    std::uint32_t site = 0;
+    std::uint32_t size = 0;  // bytes; 0 = unknown, counts as one
+    std::uint16_t thread = 0;
+    std::uint8_t flags = 0;
+
+    bool operator==(const Access&) const = default;
+};
+
+// Accesses in trace order. Every column is either empty or as long as `addresses`.
+struct AccessBatch {
+    std::span<const std::uint64_t> addresses;
+    std::span<const std::uint32_t> sites;
+    std::span<const std::uint32_t> sizes;
+    std::span<const std::uint16_t> threads;
+    std::span<const std::uint8_t> flags;
+
+    std::size_t count() const { return addresses.size(); }
+    Access at(std::size_t i) const {
+        return {addresses[i], sites.empty() ? 0u : sites[i], sizes.empty() ? 0u : sizes[i],
+                threads.empty() ? std::uint16_t{0} : threads[i],
+                flags.empty() ? std::uint8_t{0} : flags[i]};
+    }
+};
+
+// The same after cutting to a granularity: every access counts once in each block it touches.
+struct BlockBatch {
+    std::span<const std::uint64_t> blocks;
+    std::span<const std::uint32_t> sites;
+    std::span<const std::uint16_t> threads;
+    std::span<const std::uint8_t> flags;
+
+    std::size_t count() const { return blocks.size(); }
+};
+
+}  // namespace revisit

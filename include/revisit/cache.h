@@ -1,0 +1,49 @@
+// What a cache makes of a profile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "revisit/error.h"
+#include "revisit/profile.h"
+
+namespace revisit {
+
+struct CacheSpec {
+    std::uint64_t bytes = 0;
+    std::uint64_t ways = 0;  // 0 = fully associative
+    std::uint64_t line = 64;
+    std::string name;  // "L1d", or the spec as written
+
+    std::uint64_t blocks() const { return bytes / line; }
+    std::uint64_t associativity() const { return ways == 0 ? blocks() : ways; }
+    static Result<CacheSpec> parse(std::string_view spec);  // SIZE:WAYS:LINE, "full" as WAYS
+};
+
+// The data and unified caches of this machine, nearest first; empty when the system does not tell.
+std::vector<CacheSpec> host_caches();
+
+// P(hit | reuse distance): fully associative, a step; set-associative, the binomial of SDCM.
+double hit_probability(const CacheSpec& cache, double distance);
+
+struct CachePrediction {
+    CacheSpec cache;
+    double hit_rate = 0;
+    double miss_rate = 0;
+    double error = 0;  // 95 % half-width on the rates; 0 = exact profile
+};
+
+// Distances are in blocks of the profile's granularity; a cache with other lines is taken as having as
+// many of the profile's blocks as its bytes hold (CachePrediction is then an estimate).
+CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache);
+
+struct CurvePoint {
+    double blocks = 0;
+    double miss_rate = 0;
+};
+// Miss ratio of a fully associative cache of every size worth telling apart.
+std::vector<CurvePoint> miss_ratio_curve(const Histogram& reuse);
+
+}  // namespace revisit

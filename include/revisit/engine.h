@@ -1,0 +1,54 @@
+// Engines turn accesses into a profile. One small interface, many algorithms, chosen by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "revisit/access.h"
+#include "revisit/error.h"
+#include "revisit/profile.h"
+
+namespace revisit {
+
+enum class StackModel : std::uint8_t {
+    single,     // one stack, whatever thread
+    private_,   // a stack a thread, writes elsewhere invalidate
+};
+
+struct EngineOptions {
+    Binning bins = Binning::log2();
+    std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
+    StackModel model = StackModel::single;
+    unsigned threads = 1;  // 0 = all cores
+    bool time = false;     // the time-distance histogram as well
+    bool sites = false;    // histograms by site
+    bool pairs = false;    // use → reuse site pairs
+    double rate = 0.01;    // sampling engines: share of accesses or blocks
+    std::uint64_t seed = 1;
+};
+
+// Fed batch by batch, then finished once. `add` takes blocks in trace order and does not keep the spans.
+class Engine {
+   public:
+    virtual ~Engine() = default;
+    virtual Result<void> add(const BlockBatch& batch) = 0;
+    virtual Result<Profile> finish() = 0;
+};
+
+struct EngineEntry {
+    std::string_view name;
+    std::string_view summary;
+    Result<std::unique_ptr<Engine>> (*make)(const EngineOptions&);
+};
+
+std::span<const EngineEntry> engines();
+Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options);
+
+// The whole way in one call, for addresses in memory.
+Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method = "exact",
+                        const EngineOptions& options = {});
+
+}  // namespace revisit

@@ -1,0 +1,118 @@
+// The profile: what every engine, recorder and predictor produces and every model and view consumes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "revisit/error.h"
+#include "revisit/histogram.h"
+
+namespace revisit {
+
+inline constexpr std::string_view kProfileSchema = "revisit/profile@1";
+
+// A place in the source; `line` 0 = unknown.
+struct Frame {
+    std::string function;
+    std::string file;
+    std::uint32_t line = 0;
+    bool operator==(const Frame&) const = default;
+};
+
+// One instruction that accesses memory. A site without symbols still has module + offset.
+struct Site {
+    std::uint32_t id = 0;  // what traces, pairs and contexts call it
+    std::string module;
+    std::uint64_t offset = 0;
+    Frame frame;
+    std::vector<Frame> inlined;  // outermost last: frame was inlined into inlined[0], and so on
+    double accesses = 0;
+    double writes = 0;
+    Histogram reuse;
+};
+
+// A node of the calling-context tree: `call` made from `parent`. Index 0 is the root.
+struct Context {
+    std::uint32_t parent = 0;
+    std::string module;
+    std::uint64_t offset = 0;
+    Frame frame;
+};
+
+// Use → reuse: the access that touched the block last, and the one that came back for it. `use` and
+// `reuse` are site ids; contexts are indices into Profile::contexts, 0 when unknown.
+struct Pair {
+    std::uint32_t use = 0;
+    std::uint32_t reuse = 0;
+    std::uint32_t use_context = 0;
+    std::uint32_t reuse_context = 0;
+    double count = 0;
+    Histogram distances;
+};
+
+// A piece of data: a heap block's allocation context, a global, a function's stack frame.
+struct Object {
+    std::string kind;  // "heap", "global", "stack", "array"
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint32_t context = 0;
+    double accesses = 0;
+    Histogram reuse;
+};
+
+struct ThreadProfile {
+    std::uint32_t id = 0;
+    double accesses = 0;
+    Histogram reuse;
+};
+
+// A window of the run, cut by accesses or by time.
+struct Phase {
+    double begin = 0;  // in accesses
+    double end = 0;
+    double distinct = 0;
+    Histogram reuse;
+};
+
+struct Sampling {
+    double period = 0;  // accesses a sample stands for
+    double samples = 0;
+    double pruned = 0;  // share of samples given up
+};
+
+struct Profile {
+    std::string method = "exact";
+    std::string model = "single";
+    std::uint64_t granularity = 64;
+    double accesses = 0;
+    double distinct = 0;
+    Histogram reuse;
+    std::optional<Histogram> time;
+    std::optional<Sampling> sampled;
+
+    std::vector<ThreadProfile> threads;
+    std::vector<Site> sites;
+    std::vector<Context> contexts;
+    std::vector<Pair> pairs;
+    std::vector<Object> objects;
+    std::vector<Phase> phases;
+
+    std::string machine;
+    std::vector<std::string> command;
+    std::string clock;               // how time was counted, where it was not by access
+    std::vector<std::string> notes;  // what a reader should know: limits, causes, certificates
+};
+
+std::string to_json(const Profile& profile);
+Result<Profile> profile_from_json(std::string_view text, const std::string& file = {});
+
+Result<Profile> load_profile(const std::string& path);  // "-" = standard input
+Result<void> save_profile(const Profile& profile, const std::string& path);
+
+// Sums `other` into `into`: threads, ranks, processes, runs. Granularity and model must agree.
+Result<void> merge_profile(Profile& into, const Profile& other);
+
+}  // namespace revisit

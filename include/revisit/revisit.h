@@ -1,0 +1,12 @@
+// revisit: how programs reuse memory. One include for the whole library.
+#pragma once
+
+#include "revisit/access.h"
+#include "revisit/accuracy.h"
+#include "revisit/cache.h"
+#include "revisit/engine.h"
+#include "revisit/error.h"
+#include "revisit/histogram.h"
+#include "revisit/profile.h"
+#include "revisit/trace.h"
+#include "revisit/units.h"
