@@ -14,8 +14,8 @@
 namespace revisit {
 
 enum class StackModel : std::uint8_t {
-    single,     // one stack, whatever thread
-    private_,   // a stack a thread, writes elsewhere invalidate
+    single,    // one stack, whatever thread
+    private_,  // a stack a thread, writes elsewhere invalidate
 };
 
 struct EngineOptions {
@@ -30,9 +30,10 @@ struct EngineOptions {
     std::uint64_t seed = 1;
 };
 
-// Fed batch by batch, then finished once. `add` takes blocks in trace order and does not keep the spans.
+// Fed batch by batch, then finished once. `add` takes blocks in trace order and does not keep the
+// spans.
 class Engine {
-   public:
+ public:
     virtual ~Engine() = default;
     virtual Result<void> add(const BlockBatch& batch) = 0;
     virtual Result<Profile> finish() = 0;

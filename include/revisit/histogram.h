@@ -17,7 +17,7 @@ namespace revisit {
 // fall under 1); distance 0 is a bin of its own. The edges of log2:K are among those of log2:mK, and of
 // linear:W among those of exact, so a fine histogram folds into a coarse one without loss.
 class Binning {
-   public:
+ public:
     enum class Kind : std::uint8_t { log2, linear, exact };
 
     static Result<Binning> parse(std::string_view spec);
@@ -38,7 +38,7 @@ class Binning {
     std::string spec() const;
     bool operator==(const Binning&) const = default;
 
-   private:
+ private:
     Binning(Kind kind, std::uint64_t parameter) : kind_(kind), parameter_(parameter) {}
     Kind kind_;
     std::uint64_t parameter_;
@@ -65,8 +65,8 @@ struct Histogram {
     double finite() const;  // sum of the bins
     double total() const { return cold + invalidated + finite(); }
 
-    // Adds `other`. Bins with equal edges add up; bins that do not line up are kept apart where they are
-    // disjoint and otherwise joined into the smallest bin that covers them. Nothing is lost.
+    // Adds `other`. Bins with equal edges add up; bins that do not line up are kept apart where they
+    // are disjoint and otherwise joined into the smallest bin that covers them. Nothing is lost.
     void merge(const Histogram& other);
 
     // Folds bins into coarser ones. A bin that straddles an edge of `to` is spread over the pieces in
@@ -82,7 +82,7 @@ struct Histogram {
 // Counts distances one by one: what engines fill. Small distances go to a dense table, large ones to
 // the binning's own slots, so memory is bounded by the bins that can be told apart.
 class DistanceCounter {
-   public:
+ public:
     explicit DistanceCounter(Binning binning);
 
     void add(std::uint64_t distance, std::uint64_t count = 1) {
@@ -98,13 +98,13 @@ class DistanceCounter {
     Histogram histogram() const;
     const Binning& binning() const { return binning_; }
 
-   private:
+ private:
     void add_large(std::uint64_t distance, std::uint64_t count);
 
     Binning binning_;
-    std::vector<std::uint64_t> dense_;                // exact distances below its size
-    std::vector<std::uint64_t> slots_;                // log2: by bin index
-    std::map<std::uint64_t, std::uint64_t> sparse_;   // linear and exact: by low edge
+    std::vector<std::uint64_t> dense_;               // exact distances below its size
+    std::vector<std::uint64_t> slots_;               // log2: by bin index
+    std::map<std::uint64_t, std::uint64_t> sparse_;  // linear and exact: by low edge
     std::uint64_t cold_ = 0;
     std::uint64_t invalidated_ = 0;
 };

@@ -16,7 +16,7 @@ namespace revisit {
 
 // One loaded object of the traced program; sites are its code's addresses when the trace has a map.
 struct Module {
-    std::uint64_t low = 0;   // address range while the program ran
+    std::uint64_t low = 0;  // address range while the program ran
     std::uint64_t high = 0;
     std::uint64_t file_offset = 0;
     std::string path;
@@ -27,13 +27,16 @@ struct Module {
 // What a trace knows beside its accesses. Small; filled by the time the last batch was read.
 struct TraceInfo {
     std::vector<Module> modules;
-    std::vector<std::uint64_t> site_addresses;  // site id → instruction address; empty when ids are opaque
+    std::vector<std::uint64_t>
+        site_addresses;  // site id → instruction address; empty when ids are opaque
     std::vector<std::string> command;
+    std::uint64_t natural_granularity =
+        0;                   // what `analyze` takes unless told; 0 = the usual cache line
     std::string extra_json;  // recorders' attribution (contexts, objects, region marks), opaque here
 };
 
 class TraceReader {
-   public:
+ public:
     virtual ~TraceReader() = default;
     // The next accesses, valid until the next call; an empty batch is the end.
     virtual Result<AccessBatch> next() = 0;
@@ -44,7 +47,7 @@ class TraceReader {
 };
 
 class TraceWriter {
-   public:
+ public:
     virtual ~TraceWriter() = default;
     virtual Result<void> write(const AccessBatch& batch) = 0;
     // Makes the file appear under its name; without it nothing is left behind.
@@ -53,6 +56,7 @@ class TraceWriter {
 
 // `format` empty: told by content, compression unpacked on the way. Path "-" is standard input.
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format = {});
-Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path, std::string_view format = {});
+Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path,
+                                                  std::string_view format = {});
 
 }  // namespace revisit

@@ -1,0 +1,176 @@
+// revisit analyze: a stored trace in, a profile out.
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "core/blocks.h"
+#include "engines/set_associative.h"
+
+namespace revisit {
+namespace {
+
+// A simulated cache beside the prediction, fed with blocks of its own line size.
+struct Simulation {
+    CacheSimulator cache;
+    BlockCutter cutter;
+};
+
+class AnalyzeCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        app.add_option("TRACE", trace_, "the trace; - is standard input")->required();
+        app.add_option("--format", format_, "the trace's format, where its content does not tell it")
+            ->type_name("NAME");
+        std::string methods;
+        for (const EngineEntry& entry : engines())
+            methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
+        app.add_option("--method", method_, "how to analyze:" + methods)
+            ->capture_default_str()
+            ->type_name("NAME")
+            ->group("Analysis");
+        app.add_option("--model", model_,
+                       "single or shared: one stack whatever thread; private: a stack a thread")
+            ->capture_default_str()
+            ->check(CLI::IsMember({"single", "shared", "private"}))
+            ->group("Analysis");
+        analysis_.declare(app);
+        app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
+        app.add_flag("--sites", sites_, "histograms by site")->group("Analysis");
+        app.add_flag("--pairs", pairs_, "use → reuse pairs of sites")->group("Analysis");
+        app.add_option("--rate", rate_, "share of accesses (or blocks) that sampling methods take")
+            ->capture_default_str()
+            ->group("Analysis");
+        app.add_option("--simulate", simulate_,
+                       "also run a true LRU cache on the trace, to hold the prediction against")
+            ->type_name("SIZE:WAYS:LINE")
+            ->group("Caches");
+        output_.declare(app, "write the profile here");
+        app.footer(
+            "Examples:\n"
+            "  revisit analyze trace.din\n"
+            "  revisit analyze --format u64 --granularity 1 --bins exact --json addresses.bin\n"
+            "  xzcat trace.xz | revisit analyze --format champsim -o profile.json -\n"
+            "  revisit analyze --simulate 32K:8:64 trace.csv.zst");
+    }
+
+    Result<int> run() override {
+        auto options = analysis_.engine_options();
+        if (!options) return std::unexpected(options.error());
+        options->time = time_;
+        options->sites = sites_;
+        options->pairs = pairs_;
+        options->rate = rate_;
+        options->model = model_ == "private" ? StackModel::private_ : StackModel::single;
+        auto reader = open_trace(trace_, format_);
+        if (!reader) return std::unexpected(reader.error());
+        std::uint64_t natural = (*reader)->info().natural_granularity;
+        if (!analysis_.granularity_given() && natural != 0) options->granularity = natural;
+        auto engine = make_engine(method_, *options);
+        if (!engine) return std::unexpected(engine.error());
+        std::vector<Simulation> simulations;
+        for (const std::string& text : simulate_) {
+            auto spec = CacheSpec::parse(text);
+            if (!spec) return fail("--simulate: " + spec.error().message);
+            auto cache = CacheSimulator::create(*spec);
+            if (!cache) return std::unexpected(cache.error());
+            simulations.push_back({std::move(*cache), BlockCutter(spec->line)});
+        }
+        if (auto fed = feed(**reader, **engine, options->granularity, simulations); !fed)
+            return std::unexpected(fed.error());
+        auto profile = (*engine)->finish();
+        if (!profile) return std::unexpected(profile.error());
+        profile->model = model_;
+        if (auto shown = show(*profile, simulations); !shown) return std::unexpected(shown.error());
+        return 0;
+    }
+
+ private:
+    Result<void> feed(TraceReader& reader, Engine& engine, std::uint64_t granularity,
+                      std::vector<Simulation>& simulations) {
+        Progress progress("analyzing", output_.quiet);
+        BlockCutter cutter(granularity);
+        std::uint64_t accesses = 0;
+        for (;;) {
+            auto batch = reader.next();
+            if (!batch) return std::unexpected(batch.error());
+            if (batch->count() == 0) return {};
+            auto added = cutter.cut(*batch, [&](const BlockBatch& piece) { return engine.add(piece); });
+            if (!added) return added;
+            for (Simulation& simulation : simulations) {
+                auto simulated =
+                    simulation.cutter.cut(*batch, [&](const BlockBatch& piece) -> Result<void> {
+                        simulation.cache.access(piece.blocks);
+                        return {};
+                    });
+                if (!simulated) return simulated;
+            }
+            accesses += batch->count();
+            progress.update(reader.bytes_read(), reader.bytes_total(), accesses);
+        }
+    }
+
+    Result<void> show(const Profile& profile, const std::vector<Simulation>& simulations) {
+        if (!output_.output.empty()) {
+            if (auto saved = save_profile(profile, output_.output); !saved) return saved;
+        }
+        if (output_.json) return print(with_simulations(to_json(profile), simulations));
+        std::string text = terminal_report(profile, host_caches(), stdout_style());
+        if (!simulations.empty()) text += "\nSimulated beside predicted\n";
+        for (const Simulation& simulation : simulations) {
+            CachePrediction predicted = predict_cache(profile, simulation.cache.spec());
+            text += fmt::format("  {:<16} simulated hit {:.4f} %   predicted hit {:.4f} %\n",
+                                simulation.cache.spec().name, 100 * hit_rate(simulation.cache),
+                                100 * predicted.hit_rate);
+        }
+        if (!output_.quiet) {
+            if (output_.output.empty())
+                text += fmt::format(
+                    "\nNext: revisit analyze -o profile.json {} && revisit cache profile.json\n",
+                    trace_);
+            else
+                text += fmt::format("\nProfile written to {}. Next: revisit cache {}\n", output_.output,
+                                    output_.output);
+        }
+        return print(text);
+    }
+
+    static double hit_rate(const CacheSimulator& cache) {
+        return cache.accesses() == 0
+                   ? 0
+                   : 1 - static_cast<double>(cache.misses()) / static_cast<double>(cache.accesses());
+    }
+
+    // The profile's JSON with a "simulated" list after it.
+    static std::string with_simulations(std::string json, const std::vector<Simulation>& simulations) {
+        if (simulations.empty()) return json;
+        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        for (const Simulation& simulation : simulations)
+            list.push_back({{"cache", simulation.cache.spec().name},
+                            {"accesses", simulation.cache.accesses()},
+                            {"misses", simulation.cache.misses()},
+                            {"hit_rate", hit_rate(simulation.cache)}});
+        json.resize(json.rfind("\n}"));
+        return json + ",\n  \"simulated\": " + list.dump() + "\n}\n";
+    }
+
+    std::string trace_;
+    std::string format_;
+    std::string method_ = "exact";
+    std::string model_ = "single";
+    AnalysisOptions analysis_;
+    OutputOptions output_;
+    bool time_ = false;
+    bool sites_ = false;
+    bool pairs_ = false;
+    double rate_ = 0.01;
+    std::vector<std::string> simulate_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_analyze_command() {
+    return std::make_unique<AnalyzeCommand>();
+}
+
+}  // namespace revisit

@@ -1,0 +1,91 @@
+// revisit cache: what given caches, or this machine's, make of a profile.
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "core/files.h"
+
+namespace revisit {
+namespace {
+
+class CacheCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        app.add_option("PROFILE", profile_, "a profile; - is standard input")->required();
+        caches_.declare(
+            app,
+            "a cache, e.g. 32K:8:64 or 1MiB:full:64; several may be given (default: this machine's)");
+        output_.declare(app, "write the result here instead of standard output");
+        app.footer(
+            "Examples:\n"
+            "  revisit cache profile.json\n"
+            "  revisit cache profile.json --cache 64K:32:32 --cache 1M:full:64\n"
+            "  revisit cache profile.json --json | jq '.caches[].hit_rate'");
+    }
+
+    Result<int> run() override {
+        auto profile = load_profile(profile_);
+        if (!profile) return std::unexpected(profile.error());
+        auto caches = caches_.caches();
+        if (!caches) return std::unexpected(caches.error());
+        if (caches->empty() && !output_.quiet)
+            fmt::print(stderr, "this system does not tell its caches; give --cache SIZE:WAYS:LINE\n");
+        std::vector<CachePrediction> predictions;
+        for (const CacheSpec& cache : *caches) predictions.push_back(predict_cache(*profile, cache));
+        std::string text =
+            output_.json ? as_json(*profile, predictions) : as_text(*profile, *caches, predictions);
+        auto written = output_.output.empty() ? print(text) : write_file(output_.output, text);
+        if (!written) return std::unexpected(written.error());
+        return 0;
+    }
+
+ private:
+    static std::string as_json(const Profile& profile,
+                               const std::vector<CachePrediction>& predictions) {
+        nlohmann::ordered_json out = {{"schema", "revisit/cache@1"},
+                                      {"granularity", profile.granularity}};
+        out["caches"] = nlohmann::ordered_json::array();
+        for (const CachePrediction& prediction : predictions) {
+            nlohmann::ordered_json entry = {{"name", prediction.cache.name},
+                                            {"bytes", prediction.cache.bytes},
+                                            {"ways", prediction.cache.associativity()},
+                                            {"line", prediction.cache.line},
+                                            {"blocks", prediction.cache.blocks()},
+                                            {"hit_rate", prediction.hit_rate},
+                                            {"miss_rate", prediction.miss_rate}};
+            if (prediction.error > 0) entry["error"] = prediction.error;
+            out["caches"].push_back(std::move(entry));
+        }
+        out["curve"] = nlohmann::ordered_json::array();
+        for (const CurvePoint& point : miss_ratio_curve(profile.reuse))
+            out["curve"].push_back({point.blocks, point.miss_rate});
+        return out.dump(1) + "\n";
+    }
+
+    static std::string as_text(const Profile& profile, const std::vector<CacheSpec>& caches,
+                               const std::vector<CachePrediction>& predictions) {
+        TerminalStyle style = stdout_style();
+        std::string text = cache_table(predictions, style);
+        for (const CacheSpec& cache : caches)
+            if (cache.line != profile.granularity) {
+                text += fmt::format(
+                    "  (the profile counts blocks of {} B; caches with other lines are taken to hold "
+                    "that many of them)\n",
+                    profile.granularity);
+                break;
+            }
+        return text + "\nMiss ratio by size of a fully associative cache\n" +
+               curve_chart(profile, caches, style);
+    }
+
+    std::string profile_;
+    CacheOptions caches_;
+    OutputOptions output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_cache_command() {
+    return std::make_unique<CacheCommand>();
+}
+
+}  // namespace revisit

@@ -1,0 +1,104 @@
+#include "cli/command.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/files.h"
+
+namespace revisit {
+
+std::unique_ptr<Command> make_analyze_command();
+std::unique_ptr<Command> make_cache_command();
+std::unique_ptr<Command> make_convert_command();
+std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_report_command();
+
+namespace {
+
+constexpr CommandEntry kCommands[] = {
+    {"analyze", "profile a stored trace", make_analyze_command},
+    {"cache", "hit rates of caches and the miss-ratio curve, from a profile", make_cache_command},
+    {"report", "show a profile", make_report_command},
+    {"convert", "copy a trace into another format", make_convert_command},
+    {"doctor", "what this machine and this build can do", make_doctor_command},
+};
+
+}  // namespace
+
+std::span<const CommandEntry> commands() {
+    return kCommands;
+}
+
+void AnalysisOptions::declare(CLI::App& app) {
+    app.add_option("--granularity", granularity_text,
+                   "block size in bytes; 1 takes addresses as they are (default 64)")
+        ->type_name("BYTES")
+        ->group("Analysis");
+    app.add_option("--bins", bins_text, "log2, log2:K (K bins a power of two), linear:W or exact")
+        ->type_name("SPEC")
+        ->capture_default_str()
+        ->group("Analysis");
+    app.add_option("--threads", threads, "threads to use; 0 = all cores")
+        ->type_name("N")
+        ->group("Analysis");
+    app.add_option("--seed", seed, "seed of all randomness")
+        ->type_name("N")
+        ->capture_default_str()
+        ->group("Analysis");
+}
+
+Result<EngineOptions> AnalysisOptions::engine_options() const {
+    EngineOptions options;
+    if (granularity_given()) {
+        auto granularity = parse_bytes(granularity_text);
+        if (!granularity) return fail("--granularity: " + granularity.error().message);
+        if (*granularity == 0) return fail("--granularity: expected at least 1");
+        options.granularity = *granularity;
+    }
+    auto bins = Binning::parse(bins_text);
+    if (!bins) return fail("--bins: " + bins.error().message);
+    options.bins = *bins;
+    options.threads = threads;
+    options.seed = seed;
+    return options;
+}
+
+void OutputOptions::declare(CLI::App& app, const std::string& output_help) {
+    app.add_option("-o,--output", output, output_help)->type_name("FILE")->group("Output");
+    app.add_flag("--json", json, "the result as JSON on standard output")->group("Output");
+    app.add_flag("--quiet", quiet, "no progress, no hints")->group("Output");
+}
+
+void CacheOptions::declare(CLI::App& app, const std::string& help) {
+    app.add_option("--cache", specs, help)->type_name("SIZE:WAYS:LINE")->group("Caches");
+}
+
+Result<std::vector<CacheSpec>> CacheOptions::caches() const {
+    if (specs.empty()) return host_caches();
+    std::vector<CacheSpec> out;
+    for (const std::string& text : specs) {
+        auto spec = CacheSpec::parse(text);
+        if (!spec) return fail("--cache: " + spec.error().message);
+        out.push_back(*spec);
+    }
+    return out;
+}
+
+TerminalStyle stdout_style() {
+    TerminalStyle style;
+    bool terminal = isatty(STDOUT_FILENO) != 0;
+    const char* no_color = std::getenv("NO_COLOR");
+    style.color = terminal && (no_color == nullptr || *no_color == '\0');
+    winsize size{};
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        style.width = std::min<int>(size.ws_col, 120);
+    return style;
+}
+
+Result<void> print(std::string_view text) {
+    return write_file("-", text);
+}
+
+}  // namespace revisit

@@ -1,0 +1,65 @@
+// What a command is, and what most of them share. A new command is one file and one line in
+// command.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/terminal.h"
+#include "revisit/revisit.h"
+
+namespace revisit {
+
+class Command {
+ public:
+    virtual ~Command() = default;
+    virtual void declare(CLI::App& app) = 0;  // options, and examples as the footer
+    virtual Result<int> run() = 0;            // the exit status; an Error is one line and 2
+};
+
+struct CommandEntry {
+    std::string_view name;
+    std::string_view summary;
+    std::unique_ptr<Command> (*make)();
+};
+std::span<const CommandEntry> commands();
+
+// Options of several commands, declared and parsed alike.
+struct AnalysisOptions {
+    std::string granularity_text;
+    std::string bins_text = "log2";
+    unsigned threads = 0;
+    std::uint64_t seed = 1;
+
+    void declare(CLI::App& app);
+    Result<EngineOptions> engine_options() const;
+    bool granularity_given() const { return !granularity_text.empty(); }
+};
+
+struct OutputOptions {
+    std::string output;
+    bool json = false;
+    bool quiet = false;
+
+    void declare(CLI::App& app, const std::string& output_help);
+};
+
+struct CacheOptions {
+    std::vector<std::string> specs;
+
+    void declare(CLI::App& app, const std::string& help);
+    // The given caches, or this machine's when none is given.
+    Result<std::vector<CacheSpec>> caches() const;
+};
+
+// Colour and width of this terminal; NO_COLOR is honoured.
+TerminalStyle stdout_style();
+
+// Writes to standard output; a closed pipe or full disk is an Error.
+Result<void> print(std::string_view text);
+
+}  // namespace revisit

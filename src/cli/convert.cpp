@@ -1,0 +1,66 @@
+// revisit convert: a trace in one format to a trace in another.
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "formats/format.h"
+
+namespace revisit {
+namespace {
+
+class ConvertCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        app.add_option("IN", in_, "the trace to read; - is standard input")->required();
+        app.add_option("OUT", out_,
+                       "the trace to write; - is standard output; .zst, .gz and .xz pack it")
+            ->required();
+        app.add_option("--format", format_, "IN's format, where its content does not tell it")
+            ->type_name("NAME");
+        app.add_option("--to", to_, "OUT's format (default: by its ending, else revisit)")
+            ->type_name("NAME");
+        app.add_flag("--quiet", quiet_, "no progress")->group("Output");
+        std::string known;
+        for (const FormatEntry& entry : formats())
+            known += fmt::format("\n  {:<10} {}{} ({})", entry.name, entry.summary,
+                                 entry.create == nullptr ? ", read only" : "", entry.suffixes);
+        app.footer("Formats:" + known +
+                   "\n\nExamples:\n"
+                   "  revisit convert trace.din trace.rvt\n"
+                   "  revisit convert --format u64 addresses.bin addresses.csv.zst\n"
+                   "  revisit convert --to lackey trace.rvt - | less");
+    }
+
+    Result<int> run() override {
+        auto reader = open_trace(in_, format_);
+        if (!reader) return std::unexpected(reader.error());
+        auto writer = create_trace(out_, to_);
+        if (!writer) return std::unexpected(writer.error());
+        Progress progress("converting", quiet_);
+        for (std::uint64_t accesses = 0;;) {
+            auto batch = (*reader)->next();
+            if (!batch) return std::unexpected(batch.error());
+            if (batch->count() == 0) break;
+            if (auto written = (*writer)->write(*batch); !written)
+                return std::unexpected(written.error());
+            accesses += batch->count();
+            progress.update((*reader)->bytes_read(), (*reader)->bytes_total(), accesses);
+        }
+        if (auto finished = (*writer)->finish((*reader)->info()); !finished)
+            return std::unexpected(finished.error());
+        return 0;
+    }
+
+ private:
+    std::string in_;
+    std::string out_;
+    std::string format_;
+    std::string to_;
+    bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_convert_command() {
+    return std::make_unique<ConvertCommand>();
+}
+
+}  // namespace revisit

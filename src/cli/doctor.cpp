@@ -1,0 +1,83 @@
+// revisit doctor: what this machine, kernel and build can do, and what `auto` would choose.
+#include <sys/utsname.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/command.h"
+#include "formats/format.h"
+
+namespace revisit {
+namespace {
+
+struct Finding {
+    std::string subject;
+    bool works;
+    std::string detail;
+};
+
+std::string machine_line() {
+    utsname name{};
+    uname(&name);
+    return fmt::format("{} {} on {}", name.sysname, name.release, name.machine);
+}
+
+std::vector<Finding> findings() {
+    std::vector<Finding> out;
+    std::string engine_names, format_names;
+    for (const EngineEntry& entry : engines())
+        engine_names += fmt::format("{}{}", engine_names.empty() ? "" : ", ", entry.name);
+    for (const FormatEntry& entry : formats())
+        format_names += fmt::format("{}{}", format_names.empty() ? "" : ", ", entry.name);
+    out.push_back({"engines", true, engine_names});
+    out.push_back({"trace formats", true, format_names});
+    std::string caches;
+    for (const CacheSpec& cache : host_caches())
+        caches += fmt::format("{}{} {} {}-way {} B lines", caches.empty() ? "" : "; ", cache.name,
+                              format_bytes(static_cast<double>(cache.bytes)), cache.associativity(),
+                              cache.line);
+    out.push_back({"caches", !caches.empty(),
+                   caches.empty() ? "the kernel does not describe them; give --cache" : caches});
+    out.push_back({"cores", true, fmt::format("{}", std::thread::hardware_concurrency())});
+    return out;
+}
+
+class DoctorCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        app.add_flag("--json", json_, "the findings as JSON")->group("Output");
+        app.footer("Examples:\n  revisit doctor\n  revisit doctor --json");
+    }
+
+    Result<int> run() override {
+        std::vector<Finding> all = findings();
+        std::string text;
+        if (json_) {
+            nlohmann::ordered_json out = {{"version", REVISIT_VERSION}, {"machine", machine_line()}};
+            out["findings"] = nlohmann::ordered_json::array();
+            for (const Finding& finding : all)
+                out["findings"].push_back({{"subject", finding.subject},
+                                           {"works", finding.works},
+                                           {"detail", finding.detail}});
+            text = out.dump(1) + "\n";
+        } else {
+            text = fmt::format("revisit {}, {}\n", REVISIT_VERSION, machine_line());
+            for (const Finding& finding : all)
+                text += fmt::format("  {} {:<14} {}\n", finding.works ? "✓" : "✗", finding.subject,
+                                    finding.detail);
+        }
+        if (auto shown = print(text); !shown) return std::unexpected(shown.error());
+        return 0;
+    }
+
+ private:
+    bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_doctor_command() {
+    return std::make_unique<DoctorCommand>();
+}
+
+}  // namespace revisit

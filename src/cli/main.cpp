@@ -1,0 +1,74 @@
+// The program: finds the command, lets it run, turns an Error into one line and status 2.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/manuals.h"
+
+namespace {
+
+// What CLI11 says, as one line in our manner.
+int complain(const std::string& program, std::string message) {
+    for (char& c : message)
+        if (c == '\n') c = ' ';
+    while (!message.empty() && message.back() == ' ') message.pop_back();
+    fmt::print(stderr, "{}: {}\n", program, message);
+    return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    using namespace revisit;
+    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+
+    CLI::App app{
+        "revisit measures how programs reuse memory: how far apart the uses of data are, where in the\n"
+        "code, and what which cache would make of it."};
+    app.name("revisit");
+    app.set_version_flag("--version", "revisit " REVISIT_VERSION);
+    app.require_subcommand(0, 1);
+    std::string manuals_folder;
+    app.add_option("--generate-manuals", manuals_folder,
+                   "write man pages and completions below this folder")
+        ->group("");
+
+    std::vector<std::unique_ptr<Command>> made;
+    std::vector<CLI::App*> declared;
+    for (const CommandEntry& entry : commands()) {
+        CLI::App* sub = app.add_subcommand(std::string(entry.name), std::string(entry.summary));
+        made.push_back(entry.make());
+        made.back()->declare(*sub);
+        declared.push_back(sub);
+    }
+    app.footer(
+        "Start with one of\n"
+        "  revisit analyze trace.din          profile a stored trace\n"
+        "  revisit COMMAND --help             what a command does, with examples");
+
+    std::string speaker = "revisit";
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {  // --help, --version
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        for (CLI::App* sub : declared)
+            if (sub->parsed()) speaker = "revisit " + sub->get_name();
+        return complain(speaker, std::string(error.what()) + " (see " + speaker + " --help)");
+    }
+
+    if (!manuals_folder.empty()) {
+        auto done = write_manuals(app, manuals_folder);
+        return done ? 0 : complain(speaker, done.error().sentence());
+    }
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+        if (!declared[i]->parsed()) continue;
+        auto status = made[i]->run();
+        return status ? *status
+                      : complain("revisit " + declared[i]->get_name(), status.error().sentence());
+    }
+    fmt::print("{}", app.help());
+    return 0;
+}

@@ -1,0 +1,64 @@
+#include "core/blocks.h"
+
+#include <algorithm>
+
+namespace revisit {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 15;
+
+}  // namespace
+
+BlockCutter::BlockCutter(std::uint64_t granularity)
+    : granularity_(std::max<std::uint64_t>(1, granularity)) {
+    if (std::has_single_bit(granularity_)) shift_ = std::countr_zero(granularity_);
+    if (granularity_ != 1) blocks_.resize(kPiece);
+}
+
+BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
+    if (batch.sizes.empty()) {  // one block an access: columns pass through, only the ids are made
+        std::size_t count = std::min(kPiece, batch.count() - at.access);
+        const std::uint64_t* address = batch.addresses.data() + at.access;
+        if (shift_ >= 0)
+            for (std::size_t i = 0; i < count; ++i) blocks_[i] = address[i] >> shift_;
+        else
+            for (std::size_t i = 0; i < count; ++i) blocks_[i] = address[i] / granularity_;
+        auto column = [&](auto span) { return span.empty() ? span : span.subspan(at.access, count); };
+        BlockBatch piece{
+            {blocks_.data(), count}, column(batch.sites), column(batch.threads), column(batch.flags)};
+        at.access += count;
+        return piece;
+    }
+
+    std::size_t filled = 0;
+    bool with_sites = !batch.sites.empty(), with_threads = !batch.threads.empty(),
+         with_flags = !batch.flags.empty();
+    if (with_sites) sites_.resize(kPiece);
+    if (with_threads) threads_.resize(kPiece);
+    if (with_flags) flags_.resize(kPiece);
+    for (; at.access < batch.count() && filled < kPiece; ++at.access, at.blocks_done = 0) {
+        std::uint64_t address = batch.addresses[at.access];
+        std::uint64_t reach = std::max<std::uint64_t>(1, batch.sizes[at.access]) - 1;
+        std::uint64_t last_byte = address > ~reach ? ~std::uint64_t{0} : address + reach;
+        std::uint64_t first = block_of(address) + at.blocks_done;
+        std::uint64_t left = block_of(last_byte) - first + 1;
+        std::uint64_t take = std::min<std::uint64_t>(left, kPiece - filled);
+        for (std::uint64_t i = 0; i < take; ++i, ++filled) {
+            blocks_[filled] = first + i;
+            if (with_sites) sites_[filled] = batch.sites[at.access];
+            if (with_threads) threads_[filled] = batch.threads[at.access];
+            if (with_flags) flags_[filled] = batch.flags[at.access];
+        }
+        if (take < left) {
+            at.blocks_done += take;
+            break;
+        }
+    }
+    BlockBatch piece{{blocks_.data(), filled}, {}, {}, {}};
+    if (with_sites) piece.sites = {sites_.data(), filled};
+    if (with_threads) piece.threads = {threads_.data(), filled};
+    if (with_flags) piece.flags = {flags_.data(), filled};
+    return piece;
+}
+
+}  // namespace revisit

@@ -1,0 +1,52 @@
+// Cutting accesses into blocks of a granularity.
+//
+// An access of known size counts once in each block it touches. Granularity 1 takes addresses as they
+// are, sizes ignored, and passes the source's own array through untouched. Pieces stay small enough for
+// the second-level cache, so an access of 4 GiB costs time and never memory.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "revisit/access.h"
+#include "revisit/error.h"
+
+namespace revisit {
+
+class BlockCutter {
+ public:
+    explicit BlockCutter(std::uint64_t granularity);
+
+    // Calls `sink(BlockBatch) -> Result<void>` for the pieces of `batch`, in order.
+    template <class Sink>
+    Result<void> cut(const AccessBatch& batch, Sink&& sink) {
+        if (granularity_ == 1)
+            return sink(BlockBatch{batch.addresses, batch.sites, batch.threads, batch.flags});
+        Position at;
+        while (at.access < batch.count()) {
+            if (Result<void> done = sink(next_piece(batch, at)); !done) return done;
+        }
+        return {};
+    }
+
+    std::uint64_t block_of(std::uint64_t address) const {
+        return shift_ >= 0 ? address >> shift_ : address / granularity_;
+    }
+
+ private:
+    struct Position {
+        std::size_t access = 0;
+        std::uint64_t blocks_done = 0;  // of that access
+    };
+    BlockBatch next_piece(const AccessBatch& batch, Position& at);
+
+    std::uint64_t granularity_;
+    int shift_ = -1;  // -1: not a power of two
+    std::vector<std::uint64_t> blocks_;
+    std::vector<std::uint32_t> sites_;
+    std::vector<std::uint16_t> threads_;
+    std::vector<std::uint8_t> flags_;
+};
+
+}  // namespace revisit

@@ -1,0 +1,99 @@
+#include "core/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace revisit {
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+    OutputFile file;
+    file.path_ = path;
+    if (path == "-") {
+        file.descriptor_ = dup(STDOUT_FILENO);
+        if (file.descriptor_ < 0) return file.system_error("cannot write to standard output");
+        return file;
+    }
+    struct stat status{};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        file.descriptor_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    } else {
+        file.temporary_ = fmt::format("{}.partial-{}", path, getpid());
+        file.descriptor_ =
+            open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
+    if (file.descriptor_ < 0) {
+        file.temporary_.clear();
+        return file.system_error("cannot create");
+    }
+    return file;
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+OutputFile::~OutputFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Result<void> OutputFile::write(std::string_view bytes) {
+    while (!bytes.empty()) {
+        ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return system_error("cannot write");
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+Result<void> OutputFile::commit() {
+    // A full disk or a quota may only show at close.
+    if (close(std::exchange(descriptor_, -1)) != 0) return system_error("cannot write");
+    if (temporary_.empty()) return {};
+    if (rename(temporary_.c_str(), path_.c_str()) != 0) return system_error("cannot create");
+    temporary_.clear();
+    return {};
+}
+
+std::unexpected<Error> OutputFile::system_error(const char* doing) const {
+    return fail(path_ == "-" ? "standard output" : path_, {},
+                fmt::format("{}: {}", doing, std::strerror(errno)));
+}
+
+Result<std::string> read_file(const std::string& path) {
+    std::string name = path == "-" ? "standard input" : path;
+    int descriptor = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return fail(name, {}, fmt::format("cannot open: {}", std::strerror(errno)));
+    std::string content;
+    char buffer[1 << 16];
+    for (;;) {
+        ssize_t count = read(descriptor, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) {
+            int code = errno;
+            close(descriptor);
+            return fail(name, {}, fmt::format("cannot read: {}", std::strerror(code)));
+        }
+        if (count == 0) break;
+        content.append(buffer, static_cast<std::size_t>(count));
+    }
+    close(descriptor);
+    return content;
+}
+
+Result<void> write_file(const std::string& path, std::string_view content) {
+    auto file = OutputFile::create(path);
+    if (!file) return std::unexpected(file.error());
+    if (auto done = file->write(content); !done) return done;
+    return file->commit();
+}
+
+}  // namespace revisit

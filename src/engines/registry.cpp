@@ -1,0 +1,47 @@
+// The table of engines. A new engine is one file and one line here.
+#include <fmt/format.h>
+
+#include "core/blocks.h"
+#include "revisit/engine.h"
+
+namespace revisit {
+
+Result<std::unique_ptr<Engine>> make_naive(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_olken(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options);
+
+namespace {
+
+constexpr EngineEntry kEngines[] = {
+    {"olken", "the textbook tree; the yardstick", make_olken},
+    {"time", "time distances only", make_time},
+    {"naive", "a list; for tests and tiny traces", make_naive},
+};
+
+}  // namespace
+
+std::span<const EngineEntry> engines() {
+    return kEngines;
+}
+
+Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options) {
+    std::string names;
+    for (const EngineEntry& entry : kEngines) {
+        if (entry.name == name) return entry.make(options);
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+    }
+    return fail(fmt::format("expected a method out of {}, found \"{}\"", names, name));
+}
+
+Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method,
+                        const EngineOptions& options) {
+    auto engine = make_engine(method, options);
+    if (!engine) return std::unexpected(engine.error());
+    BlockCutter cutter(options.granularity);
+    AccessBatch batch{addresses, {}, {}, {}, {}};
+    auto added = cutter.cut(batch, [&](const BlockBatch& piece) { return (*engine)->add(piece); });
+    if (!added) return std::unexpected(added.error());
+    return (*engine)->finish();
+}
+
+}  // namespace revisit

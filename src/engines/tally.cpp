@@ -1,0 +1,135 @@
+#include "engines/tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace revisit {
+namespace {
+
+// Up to this many bins an octave the slot vector stays within a few KiB.
+constexpr std::uint64_t kSlotsPerOctave = 8;
+
+bool uses_slots(const Binning& binning) {
+    return binning.kind() == Binning::Kind::log2 && binning.parameter() <= kSlotsPerOctave;
+}
+
+}  // namespace
+
+void SmallCounter::add(const Binning& binning, std::uint64_t distance, std::uint64_t count) {
+    if (!uses_slots(binning)) {
+        sparse_[binning.low_edge(distance)] += count;
+        return;
+    }
+    std::uint64_t index = binning.index(distance);
+    if (index >= slots_.size()) slots_.resize(index + 1);
+    slots_[index] += count;
+}
+
+void SmallCounter::merge(const SmallCounter& other) {
+    cold += other.cold;
+    invalidated += other.invalidated;
+    if (slots_.size() < other.slots_.size()) slots_.resize(other.slots_.size());
+    for (std::size_t i = 0; i < other.slots_.size(); ++i) slots_[i] += other.slots_[i];
+    for (auto [low, count] : other.sparse_) sparse_[low] += count;
+}
+
+Histogram SmallCounter::histogram(const Binning& binning) const {
+    Histogram out;
+    out.cold = static_cast<double>(cold);
+    out.invalidated = static_cast<double>(invalidated);
+    std::map<std::uint64_t, std::uint64_t> by_edge(sparse_.begin(), sparse_.end());
+    constexpr std::uint64_t kTop = ~std::uint64_t{0};
+    for (std::uint64_t low = 0; low < kTop && !slots_.empty(); low = binning.high_edge(low)) {
+        std::uint64_t index = binning.index(low);
+        if (index >= slots_.size()) break;
+        if (slots_[index] != 0) by_edge[low] += slots_[index];
+    }
+    for (auto [low, count] : by_edge)
+        out.bins.push_back({low, binning.high_edge(low), static_cast<double>(count), 0});
+    return out;
+}
+
+void Attribution::merge(const Attribution& other) {
+    for (const auto& [id, tally] : other.sites) {
+        SiteTally& mine = sites[id];
+        mine.accesses += tally.accesses;
+        mine.writes += tally.writes;
+        mine.reuse.merge(tally.reuse);
+    }
+    for (const auto& [key, counter] : other.pairs) pairs[key].merge(counter);
+}
+
+void Attribution::fill(Profile& profile, const Binning& binning, bool with_sites,
+                       bool with_pairs) const {
+    if (with_sites) {
+        for (const auto& [id, tally] : sites) {
+            Site site;
+            site.id = id;
+            site.accesses = static_cast<double>(tally.accesses);
+            site.writes = static_cast<double>(tally.writes);
+            site.reuse = tally.reuse.histogram(binning);
+            profile.sites.push_back(std::move(site));
+        }
+        std::sort(profile.sites.begin(), profile.sites.end(),
+                  [](const Site& a, const Site& b) { return a.id < b.id; });
+    }
+    if (with_pairs) {
+        for (const auto& [key, counter] : pairs) {
+            Pair pair;
+            pair.use = static_cast<std::uint32_t>(key >> 32);
+            pair.reuse = static_cast<std::uint32_t>(key);
+            pair.distances = counter.histogram(binning);
+            pair.count = pair.distances.total();
+            profile.pairs.push_back(std::move(pair));
+        }
+        std::sort(profile.pairs.begin(), profile.pairs.end(), [](const Pair& a, const Pair& b) {
+            return std::tuple(-a.count, a.use, a.reuse) < std::tuple(-b.count, b.use, b.reuse);
+        });
+    }
+}
+
+SiteTally* Tally::site_tally(std::uint32_t site, bool write) {
+    ++accesses_;
+    if (!options_.sites) return nullptr;
+    SiteTally& tally = attribution_.sites[site];
+    ++tally.accesses;
+    tally.writes += write;
+    return &tally;
+}
+
+void Tally::add_cold(std::uint32_t site, bool write) {
+    reuse_.add_cold();
+    time_.add_cold();
+    if (SiteTally* tally = site_tally(site, write)) ++tally->reuse.cold;
+}
+
+void Tally::add_reuse(std::uint64_t distance, std::uint64_t time_distance, std::uint32_t use_site,
+                      std::uint32_t site, bool write) {
+    reuse_.add(distance);
+    if (options_.time) time_.add(time_distance);
+    if (SiteTally* tally = site_tally(site, write)) tally->reuse.add(options_.bins, distance);
+    if (options_.pairs)
+        attribution_.pairs[Attribution::pair_key(use_site, site)].add(options_.bins, distance);
+}
+
+Profile Tally::profile(std::string_view method, std::uint64_t distinct) const {
+    Profile profile;
+    profile.method = method;
+    profile.granularity = options_.granularity;
+    profile.accesses = static_cast<double>(accesses_);
+    profile.distinct = static_cast<double>(distinct);
+    profile.reuse = reuse_.histogram();
+    if (options_.time) profile.time = time_.histogram();
+    attribution_.fill(profile, options_.bins, options_.sites, options_.pairs);
+    return profile;
+}
+
+Result<void> require_single_model(std::string_view method, const EngineOptions& options) {
+    if (options.model == StackModel::single) return {};
+    return fail(fmt::format("the {} method has no private model", method));
+}
+
+}  // namespace revisit

@@ -1,0 +1,71 @@
+// What the engines count: the histograms of a run, whole, by site and by pair of sites.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "revisit/engine.h"
+
+namespace revisit {
+
+// A histogram of one site or pair among thousands: only the bins that occur take memory.
+class SmallCounter {
+ public:
+    void add(const Binning& binning, std::uint64_t distance, std::uint64_t count = 1);
+    void merge(const SmallCounter& other);
+    Histogram histogram(const Binning& binning) const;
+
+    std::uint64_t cold = 0;
+    std::uint64_t invalidated = 0;
+
+ private:
+    // By bin index, log2 binnings of few bins; by low edge otherwise.
+    std::vector<std::uint64_t> slots_;
+    std::unordered_map<std::uint64_t, std::uint64_t> sparse_;
+};
+
+struct SiteTally {
+    std::uint64_t accesses = 0;
+    std::uint64_t writes = 0;
+    SmallCounter reuse;
+};
+
+// Sites and pairs of a run. Pairs are keyed use << 32 | reuse.
+struct Attribution {
+    std::unordered_map<std::uint32_t, SiteTally> sites;
+    std::unordered_map<std::uint64_t, SmallCounter> pairs;
+
+    static std::uint64_t pair_key(std::uint32_t use, std::uint32_t reuse) {
+        return std::uint64_t{use} << 32 | reuse;
+    }
+    void merge(const Attribution& other);
+    // Into Profile::sites by id and Profile::pairs by falling count.
+    void fill(Profile& profile, const Binning& binning, bool with_sites, bool with_pairs) const;
+};
+
+// Counts a run access by access, for engines whose own work dwarfs the counting.
+class Tally {
+ public:
+    explicit Tally(const EngineOptions& options)
+        : options_(options), reuse_(options.bins), time_(options.bins) {}
+
+    void add_cold(std::uint32_t site, bool write);
+    void add_reuse(std::uint64_t distance, std::uint64_t time_distance, std::uint32_t use_site,
+                   std::uint32_t site, bool write);
+    Profile profile(std::string_view method, std::uint64_t distinct) const;
+
+ private:
+    SiteTally* site_tally(std::uint32_t site, bool write);
+
+    EngineOptions options_;
+    DistanceCounter reuse_;
+    DistanceCounter time_;
+    Attribution attribution_;
+    std::uint64_t accesses_ = 0;
+};
+
+// Engines say so, rather than ignore it, when asked for what they cannot do.
+Result<void> require_single_model(std::string_view method, const EngineOptions& options);
+
+}  // namespace revisit

@@ -1,0 +1,328 @@
+// zstd, xz and gzip, told by their first bytes when reading and by the file's ending when writing.
+//
+// The three libraries share one shape (feed input, drain output, repeat), so each is a small codec and
+// one source and one sink serve them all. Concatenated members are read through, as zcat does.
+#include "formats/compress.h"
+
+#include <fmt/format.h>
+#include <zstd.h>
+#ifdef REVISIT_HAVE_LZMA
+#include <lzma.h>
+#endif
+#ifdef REVISIT_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+#include <cstring>
+#include <vector>
+
+#include "formats/byte_stream.h"
+
+namespace revisit {
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{256} << 10;
+
+struct Cursor {
+    std::uint8_t* at;
+    std::size_t left;
+};
+
+enum class Step { more, member_ended, broken };
+
+// One direction of one library. `step` consumes from `in`, produces into `out`.
+class Codec {
+ public:
+    virtual ~Codec() = default;
+    virtual Step step(Cursor& in, Cursor& out, bool input_ended) = 0;
+    virtual bool restart() = 0;
+};
+
+class ZstdUnpacker : public Codec {
+ public:
+    ~ZstdUnpacker() override { ZSTD_freeDStream(stream_); }
+    Step step(Cursor& in, Cursor& out, bool) override {
+        ZSTD_inBuffer from{in.at, in.left, 0};
+        ZSTD_outBuffer to{out.at, out.left, 0};
+        std::size_t code = ZSTD_decompressStream(stream_, &to, &from);
+        in = {in.at + from.pos, in.left - from.pos};
+        out = {out.at + to.pos, out.left - to.pos};
+        if (ZSTD_isError(code)) return Step::broken;
+        return code == 0 ? Step::member_ended : Step::more;
+    }
+    bool restart() override { return !ZSTD_isError(ZSTD_initDStream(stream_)); }
+
+ private:
+    ZSTD_DStream* stream_ = ZSTD_createDStream();
+};
+
+class ZstdPacker : public Codec {
+ public:
+    ZstdPacker() {
+        ZSTD_initCStream(stream_, 3);
+        ZSTD_CCtx_setParameter(stream_, ZSTD_c_checksumFlag, 1);
+    }
+    ~ZstdPacker() override { ZSTD_freeCStream(stream_); }
+    Step step(Cursor& in, Cursor& out, bool input_ended) override {
+        ZSTD_inBuffer from{in.at, in.left, 0};
+        ZSTD_outBuffer to{out.at, out.left, 0};
+        std::size_t code =
+            ZSTD_compressStream2(stream_, &to, &from, input_ended ? ZSTD_e_end : ZSTD_e_continue);
+        in = {in.at + from.pos, in.left - from.pos};
+        out = {out.at + to.pos, out.left - to.pos};
+        if (ZSTD_isError(code)) return Step::broken;
+        return input_ended && code == 0 ? Step::member_ended : Step::more;
+    }
+    bool restart() override { return true; }
+
+ private:
+    ZSTD_CStream* stream_ = ZSTD_createCStream();
+};
+
+#ifdef REVISIT_HAVE_LZMA
+class XzCodec : public Codec {
+ public:
+    explicit XzCodec(bool packs) : packs_(packs) {
+        if (packs_) ready_ = lzma_easy_encoder(&stream_, 1, LZMA_CHECK_CRC64) == LZMA_OK;
+    }
+    ~XzCodec() override { lzma_end(&stream_); }
+    Step step(Cursor& in, Cursor& out, bool input_ended) override {
+        if (!ready_) return Step::broken;
+        stream_.next_in = in.at;
+        stream_.avail_in = in.left;
+        stream_.next_out = out.at;
+        stream_.avail_out = out.left;
+        lzma_ret code = lzma_code(&stream_, input_ended ? LZMA_FINISH : LZMA_RUN);
+        in = {in.at + (in.left - stream_.avail_in), stream_.avail_in};
+        out = {out.at + (out.left - stream_.avail_out), stream_.avail_out};
+        if (code == LZMA_STREAM_END) return Step::member_ended;
+        return code == LZMA_OK || code == LZMA_BUF_ERROR ? Step::more : Step::broken;
+    }
+    bool restart() override {
+        // The limit keeps a hostile header from asking for gigabytes of dictionary.
+        constexpr std::uint64_t kMemoryLimit = std::uint64_t{1} << 30;
+        lzma_end(&stream_);
+        stream_ = LZMA_STREAM_INIT;
+        ready_ = lzma_stream_decoder(&stream_, kMemoryLimit, 0) == LZMA_OK;
+        return ready_;
+    }
+
+ private:
+    bool packs_;
+    bool ready_ = false;
+    lzma_stream stream_ = LZMA_STREAM_INIT;
+};
+#endif
+
+#ifdef REVISIT_HAVE_ZLIB
+class GzipCodec : public Codec {
+ public:
+    explicit GzipCodec(bool packs) : packs_(packs) {
+        if (packs_)
+            ready_ = deflateInit2(&stream_, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+    }
+    ~GzipCodec() override { end(); }
+    Step step(Cursor& in, Cursor& out, bool input_ended) override {
+        if (!ready_) return Step::broken;
+        stream_.next_in = in.at;
+        stream_.avail_in = static_cast<uInt>(in.left);
+        stream_.next_out = out.at;
+        stream_.avail_out = static_cast<uInt>(out.left);
+        int code = packs_ ? deflate(&stream_, input_ended ? Z_FINISH : Z_NO_FLUSH)
+                          : inflate(&stream_, Z_NO_FLUSH);
+        in = {in.at + (in.left - stream_.avail_in), stream_.avail_in};
+        out = {out.at + (out.left - stream_.avail_out), stream_.avail_out};
+        if (code == Z_STREAM_END) return Step::member_ended;
+        return code == Z_OK || code == Z_BUF_ERROR ? Step::more : Step::broken;
+    }
+    bool restart() override {
+        end();
+        stream_ = {};
+        ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK;
+        return ready_;
+    }
+
+ private:
+    void end() {
+        if (ready_) packs_ ? deflateEnd(&stream_) : inflateEnd(&stream_);
+        ready_ = false;
+    }
+    bool packs_;
+    bool ready_ = false;
+    z_stream stream_ = {};
+};
+#endif
+
+// Gives back the bytes that were read to tell what the source is, then the source itself.
+class ReplayedSource : public ByteSource {
+ public:
+    ReplayedSource(std::vector<std::uint8_t> head, std::unique_ptr<ByteSource> rest)
+        : head_(std::move(head)), rest_(std::move(rest)) {}
+    Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
+        if (at_ == head_.size()) return rest_->read(into, size);
+        std::size_t count = std::min(size, head_.size() - at_);
+        std::memcpy(into, head_.data() + at_, count);
+        at_ += count;
+        return count;
+    }
+
+ private:
+    std::vector<std::uint8_t> head_;
+    std::size_t at_ = 0;
+    std::unique_ptr<ByteSource> rest_;
+};
+
+class UnpackedSource : public ByteSource {
+ public:
+    UnpackedSource(std::unique_ptr<ByteSource> packed, std::unique_ptr<Codec> codec, std::string name,
+                   const char* kind)
+        : packed_(std::move(packed)),
+          codec_(std::move(codec)),
+          name_(std::move(name)),
+          kind_(kind),
+          buffer_(kBuffer) {}
+
+    Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
+        Cursor out{into, size};
+        while (out.left == size) {
+            if (in_.left == 0 && !input_ended_) {
+                auto count = packed_->read(buffer_.data(), buffer_.size());
+                if (!count) return count;
+                in_ = {buffer_.data(), *count};
+                consumed_ += *count;
+                input_ended_ = *count == 0;
+            }
+            if (between_members_) {
+                if (input_ended_ && in_.left == 0) return std::size_t{0};
+                if (!codec_->restart()) return broken("broken");
+                between_members_ = false;
+            }
+            Cursor before_in = in_, before_out = out;
+            Step step = codec_->step(in_, out, false);
+            if (step == Step::broken) return broken("broken");
+            if (step == Step::member_ended) between_members_ = true;
+            bool stuck = in_.left == before_in.left && out.left == before_out.left;
+            if (stuck && step == Step::more && input_ended_) return broken("cut short");
+            if (stuck && step == Step::more && in_.left > 0) return broken("broken");
+        }
+        return size - out.left;
+    }
+
+ private:
+    std::unexpected<Error> broken(const char* how) const {
+        return fail(name_, fmt::format("byte {}", consumed_ - in_.left),
+                    fmt::format("{} data is {}", kind_, how));
+    }
+    std::unique_ptr<ByteSource> packed_;
+    std::unique_ptr<Codec> codec_;
+    std::string name_;
+    const char* kind_;
+    std::vector<std::uint8_t> buffer_;
+    Cursor in_{nullptr, 0};
+    std::uint64_t consumed_ = 0;
+    bool input_ended_ = false;
+    bool between_members_ = true;
+};
+
+class PlainSink : public ByteSink {
+ public:
+    explicit PlainSink(OutputFile file) : file_(std::move(file)) {}
+    Result<void> write(std::string_view bytes) override { return file_.write(bytes); }
+    Result<void> finish() override { return file_.commit(); }
+
+ private:
+    OutputFile file_;
+};
+
+class PackedSink : public ByteSink {
+ public:
+    PackedSink(OutputFile file, std::unique_ptr<Codec> codec)
+        : file_(std::move(file)), codec_(std::move(codec)), buffer_(kBuffer) {}
+    Result<void> write(std::string_view bytes) override { return pump(bytes, false); }
+    Result<void> finish() override {
+        if (auto done = pump({}, true); !done) return done;
+        return file_.commit();
+    }
+
+ private:
+    Result<void> pump(std::string_view bytes, bool ends) {
+        Cursor in{reinterpret_cast<std::uint8_t*>(const_cast<char*>(bytes.data())), bytes.size()};
+        for (;;) {
+            Cursor out{buffer_.data(), buffer_.size()};
+            Step step = codec_->step(in, out, ends);
+            if (step == Step::broken) return fail("the compressor failed");
+            if (auto done = file_.write(buffer_.data(), buffer_.size() - out.left); !done) return done;
+            if (ends ? step == Step::member_ended : in.left == 0) return {};
+        }
+    }
+    OutputFile file_;
+    std::unique_ptr<Codec> codec_;
+    std::vector<std::uint8_t> buffer_;
+};
+
+bool begins_with(const std::vector<std::uint8_t>& head, std::initializer_list<std::uint8_t> magic) {
+    return head.size() >= magic.size() && std::equal(magic.begin(), magic.end(), head.begin());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
+                                             const std::string& name) {
+    std::vector<std::uint8_t> head(6);
+    std::size_t filled = 0;
+    while (filled < head.size()) {
+        auto count = packed->read(head.data() + filled, head.size() - filled);
+        if (!count) return std::unexpected(count.error());
+        if (*count == 0) break;
+        filled += *count;
+    }
+    head.resize(filled);
+    std::unique_ptr<Codec> codec;
+    const char* kind = "";
+    if (begins_with(head, {0x28, 0xb5, 0x2f, 0xfd})) {
+        codec = std::make_unique<ZstdUnpacker>();
+        kind = "zstd";
+    } else if (begins_with(head, {0xfd, '7', 'z', 'X', 'Z', 0})) {
+#ifdef REVISIT_HAVE_LZMA
+        codec = std::make_unique<XzCodec>(false);
+        kind = "xz";
+#else
+        return fail(name, {}, "is xz, and this revisit was built without liblzma");
+#endif
+    } else if (begins_with(head, {0x1f, 0x8b})) {
+#ifdef REVISIT_HAVE_ZLIB
+        codec = std::make_unique<GzipCodec>(false);
+        kind = "gzip";
+#else
+        return fail(name, {}, "is gzip, and this revisit was built without zlib");
+#endif
+    }
+    auto replayed = std::make_unique<ReplayedSource>(std::move(head), std::move(packed));
+    if (!codec) return replayed;
+    return std::make_unique<UnpackedSource>(std::move(replayed), std::move(codec), name, kind);
+}
+
+std::string_view without_packing_suffix(std::string_view path) {
+    for (std::string_view suffix : {".zst", ".gz", ".xz"})
+        if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
+    return path;
+}
+
+Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path) {
+    std::unique_ptr<Codec> codec;
+    if (path.ends_with(".zst")) codec = std::make_unique<ZstdPacker>();
+#ifdef REVISIT_HAVE_LZMA
+    if (path.ends_with(".xz")) codec = std::make_unique<XzCodec>(true);
+#endif
+#ifdef REVISIT_HAVE_ZLIB
+    if (path.ends_with(".gz")) codec = std::make_unique<GzipCodec>(true);
+#endif
+    if (!codec && without_packing_suffix(path) != path)
+        return fail(path, {}, "this revisit was built without the library that packs such files");
+    auto file = OutputFile::create(path);
+    if (!file) return std::unexpected(file.error());
+    if (!codec) return std::make_unique<PlainSink>(std::move(*file));
+    return std::make_unique<PackedSink>(std::move(*file), std::move(codec));
+}
+
+}  // namespace revisit

@@ -1,0 +1,154 @@
+// csv: a header line that names any of address, thread, write, site, size, in any order; other columns
+// are passed over. Numbers are decimal or 0x…; write is 0/1, r/w, load/store, true/false.
+#include <vector>
+
+#include "formats/format.h"
+#include "formats/text_lines.h"
+
+namespace revisit {
+namespace {
+
+std::string lowered(std::string_view text) {
+    std::string out(text);
+    for (char& c : out)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+    return out;
+}
+
+std::string_view unquoted(std::string_view field) {
+    field = trimmed(field);
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+        return field.substr(1, field.size() - 2);
+    return field;
+}
+
+// Takes the next field off `rest`; commas inside quotes belong to the field.
+std::string_view take_field(std::string_view& rest, bool& more) {
+    bool inside = false;
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+        if (rest[i] == '"') inside = !inside;
+        if (rest[i] != ',' || inside) continue;
+        std::string_view field = rest.substr(0, i);
+        rest.remove_prefix(i + 1);
+        return unquoted(field);
+    }
+    more = false;
+    std::string_view field = rest;
+    rest = {};
+    return unquoted(field);
+}
+
+template <class Number>
+bool parse_either(std::string_view text, Number& value) {
+    if (text.starts_with("0x") || text.starts_with("0X"))
+        return parse_number(text.substr(2), value, 16);
+    return parse_number(text, value, 10);
+}
+
+bool parse_write(std::string_view text, std::uint8_t& flags) {
+    std::string word = lowered(text);
+    flags = word == "1" || word == "w" || word == "write" || word == "store" || word == "s" ||
+                    word == "true"
+                ? kWrite
+                : 0;
+    return flags != 0 || word == "0" || word == "r" || word == "read" || word == "load" ||
+           word == "l" || word == "false";
+}
+
+enum class Field : std::uint8_t { address, thread, write, site, size, other };
+
+Field field_named(std::string_view name) {
+    std::string word = lowered(name);
+    if (word == "address" || word == "addr") return Field::address;
+    if (word == "thread") return Field::thread;
+    if (word == "write") return Field::write;
+    if (word == "site") return Field::site;
+    if (word == "size") return Field::size;
+    return Field::other;
+}
+
+struct Csv {
+    std::vector<Field> fields;
+    ColumnSet columns() const { return {true, true, true, true}; }
+
+    std::string parse(std::string_view line, Columns& columns) {
+        if (trimmed(line).empty()) return {};
+        if (fields.empty()) return parse_header(line, columns);
+        Access access;
+        bool more = true, has_address = false;
+        for (std::size_t i = 0; i < fields.size() && more; ++i) {
+            std::string_view text = take_field(line, more);
+            bool good = true;
+            const char* expected = "";
+            switch (fields[i]) {
+                case Field::address:
+                    has_address = good = parse_either(text, access.address);
+                    expected = "an address";
+                    break;
+                case Field::thread:
+                    good = parse_either(text, access.thread), expected = "a thread number below 65536";
+                    break;
+                case Field::write:
+                    good = parse_write(text, access.flags), expected = "0 or 1 for write";
+                    break;
+                case Field::site:
+                    good = parse_either(text, access.site), expected = "a site number below 2^32";
+                    break;
+                case Field::size:
+                    good = parse_either(text, access.size), expected = "a size below 2^32";
+                    break;
+                case Field::other:
+                    break;
+            }
+            if (!good) return fmt::format("expected {}, found {}", expected, quoted(text));
+        }
+        if (!has_address)
+            return fmt::format("expected {} fields, the address among them", fields.size());
+        columns.push(access);
+        return {};
+    }
+
+ private:
+    std::string parse_header(std::string_view line, Columns& columns) {
+        if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // a byte-order mark
+        ColumnSet has;
+        int addresses = 0;
+        for (bool more = true; more;) {
+            Field field = field_named(take_field(line, more));
+            addresses += field == Field::address;
+            has.sites |= field == Field::site;
+            has.sizes |= field == Field::size;
+            has.threads |= field == Field::thread;
+            has.flags |= field == Field::write;
+            fields.push_back(field);
+        }
+        if (addresses != 1) return "expected a header that names an address column once";
+        columns.has = has;
+        return {};
+    }
+};
+
+void write_line(const Access& access, std::string& out) {
+    fmt::format_to(std::back_inserter(out), "{:#x},{},{},{},{}\n", access.address, access.thread,
+                   (access.flags & kWrite) != 0 ? 1 : 0, access.site, access.size);
+}
+
+}  // namespace
+
+bool recognize_csv(std::span<const std::uint8_t> head) {
+    std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+    std::string_view first = text.substr(0, text.find('\n'));
+    if (first.size() > 4096) return false;
+    Columns ignored;
+    return Csv{}.parse(first, ignored).empty() && !trimmed(first).empty();
+}
+
+Result<std::unique_ptr<TraceReader>> open_csv(ByteStream stream) {
+    return std::make_unique<LineReader<Csv>>(std::move(stream), Csv{});
+}
+Result<std::unique_ptr<TraceWriter>> create_csv(std::unique_ptr<ByteSink> sink) {
+    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line,
+                                                               "address,thread,write,site,size\n");
+}
+
+}  // namespace revisit

@@ -1,0 +1,82 @@
+// records: packed little-endian 16 bytes, u64 address, u32 site, u16 thread, u8 size, u8 flags.
+#include <algorithm>
+
+#include "formats/fixed_records.h"
+#include "formats/format.h"
+
+namespace revisit {
+namespace {
+
+struct Record {
+    static constexpr std::size_t kBytes = 16;
+    static constexpr ColumnSet kColumns{true, true, true, true};
+    static void parse(const std::uint8_t* at, Columns& columns) {
+        columns.push({load<std::uint64_t>(at), load<std::uint32_t>(at + 8), at[14],
+                      load<std::uint16_t>(at + 12), at[15]});
+    }
+    static void format(const Access& access, std::uint8_t* at) {
+        store(at, access.address);
+        store(at + 8, access.site);
+        store(at + 12, access.thread);
+        at[14] = static_cast<std::uint8_t>(access.size);
+        at[15] = access.flags;
+    }
+};
+
+// A record's size is one byte: a larger access becomes several that lie side by side.
+class RecordWriter : public TraceWriter {
+ public:
+    explicit RecordWriter(std::unique_ptr<ByteSink> sink) : inner_(std::move(sink)) {}
+    Result<void> write(const AccessBatch& batch) override {
+        constexpr std::uint32_t kLargest =
+            128;  // a power of two, so that aligned pieces stay in one block
+        if (std::all_of(batch.sizes.begin(), batch.sizes.end(),
+                        [](std::uint32_t size) { return size <= 255; }))
+            return inner_.write(batch);
+        Columns split;
+        split.has = {true, true, true, true};
+        for (std::size_t i = 0; i < batch.count(); ++i) {
+            Access access = batch.at(i);
+            std::uint32_t left = access.size;
+            while (left > 255) {
+                std::uint32_t take = kLargest - static_cast<std::uint32_t>(access.address % kLargest);
+                access.size = take;
+                split.push(access);
+                access.address += take;
+                left -= take;
+            }
+            access.size = left;
+            split.push(access);
+            if (split.count() < kReadBatch) continue;
+            if (auto done = inner_.write(split.batch()); !done) return done;
+            split.clear();
+        }
+        return inner_.write(split.batch());
+    }
+    Result<void> finish(const TraceInfo& info) override { return inner_.finish(info); }
+
+ private:
+    FixedRecordWriter<Record> inner_;
+};
+
+}  // namespace
+
+bool recognize_records(std::span<const std::uint8_t> head) {
+    std::size_t records = head.size() / Record::kBytes;
+    if (records < 8) return false;
+    for (std::size_t i = 0; i < records; ++i) {
+        const std::uint8_t* at = head.data() + i * Record::kBytes;
+        bool usual_size = std::has_single_bit(at[14]) && at[14] <= 64;
+        if (at[15] > 1 || !usual_size) return false;
+    }
+    return true;
+}
+
+Result<std::unique_ptr<TraceReader>> open_records(ByteStream stream) {
+    return std::make_unique<FixedRecordReader<Record>>(std::move(stream));
+}
+Result<std::unique_ptr<TraceWriter>> create_records(std::unique_ptr<ByteSink> sink) {
+    return std::make_unique<RecordWriter>(std::move(sink));
+}
+
+}  // namespace revisit

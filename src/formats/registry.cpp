@@ -1,0 +1,119 @@
+// The table of trace formats. A new format is one file and one line here.
+#include <fmt/format.h>
+
+#include "formats/format.h"
+
+namespace revisit {
+
+#define REVISIT_DECLARE_FORMAT(name)                                     \
+    bool recognize_##name(std::span<const std::uint8_t> head);           \
+    Result<std::unique_ptr<TraceReader>> open_##name(ByteStream stream); \
+    Result<std::unique_ptr<TraceWriter>> create_##name(std::unique_ptr<ByteSink> sink);
+REVISIT_DECLARE_FORMAT(revisit)
+REVISIT_DECLARE_FORMAT(lackey)
+REVISIT_DECLARE_FORMAT(din)
+REVISIT_DECLARE_FORMAT(csv)
+REVISIT_DECLARE_FORMAT(champsim)
+REVISIT_DECLARE_FORMAT(oracle)
+REVISIT_DECLARE_FORMAT(records)
+REVISIT_DECLARE_FORMAT(u64)
+#undef REVISIT_DECLARE_FORMAT
+
+namespace {
+
+// Sniffed in this order: magic number, text, then binary layouts from the strictest to the loosest.
+constexpr FormatEntry kFormats[] = {
+    {"revisit", "revisit's own: chunked, packed, with sites and modules", ".rvt .revisit",
+     recognize_revisit, open_revisit, create_revisit},
+    {"lackey", "valgrind --tool=lackey --trace-mem=yes", ".lackey", recognize_lackey, open_lackey,
+     create_lackey},
+    {"din", "dinero: label and hexadecimal address a line", ".din", recognize_din, open_din,
+     create_din},
+    {"csv", "columns address, thread, write, site, size", ".csv", recognize_csv, open_csv, create_csv},
+    {"champsim", "ChampSim's 64-byte instruction records", ".champsim .champsimtrace",
+     recognize_champsim, open_champsim, create_champsim},
+    {"oracle", "libCacheSim's oracleGeneral", ".oracleGeneral .oracle", recognize_oracle, open_oracle,
+     nullptr},
+    {"records", "16-byte records: address, site, thread, size, flags", ".records .rec",
+     recognize_records, open_records, create_records},
+    {"u64", "little-endian 8-byte addresses", ".u64", nullptr, open_u64, create_u64},
+};
+
+std::string names() {
+    std::string out;
+    for (const FormatEntry& entry : kFormats)
+        out += fmt::format("{}{}", out.empty() ? "" : ", ", entry.name);
+    return out;
+}
+
+const FormatEntry* by_name(std::string_view name) {
+    for (const FormatEntry& entry : kFormats)
+        if (entry.name == name) return &entry;
+    return nullptr;
+}
+
+const FormatEntry* by_suffix(std::string_view path) {
+    path = without_packing_suffix(path);
+    for (const FormatEntry& entry : kFormats) {
+        std::string_view list = entry.suffixes;
+        while (!list.empty()) {
+            std::string_view suffix = list.substr(0, list.find(' '));
+            if (path.size() > suffix.size() && path.ends_with(suffix)) return &entry;
+            list.remove_prefix(std::min(list.size(), suffix.size() + 1));
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::span<const FormatEntry> formats() {
+    return kFormats;
+}
+
+Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,
+                                                 std::string_view path) {
+    if (!format.empty()) {
+        const FormatEntry* entry = by_name(format);
+        if (entry == nullptr)
+            return fail(fmt::format("expected a format out of {}, found \"{}\"", names(), format));
+        return entry->open(std::move(stream));
+    }
+    auto head = stream.peek(kSniffWindow);
+    if (!head) return std::unexpected(head.error());
+    auto window = head->first(std::min(head->size(), kSniffWindow));
+    if (window.empty())
+        return by_name("u64")->open(std::move(stream));  // an empty trace, in any format
+    // A name that says a binary format outweighs a guess; text and magic numbers outweigh the name.
+    const FormatEntry* named = by_suffix(path);
+    for (const FormatEntry& entry : kFormats) {
+        if (entry.recognizes == nullptr || !entry.recognizes(window)) continue;
+        bool sure = entry.name == "revisit" || entry.name == "lackey" || entry.name == "din" ||
+                    entry.name == "csv";
+        return (named != nullptr && !sure ? *named : entry).open(std::move(stream));
+    }
+    if (named != nullptr) return named->open(std::move(stream));
+    return fail(
+        stream.name(), {},
+        fmt::format("cannot tell the trace's format from its content; give --format ({})", names()));
+}
+
+Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format) {
+    auto stream = ByteStream::open(path);
+    if (!stream) return std::unexpected(stream.error());
+    return open_stream(std::move(*stream), format, path);
+}
+
+Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path, std::string_view format) {
+    const FormatEntry* entry = format.empty() ? by_suffix(path) : by_name(format);
+    if (entry == nullptr && !format.empty())
+        return fail(fmt::format("expected a format out of {}, found \"{}\"", names(), format));
+    if (entry == nullptr) entry = by_name("revisit");
+    if (entry->create == nullptr)
+        return fail(path, {}, fmt::format("the {} format can only be read", entry->name));
+    auto sink = create_sink(path);
+    if (!sink) return std::unexpected(sink.error());
+    return entry->create(std::move(*sink));
+}
+
+}  // namespace revisit

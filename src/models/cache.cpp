@@ -1,0 +1,109 @@
+// Hit rates of caches from a reuse-distance histogram.
+//
+// Fully associative LRU: an access hits iff fewer distinct blocks came between than the cache holds.
+// Set-associative (SDCM): a block at reuse distance D is still there iff fewer than A of the D blocks
+// in between fell into its set. Each falls there with probability A/B, so the number that did is
+// Binomial(D, A/B) and the hit probability its cumulative sum up to A - 1. Distances reach 10^9, where
+// powers and factorials leave the range of doubles; the terms are carried as logarithms.
+//
+// The model takes sets as drawn at random: systematic conflicts of power-of-two strides are not in it.
+// `analyze --simulate` shows how far off that is.
+//
+// Source. Smith and Hill's binomial set model, as restated by Razzak et al.
+#include "revisit/cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "revisit/units.h"
+
+namespace revisit {
+namespace {
+
+// Over a bin wider than this the hit probability is averaged over evenly spaced distances.
+constexpr std::uint64_t kPointsPerBin = 64;
+
+double set_associative_hit(double distance, double ways, double blocks) {
+    if (distance < ways) return 1;
+    double share = ways / blocks;  // of the blocks in between, what falls into one set
+    double log_term = distance * std::log1p(-share);
+    double log_odds = std::log(share) - std::log1p(-share);
+    double sum = 0;
+    for (double a = 0; a < ways; ++a) {
+        sum += std::exp(log_term);
+        log_term += std::log((distance - a) / (a + 1)) + log_odds;
+    }
+    return std::min(1.0, sum);
+}
+
+// Mean hit probability over a bin, its mass taken as spread evenly.
+double bin_hit_probability(const CacheSpec& cache, const Bin& bin) {
+    double low = static_cast<double>(bin.low), width = static_cast<double>(bin.high - bin.low);
+    if (cache.associativity() == cache.blocks())
+        return std::clamp((static_cast<double>(cache.blocks()) - low) / width, 0.0, 1.0);
+    std::uint64_t points = std::min(bin.high - bin.low, kPointsPerBin);
+    double sum = 0;
+    for (std::uint64_t i = 0; i < points; ++i) {
+        double at = low + (static_cast<double>(i) + 0.5) * width / static_cast<double>(points) - 0.5;
+        sum += hit_probability(cache, at);
+    }
+    return sum / static_cast<double>(points);
+}
+
+}  // namespace
+
+Result<CacheSpec> CacheSpec::parse(std::string_view spec) {
+    auto bad = [&] {
+        return fail(
+            fmt::format("expected a cache as SIZE:WAYS:LINE, e.g. 32K:8:64, found \"{}\"", spec));
+    };
+    std::size_t first = spec.find(':');
+    std::size_t second = first == std::string_view::npos ? first : spec.find(':', first + 1);
+    if (second == std::string_view::npos) return bad();
+    auto size = parse_bytes(spec.substr(0, first));
+    auto line = parse_bytes(spec.substr(second + 1));
+    std::string_view ways_text = spec.substr(first + 1, second - first - 1);
+    CacheSpec out;
+    if (ways_text != "full") {
+        auto ways = parse_count(ways_text);
+        if (!ways || *ways == 0) return bad();
+        out.ways = *ways;
+    }
+    if (!size || !line || *line == 0 || *size == 0) return bad();
+    out.bytes = *size;
+    out.line = *line;
+    out.name = spec;
+    if (out.bytes % out.line != 0)
+        return fail(fmt::format("the cache \"{}\" is not a whole number of lines", spec));
+    if (out.blocks() % out.associativity() != 0)
+        return fail(fmt::format("the cache \"{}\" is not a whole number of sets", spec));
+    return out;
+}
+
+double hit_probability(const CacheSpec& cache, double distance) {
+    auto blocks = static_cast<double>(cache.blocks()),
+         ways = static_cast<double>(cache.associativity());
+    if (ways >= blocks) return distance < blocks ? 1 : 0;
+    return set_associative_hit(distance, ways, blocks);
+}
+
+CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
+    CachePrediction out;
+    out.cache = cache;
+    double total = profile.reuse.total();
+    if (total <= 0) return out;
+    double hits = 0, variance = 0;
+    for (const Bin& bin : profile.reuse.bins) {
+        double probability = bin_hit_probability(cache, bin);
+        hits += bin.count * probability;
+        variance += bin.error * probability * bin.error * probability;
+    }
+    out.hit_rate = hits / total;
+    out.miss_rate = 1 - out.hit_rate;
+    out.error = std::sqrt(variance) / total;
+    return out;
+}
+
+}  // namespace revisit

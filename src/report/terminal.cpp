@@ -1,0 +1,245 @@
+#include "report/terminal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/knees.h"
+#include "revisit/units.h"
+
+namespace revisit {
+namespace {
+
+constexpr double kPercentiles[] = {50, 70, 80, 90, 95, 99};
+
+std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
+    return style.color ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+}
+std::string heading(const TerminalStyle& style, const std::string& text) {
+    return "\n" + paint(style, "1", text) + "\n";
+}
+
+// A bar of eighths of a character cell. Anything that is not nothing shows.
+std::string bar(double share, int cells) {
+    static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int eighths = static_cast<int>(std::lround(share * cells * 8));
+    if (share > 0) eighths = std::max(eighths, 1);
+    std::string out;
+    for (int i = 0; i < eighths / 8; ++i) out += "█";
+    return out + kEighths[eighths % 8];
+}
+
+std::string percent(double share) {
+    double value = 100 * share;
+    if (value > 0 && value < 0.01) return "<0.01 %";
+    return fmt::format("{:.2f} %", value);
+}
+
+// Distances as the memory they span, which is what a cache's size is compared with.
+std::string span_of(double blocks, std::uint64_t granularity) {
+    return granularity == 1 ? format_count(blocks)
+                            : format_bytes(blocks * static_cast<double>(granularity));
+}
+
+std::string bin_label(const Bin& bin, std::uint64_t granularity) {
+    if (bin.low == 0 && bin.high == 1) return "0";
+    return fmt::format("{} – {}", span_of(static_cast<double>(bin.low), granularity),
+                       span_of(static_cast<double>(bin.high), granularity));
+}
+
+std::string place_of(const Site& site) {
+    if (!site.frame.file.empty()) {
+        std::string_view file = site.frame.file;
+        file.remove_prefix(
+            file.find_last_of('/') == std::string_view::npos ? 0 : file.find_last_of('/') + 1);
+        return fmt::format("{}:{} {}", file, site.frame.line, site.frame.function);
+    }
+    if (!site.frame.function.empty()) return site.frame.function;
+    if (!site.module.empty()) return fmt::format("{}+{:#x}", site.module, site.offset);
+    return fmt::format("site {}", site.id);
+}
+
+std::string header(const Profile& profile, const TerminalStyle& style) {
+    std::string what;
+    for (const std::string& word : profile.command) what += (what.empty() ? "" : " ") + word;
+    std::string out = paint(style, "1", what.empty() ? "reuse profile" : what) + "\n";
+    out += fmt::format("{} accesses to {} blocks", format_count(profile.accesses),
+                       format_count(profile.distinct));
+    if (profile.granularity > 1)
+        out += fmt::format(" of {} ({})", format_bytes(static_cast<double>(profile.granularity)),
+                           format_bytes(profile.distinct * static_cast<double>(profile.granularity)));
+    out += fmt::format(", method {}, model {}\n", profile.method, profile.model);
+    if (profile.sampled)
+        out +=
+            fmt::format("sampled: {} samples, one in {} accesses\n",
+                        format_count(profile.sampled->samples), format_count(profile.sampled->period));
+    if (!profile.clock.empty()) out += fmt::format("clock: {}\n", profile.clock);
+    return out;
+}
+
+std::string percentile_line(const Histogram& reuse, std::uint64_t granularity) {
+    std::string out;
+    for (double percentile : kPercentiles)
+        out += fmt::format("{}p{:.0f} {}", out.empty() ? "  " : "   ", percentile,
+                           span_of(std::round(reuse.percentile(percentile / 100)), granularity));
+    return out + "\n";
+}
+
+std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& caches,
+                        const TerminalStyle& style) {
+    if (profile.sites.empty() || caches.empty()) return {};
+    const CacheSpec& cache =
+        caches.size() > 1 ? caches[1] : caches[0];  // beyond the first level is where it hurts
+    std::vector<std::pair<double, const Site*>> misses;
+    double all = 0;
+    for (const Site& site : profile.sites) {
+        Profile part;
+        part.granularity = profile.granularity;
+        part.reuse = site.reuse;
+        double missed = predict_cache(part, cache).miss_rate * site.reuse.total();
+        all += missed;
+        misses.emplace_back(missed, &site);
+    }
+    if (all <= 0) return {};
+    std::stable_sort(misses.begin(), misses.end(), [](auto& a, auto& b) { return a.first > b.first; });
+    std::string out = heading(style, fmt::format("Sites by misses in {} ({})", cache.name,
+                                                 format_bytes(static_cast<double>(cache.bytes))));
+    for (std::size_t i = 0; i < std::min<std::size_t>(misses.size(), 10) && misses[i].first > 0; ++i) {
+        const Site& site = *misses[i].second;
+        out += fmt::format("  {:>9}  miss rate {:>8}  accesses {:>9}  {}\n",
+                           percent(misses[i].first / all),
+                           percent(misses[i].first / std::max(1.0, site.reuse.total())),
+                           format_count(site.accesses), place_of(site));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string histogram_chart(const Histogram& histogram, std::uint64_t granularity,
+                            const TerminalStyle& style) {
+    struct Row {
+        std::string label;
+        double count;
+        double error;
+    };
+    std::vector<Row> rows;
+    for (const Bin& bin : histogram.rebin(Binning::log2()).bins)
+        rows.push_back({bin_label(bin, granularity), bin.count, bin.error});
+    if (histogram.cold > 0)
+        rows.push_back({"cold (first touch)", histogram.cold, histogram.cold_error});
+    if (histogram.invalidated > 0)
+        rows.push_back({"invalidated", histogram.invalidated, histogram.invalidated_error});
+    double total = histogram.total(), largest = 0;
+    std::size_t label_width = 0;
+    for (const Row& row : rows) {
+        largest = std::max(largest, row.count);
+        // fmt pads by code points, so count those.
+        label_width = std::max<std::size_t>(label_width,
+                                            std::count_if(row.label.begin(), row.label.end(),
+                                                          [](char c) { return (c & 0xc0) != 0x80; }));
+    }
+    int cells = std::max(10, style.width - static_cast<int>(label_width) - 26);
+    std::string out;
+    for (const Row& row : rows) {
+        std::string drawn = bar(row.count / largest, cells);
+        // More error than half the count: too weak to read anything into.
+        bool weak = row.error > row.count / 2;
+        std::string line = fmt::format("  {:>{}} {:>9} {:>9} {}", row.label, label_width,
+                                       format_count(row.count), percent(row.count / total), drawn);
+        out += (weak ? paint(style, "2", line + " (weak)") : line) + "\n";
+    }
+    return out;
+}
+
+std::string cache_table(const std::vector<CachePrediction>& predictions, const TerminalStyle&) {
+    std::string out;
+    for (const CachePrediction& prediction : predictions) {
+        const CacheSpec& cache = prediction.cache;
+        std::string ways =
+            cache.associativity() == cache.blocks() ? "full" : fmt::format("{}-way", cache.ways);
+        out += fmt::format("  {:<16} {:>9} {:>7} {:>5} B lines   hit {:>9}   miss {:>9}", cache.name,
+                           format_bytes(static_cast<double>(cache.bytes)), ways, cache.line,
+                           percent(prediction.hit_rate), percent(prediction.miss_rate));
+        if (prediction.error > 0) out += fmt::format("   ± {}", percent(prediction.error));
+        out += "\n";
+    }
+    return out;
+}
+
+std::string curve_chart(const Profile& profile, const std::vector<CacheSpec>& marks,
+                        const TerminalStyle& style) {
+    std::vector<CurvePoint> curve = miss_ratio_curve(profile.reuse);
+    if (curve.empty()) return {};
+    auto miss_at = [&](double blocks) {
+        auto after = std::find_if(curve.begin(), curve.end(),
+                                  [&](const CurvePoint& p) { return p.blocks >= blocks; });
+        if (after == curve.end()) return curve.back().miss_rate;
+        if (after == curve.begin() || after->blocks == blocks) return after->miss_rate;
+        auto before = after - 1;
+        double inside = (blocks - before->blocks) / (after->blocks - before->blocks);
+        return before->miss_rate + inside * (after->miss_rate - before->miss_rate);
+    };
+    int cells = std::max(10, style.width - 34);
+    std::string out;
+    double last = std::max(1.0, curve.back().blocks);
+    for (double blocks = 1; blocks < 2 * last; blocks *= 2) {
+        std::string mark;
+        for (const CacheSpec& cache : marks) {
+            auto size = static_cast<double>(cache.blocks());
+            if (size >= blocks && size < 2 * blocks) mark += " ← " + cache.name;
+        }
+        double miss = miss_at(blocks);
+        out += fmt::format("  {:>9} {:>9} {}{}\n", span_of(blocks, profile.granularity), percent(miss),
+                           bar(miss, cells), mark);
+    }
+    return out;
+}
+
+std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>& caches,
+                            const TerminalStyle& style) {
+    std::string out = header(profile, style);
+    if (profile.reuse.total() <= 0 && (!profile.time || profile.time->total() <= 0))
+        return out + "\nNo accesses: nothing to show.\n";
+    if (!profile.reuse.bins.empty() || !profile.time) {
+        out += heading(style, profile.granularity == 1
+                                  ? "Reuse distance (blocks between two uses of a block)"
+                                  : "Reuse distance (memory touched between two uses of a block)");
+        out += histogram_chart(profile.reuse, profile.granularity, style);
+        if (!profile.reuse.bins.empty()) {
+            out += heading(style, "Percentiles of the reuses") +
+                   percentile_line(profile.reuse, profile.granularity);
+            std::vector<Knee> knees = working_set_knees(profile.reuse);
+            if (!knees.empty()) out += heading(style, "Working sets");
+            for (const Knee& knee : knees)
+                out += fmt::format("  a cache of {} brings misses from {} to {}\n",
+                                   span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
+                                   percent(knee.miss_after));
+        }
+    }
+    if (profile.time) {
+        out += heading(style, "Time distance (accesses from one use to the next)");
+        out += histogram_chart(*profile.time, 1, style);
+    }
+    if (!caches.empty() && !profile.reuse.bins.empty()) {
+        std::vector<CachePrediction> predictions;
+        bool lines_differ = false;
+        for (const CacheSpec& cache : caches) {
+            predictions.push_back(predict_cache(profile, cache));
+            lines_differ |= cache.line != profile.granularity;
+        }
+        out += heading(style, "Caches") + cache_table(predictions, style);
+        if (lines_differ)
+            out += fmt::format(
+                "  (the profile counts blocks of {} B; caches with other lines are taken to hold that "
+                "many of them)\n",
+                profile.granularity);
+    }
+    out += worst_sites(profile, caches, style);
+    if (!profile.notes.empty()) out += heading(style, "Notes");
+    for (const std::string& note : profile.notes) out += fmt::format("  {}\n", note);
+    return out;
+}
+
+}  // namespace revisit

@@ -1,0 +1,305 @@
+#include <fmt/format.h>
+
+#include <random>
+
+#include "core/blocks.h"
+#include "revisit/revisit.h"
+
+namespace revisit {
+namespace {
+
+TEST(Units, bytes_in_any_spelling) {
+    EXPECT_EQ(parse_bytes("64").value(), 64u);
+    EXPECT_EQ(parse_bytes("32K").value(), 32768u);
+    EXPECT_EQ(parse_bytes("32k").value(), 32768u);
+    EXPECT_EQ(parse_bytes("1MiB").value(), 1048576u);
+    EXPECT_EQ(parse_bytes("1 MB").value(), 1048576u);
+    EXPECT_EQ(parse_bytes("1.5M").value(), 1572864u);
+    EXPECT_EQ(parse_bytes("2Gi").value(), 2147483648u);
+    EXPECT_EQ(parse_bytes("64B").value(), 64u);
+    EXPECT_EQ(parse_bytes("18446744073709551615").value(), ~std::uint64_t{0});
+    for (const char* bad :
+         {"", "K", "-1", "1X", "1KiBs", "nan", "inf", "1e300", "0.3", "18446744073709551616", "17000P"})
+        EXPECT_FALSE(parse_bytes(bad)) << bad;
+}
+
+TEST(Units, counts) {
+    EXPECT_EQ(parse_count("1e9").value(), 1000000000u);
+    EXPECT_EQ(parse_count("5M").value(), 5000000u);
+    EXPECT_FALSE(parse_count("5MB"));
+}
+
+const Binning kBinnings[] = {Binning::log2(),    Binning::log2(2),      Binning::log2(3),
+                             Binning::log2(8),   Binning::log2(10),     Binning::linear(1),
+                             Binning::linear(7), Binning::linear(1000), Binning::exact(),
+                             Binning::log2(100)};
+
+TEST(Binning, edges_enclose_and_tile) {
+    std::mt19937_64 random(1);
+    for (const Binning& bins : kBinnings) {
+        std::uint64_t previous_index = 0;
+        for (std::uint64_t low = 0; low < 3000;) {
+            std::uint64_t high = bins.high_edge(low);
+            ASSERT_GT(high, low) << bins.spec();
+            for (std::uint64_t d = low; d < std::min<std::uint64_t>(high, low + 50); ++d) {
+                ASSERT_EQ(bins.low_edge(d), low) << bins.spec() << " " << d;
+                ASSERT_EQ(bins.index(d), bins.index(low));
+            }
+            ASSERT_TRUE(low == 0 || bins.index(low) > previous_index);
+            previous_index = bins.index(low);
+            low = high;
+        }
+        for (int i = 0; i < 2000; ++i) {
+            std::uint64_t d = random() >> (random() % 64);
+            std::uint64_t low = bins.low_edge(d), high = bins.high_edge(low);
+            ASSERT_LE(low, d);
+            ASSERT_TRUE(d < high || high == ~std::uint64_t{0}) << bins.spec() << " " << d;
+        }
+    }
+}
+
+TEST(Binning, specs_round_trip_and_nonsense_is_refused) {
+    for (const Binning& bins : kBinnings) EXPECT_EQ(Binning::parse(bins.spec()).value(), bins);
+    for (const char* bad :
+         {"", "log", "log2:", "log2:0", "linear", "linear:0", "exact:3", "log2:x", "log2:99999999"})
+        EXPECT_FALSE(Binning::parse(bad)) << bad;
+}
+
+Histogram random_histogram(std::mt19937_64& random, const Binning& bins, int count, int most_bits) {
+    DistanceCounter counter(bins);
+    for (int i = 0; i < count; ++i) counter.add(random() >> (64 - random() % most_bits - 1));
+    counter.add_cold(random() % 100);
+    return counter.histogram();
+}
+
+TEST(Histogram, counter_agrees_with_counting_by_hand) {
+    std::mt19937_64 random(2);
+    for (const Binning& bins : kBinnings) {
+        DistanceCounter counter(bins);
+        std::map<std::uint64_t, double> by_hand;
+        for (int i = 0; i < 3000; ++i) {
+            std::uint64_t d = random() >> (random() % 64);
+            counter.add(d, 3);
+            by_hand[bins.low_edge(d)] += 3;
+        }
+        Histogram histogram = counter.histogram();
+        ASSERT_EQ(histogram.bins.size(), by_hand.size()) << bins.spec();
+        for (const Bin& bin : histogram.bins) {
+            ASSERT_EQ(bin.count, by_hand[bin.low]);
+            ASSERT_EQ(bin.high, bins.high_edge(bin.low));
+        }
+    }
+}
+
+TEST(Histogram, survives_10_to_the_12) {
+    DistanceCounter counter(Binning::log2());
+    counter.add(5, 1'000'000'000'000);
+    counter.add(5);
+    EXPECT_EQ(counter.histogram().bins.at(0).count, 1'000'000'000'001.0);
+}
+
+TEST(Histogram, fine_folds_into_coarse_without_loss) {
+    std::mt19937_64 random(3);
+    struct Fold {
+        Binning fine, coarse;
+    };
+    for (Fold fold :
+         {Fold{Binning::exact(), Binning::log2()}, Fold{Binning::exact(), Binning::linear(10)},
+          Fold{Binning::log2(8), Binning::log2(4)}, Fold{Binning::log2(10), Binning::log2()},
+          Fold{Binning::log2(6), Binning::log2(3)}, Fold{Binning::linear(5), Binning::linear(20)}}) {
+        std::mt19937_64 same = random;
+        Histogram fine = random_histogram(random, fold.fine, 2000, 18);
+        Histogram coarse = random_histogram(same, fold.coarse, 2000, 18);
+        EXPECT_EQ(fine.rebin(fold.coarse), coarse) << fold.fine.spec() << " → " << fold.coarse.spec();
+    }
+}
+
+TEST(Histogram, rebinning_conserves_counts_even_when_bins_straddle) {
+    std::mt19937_64 random(4);
+    for (const Binning& from : kBinnings)
+        for (const Binning& to : kBinnings) {
+            Histogram histogram = random_histogram(random, from, 50, 30);
+            EXPECT_NEAR(histogram.rebin(to).total(), histogram.total(), 1e-6)
+                << from.spec() << " → " << to.spec();
+        }
+}
+
+TEST(Histogram, merging_adds_equal_bins_and_loses_nothing) {
+    std::mt19937_64 random(5);
+    Histogram a = random_histogram(random, Binning::log2(), 500, 20);
+    Histogram sum = a;
+    sum.merge(a);
+    ASSERT_EQ(sum.bins.size(), a.bins.size());
+    for (std::size_t i = 0; i < a.bins.size(); ++i) EXPECT_EQ(sum.bins[i].count, 2 * a.bins[i].count);
+    Histogram other = random_histogram(random, Binning::linear(33), 500, 20);
+    double total = a.total() + other.total();
+    a.merge(other);
+    EXPECT_EQ(a.total(), total);
+    for (std::size_t i = 1; i < a.bins.size(); ++i) EXPECT_LE(a.bins[i - 1].high, a.bins[i].low);
+}
+
+TEST(Histogram, percentiles) {
+    DistanceCounter counter(Binning::exact());
+    for (int d = 0; d < 100; ++d) counter.add(d);
+    EXPECT_EQ(counter.histogram().percentile(0.5), 49);
+    EXPECT_EQ(counter.histogram().percentile(0.99), 98);
+    EXPECT_EQ(Histogram{}.percentile(0.5), 0);
+}
+
+TEST(Accuracy, definition) {
+    Histogram truth{0, 0, 0, 0, {{0, 1, 50, 0}, {1, 2, 50, 0}}};
+    Histogram estimate{0, 0, 0, 0, {{0, 1, 25, 0}, {1, 2, 75, 0}}};
+    EXPECT_DOUBLE_EQ(accuracy(truth, truth), 1);
+    EXPECT_DOUBLE_EQ(accuracy(truth, estimate), 0.75);
+    EXPECT_DOUBLE_EQ(accuracy(truth, Histogram{}), 0);
+    EXPECT_DOUBLE_EQ(accuracy(Histogram{}, Histogram{}), 1);
+    Histogram cold{100, 0, 0, 0, {}};
+    EXPECT_DOUBLE_EQ(accuracy(truth, cold), 0);
+    Histogram coarse{0, 0, 0, 0, {{0, 2, 10, 0}}};
+    EXPECT_DOUBLE_EQ(accuracy(truth, coarse), 1);  // detail that only one side has does not count
+}
+
+TEST(Accuracy, smoothing_forgives_neighbouring_bins) {
+    Histogram truth{0, 0, 0, 0, {{4, 5, 100, 0}, {5, 6, 1, 0}, {9, 10, 1, 0}}};
+    Histogram near{0, 0, 0, 0, {{4, 5, 1, 0}, {5, 6, 100, 0}, {9, 10, 1, 0}}};
+    EXPECT_GT(smoothed_accuracy(truth, near), accuracy(truth, near) + 0.3);
+    EXPECT_DOUBLE_EQ(smoothed_accuracy(truth, truth), 1);
+}
+
+TEST(Accuracy, sampling_error) {
+    EXPECT_NEAR(share_error(0.5, 10000), 0.0098, 1e-6);
+    EXPECT_NEAR(histogram_error(100, 10000), 0.196, 1e-6);
+}
+
+TEST(Blocks, accesses_count_once_in_every_block_they_touch) {
+    std::vector<std::uint64_t> addresses = {60, 64, 0, ~std::uint64_t{0} - 1, 128};
+    std::vector<std::uint32_t> sizes = {8, 64, 200, 100, 0};
+    std::vector<std::uint32_t> sites = {1, 2, 3, 4, 5};
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;
+    BlockCutter cutter(64);
+    auto done =
+        cutter.cut({addresses, sites, sizes, {}, {}}, [&](const BlockBatch& piece) -> Result<void> {
+            for (std::size_t i = 0; i < piece.count(); ++i)
+                seen.emplace_back(piece.blocks[i], piece.sites[i]);
+            return {};
+        });
+    ASSERT_TRUE(done);
+    std::uint64_t top = ~std::uint64_t{0} >> 6;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> expected = {
+        {0, 1}, {1, 1}, {1, 2}, {0, 3}, {1, 3}, {2, 3}, {3, 3}, {top, 4}, {2, 5}};
+    EXPECT_EQ(seen, expected);
+}
+
+TEST(Blocks, granularity_1_ignores_sizes_and_any_granularity_divides) {
+    std::vector<std::uint64_t> addresses = {1000, 1001};
+    std::vector<std::uint32_t> sizes = {16, 16};
+    for (auto [granularity, count] : {std::pair{1, 2}, std::pair{10, 4}, std::pair{1 << 30, 2}}) {
+        std::vector<std::uint64_t> seen;
+        (void)BlockCutter(granularity)
+            .cut({addresses, {}, sizes, {}, {}}, [&](const BlockBatch& piece) -> Result<void> {
+                seen.insert(seen.end(), piece.blocks.begin(), piece.blocks.end());
+                return {};
+            });
+        EXPECT_EQ(seen.size(), static_cast<std::size_t>(count)) << granularity;
+        EXPECT_EQ(seen[0], 1000u / granularity);
+    }
+}
+
+TEST(Blocks, one_huge_access_goes_through_in_pieces) {
+    std::vector<std::uint64_t> addresses = {32};
+    std::vector<std::uint32_t> sizes = {64u << 17};
+    std::uint64_t next = 0;
+    (void)BlockCutter(64).cut({addresses, {}, sizes, {}, {}},
+                              [&](const BlockBatch& piece) -> Result<void> {
+                                  for (std::uint64_t block : piece.blocks) EXPECT_EQ(block, next++);
+                                  return {};
+                              });
+    EXPECT_EQ(next, (1u << 17) + 1);
+}
+
+Profile sample_profile() {
+    Profile profile;
+    profile.accesses = 123;
+    profile.distinct = 45;
+    profile.reuse = {45, 0, 0, 0, {{0, 1, 60, 0}, {1, 2, 18, 0}}};
+    profile.time = Histogram{45, 0, 0, 0, {{1, 2, 78, 1.5}}};
+    profile.sampled = Sampling{100, 12, 0.25};
+    profile.sites.push_back(
+        {3, "a.out", 0x1234, {"f", "a.c", 12}, {{"g", "b.c", 7}}, 100, 40, profile.reuse});
+    profile.contexts = {{}, {0, "a.out", 16, {"main", "a.c", 3}}};
+    profile.pairs.push_back({3, 3, 1, 1, 78, profile.reuse});
+    profile.objects.push_back({"heap", "</script>\"\xff", 4096, 1, 5, {}});
+    profile.threads.push_back({2, 123, profile.reuse});
+    profile.phases.push_back({0, 100, 40, {}});
+    profile.command = {"./a.out", "x y"};
+    profile.notes = {"a note"};
+    return profile;
+}
+
+TEST(ProfileJson, both_ways) {
+    std::string text = to_json(sample_profile());
+    auto read = profile_from_json(text);
+    ASSERT_TRUE(read) << read.error().sentence();
+    EXPECT_EQ(to_json(*read), text);
+    EXPECT_EQ(read->sites.at(0).inlined.at(0).function, "g");
+    EXPECT_EQ(read->time->bins.at(0).error, 1.5);
+}
+
+TEST(ProfileJson, looks_as_documented) {
+    Profile profile;
+    profile.accesses = 123;
+    profile.distinct = 45;
+    profile.reuse = {45, 0, 0, 0, {{0, 1, 60, 0}, {1, 2, 18, 0}}};
+    EXPECT_EQ(
+        to_json(profile),
+        "{\n  \"schema\": \"revisit/profile@1\",\n  \"method\": \"exact\",\n  \"model\": \"single\",\n"
+        "  \"granularity\": 64,\n  \"accesses\": 123,\n  \"distinct\": 45,\n"
+        "  \"reuse\": {\"cold\":45,\"invalidated\":0,\"bins\":[[0,1,60],[1,2,18]]}\n}\n");
+}
+
+TEST(ProfileJson, what_is_wrong_is_said_and_where) {
+    auto wrong = [](const std::string& text) {
+        return profile_from_json(text, "p.json").error().sentence();
+    };
+    EXPECT_EQ(wrong("{"), "p.json: byte 2: expected a revisit profile, found broken JSON");
+    EXPECT_EQ(wrong("[]"), "p.json: expected a revisit profile (an object with a \"schema\" key)");
+    EXPECT_EQ(wrong(R"({"schema": "revisit/profile@2"})"),
+              "p.json: schema: expected \"revisit/profile@1\", found \"revisit/profile@2\"");
+    auto with_bins = [&](const std::string& bins) {
+        return wrong(R"({"schema": "revisit/profile@1", "reuse": {"bins": )" + bins + "}}");
+    };
+    EXPECT_EQ(with_bins("[[1,1,5]]"), "p.json: profile.reuse.bins[0]: expected low below high");
+    EXPECT_EQ(with_bins("[[1,2,-5]]"),
+              "p.json: profile.reuse.bins[0]: expected a number that is not negative");
+    EXPECT_EQ(with_bins("[[1,3,5],[2,4,5]]"),
+              "p.json: profile.reuse.bins[1]: expected bins in rising order without overlap");
+    EXPECT_FALSE(profile_from_json(
+        R"({"schema": "revisit/profile@1", "reuse": {"bins": []}, "pairs": [{"use_context": 9}]})"));
+    EXPECT_FALSE(profile_from_json(std::string(200000, '[')));
+}
+
+TEST(ProfileMerge, sums_and_matches_by_place_not_by_number) {
+    Profile a = sample_profile(), b = sample_profile();
+    b.sites[0].id = 77;
+    b.pairs[0].use = b.pairs[0].reuse = 77;
+    ASSERT_TRUE(merge_profile(a, b));
+    EXPECT_EQ(a.accesses, 246);
+    EXPECT_EQ(a.reuse.total(), 246);
+    ASSERT_EQ(a.sites.size(), 1u);
+    EXPECT_EQ(a.sites[0].accesses, 200);
+    ASSERT_EQ(a.pairs.size(), 1u);
+    EXPECT_EQ(a.pairs[0].count, 156);
+    EXPECT_EQ(a.contexts.size(), 2u);
+    EXPECT_EQ(a.objects.size(), 1u);
+    EXPECT_EQ(a.threads.size(), 2u);
+    b.granularity = 8;
+    EXPECT_FALSE(merge_profile(a, b));
+}
+
+TEST(Error, reads_as_a_sentence) {
+    EXPECT_EQ((Error{"trace.din", "line 17", "expected a label 0, 1 or 2, found \"7\""}.sentence()),
+              "trace.din: line 17: expected a label 0, 1 or 2, found \"7\"");
+}
+
+}  // namespace
+}  // namespace revisit
