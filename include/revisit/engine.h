@@ -19,7 +19,7 @@ enum class StackModel : std::uint8_t {
 };
 
 struct EngineOptions {
-    Binning bins = Binning::log2();
+    Binning bins = Binning::log2(8);
     std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
     StackModel model = StackModel::single;
     unsigned threads = 1;  // 0 = all cores

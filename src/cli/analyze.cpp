@@ -44,6 +44,7 @@ class AnalyzeCommand : public Command {
         app.add_option("--simulate", simulate_,
                        "also run a true LRU cache on the trace, to hold the prediction against")
             ->type_name("SIZE:WAYS:LINE")
+            ->allow_extra_args(false)
             ->group("Caches");
         output_.declare(app, "write the profile here");
         app.footer(

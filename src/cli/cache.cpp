@@ -10,7 +10,7 @@ namespace {
 class CacheCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("PROFILE", profile_, "a profile; - is standard input")->required();
+        app.add_option("PROFILE", profile_, "a profile; - is standard input");
         caches_.declare(
             app,
             "a cache, e.g. 32K:8:64 or 1MiB:full:64; several may be given (default: this machine's)");
@@ -23,6 +23,7 @@ class CacheCommand : public Command {
     }
 
     Result<int> run() override {
+        if (auto given = caches_.give_back(profile_, "PROFILE"); !given) return std::unexpected(given.error());
         auto profile = load_profile(profile_);
         if (!profile) return std::unexpected(profile.error());
         auto caches = caches_.caches();

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -73,6 +74,15 @@ void OutputOptions::declare(CLI::App& app, const std::string& output_help) {
 
 void CacheOptions::declare(CLI::App& app, const std::string& help) {
     app.add_option("--cache", specs, help)->type_name("SIZE:WAYS:LINE")->group("Caches");
+}
+
+Result<void> CacheOptions::give_back(std::string& positional, std::string_view name) {
+    if (positional.empty() && !specs.empty() && specs.back().find(':') == std::string::npos) {
+        positional = specs.back();
+        specs.pop_back();
+    }
+    if (positional.empty()) return fail(fmt::format("{} is required", name));
+    return {};
 }
 
 Result<std::vector<CacheSpec>> CacheOptions::caches() const {

@@ -31,7 +31,7 @@ std::span<const CommandEntry> commands();
 // Options of several commands, declared and parsed alike.
 struct AnalysisOptions {
     std::string granularity_text;
-    std::string bins_text = "log2";
+    std::string bins_text = "log2:8";
     unsigned threads = 0;
     std::uint64_t seed = 1;
 
@@ -52,6 +52,8 @@ struct CacheOptions {
     std::vector<std::string> specs;
 
     void declare(CLI::App& app, const std::string& help);
+    // `--cache A B PROFILE` hands PROFILE to the caches; gives it back to an empty `positional`.
+    Result<void> give_back(std::string& positional, std::string_view name);
     // The given caches, or this machine's when none is given.
     Result<std::vector<CacheSpec>> caches() const;
 };

@@ -7,7 +7,7 @@ namespace {
 class ReportCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("PROFILE", profile_, "a profile; - is standard input")->required();
+        app.add_option("PROFILE", profile_, "a profile; - is standard input");
         caches_.declare(app, "caches to show hit rates of (default: this machine's)");
         app.footer(
             "Examples:\n"
@@ -17,6 +17,7 @@ class ReportCommand : public Command {
     }
 
     Result<int> run() override {
+        if (auto given = caches_.give_back(profile_, "PROFILE"); !given) return std::unexpected(given.error());
         auto profile = load_profile(profile_);
         if (!profile) return std::unexpected(profile.error());
         auto caches = caches_.caches();

@@ -1,0 +1,56 @@
+// Every exact engine against the naive one, on whatever trace the fuzzer thinks of. The first bytes
+// pick how many distinct blocks there are, how they are spread over 64 bits and how the trace is cut
+// into batches.
+#include <cstdlib>
+#include <vector>
+
+#include "revisit/revisit.h"
+
+using namespace revisit;
+
+namespace {
+
+Profile run(std::string_view method, const std::vector<std::uint64_t>& blocks,
+            const std::vector<std::uint32_t>& sites, std::size_t cut, const EngineOptions& options) {
+    auto engine = make_engine(method, options);
+    if (!engine) std::abort();
+    for (std::size_t at = 0; at < blocks.size(); at += cut) {
+        std::size_t count = std::min(cut, blocks.size() - at);
+        if (!(*engine)->add({{blocks.data() + at, count}, {sites.data() + at, count}, {}, {}}))
+            std::abort();
+    }
+    auto profile = (*engine)->finish();
+    if (!profile) std::abort();
+    profile->method = "same";
+    return *profile;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 4 || size > 4096) return 0;
+    std::uint64_t spread = data[0] % 3 == 0   ? 1
+                           : data[0] % 3 == 1 ? 0x9e3779b97f4a7c15u
+                                              : std::uint64_t{1} << (data[0] % 56);
+    std::size_t cut = 1 + data[1] * std::size_t{3};
+    bool wide = data[2] % 2 != 0;
+    EngineOptions options;
+    options.granularity = 1;
+    options.bins = Binning::exact();
+    options.time = data[2] & 2;
+    options.sites = data[2] & 4;
+    options.pairs = data[2] & 8;
+    std::vector<std::uint64_t> blocks;
+    std::vector<std::uint32_t> sites;
+    for (std::size_t i = 3; i < size; ++i) {
+        std::uint64_t block = wide && i + 1 < size ? data[i] << 8 | data[i + 1] : data[i];
+        blocks.push_back(block * spread);
+        sites.push_back(data[i] % 5);
+    }
+    std::string naive = to_json(run("naive", blocks, sites, blocks.size(), options));
+    for (std::string_view method : {"olken", "exact"}) {
+        if (!make_engine(method, options)) continue;
+        if (to_json(run(method, blocks, sites, cut, options)) != naive) std::abort();
+    }
+    return 0;
+}
