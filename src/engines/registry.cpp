@@ -6,6 +6,7 @@
 
 namespace revisit {
 
+Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_naive(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_olken(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options);
@@ -13,6 +14,7 @@ Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options);
 namespace {
 
 constexpr EngineEntry kEngines[] = {
+    {"exact", "every access, marks over time counted by the word", make_exact},
     {"olken", "the textbook tree; the yardstick", make_olken},
     {"time", "time distances only", make_time},
     {"naive", "a list; for tests and tiny traces", make_naive},

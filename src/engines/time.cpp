@@ -1,25 +1,22 @@
-// Time distances only: how many accesses lie between two to the same block. One hash lookup an access,
+// Time distances only: how many accesses lie between two to the same block. One lookup an access,
 // nothing to count. A model may turn the histogram into reuse distances afterwards.
-#include <unordered_map>
+#include <new>
 
 #include "engines/tally.h"
+#include "engines/time_distances.h"
 
 namespace revisit {
 namespace {
 
 class TimeEngine : public Engine {
  public:
-    explicit TimeEngine(const EngineOptions& options) : options_(options), counter_(options.bins) {}
+    explicit TimeEngine(const EngineOptions& options) : options_(options), times_(options.bins) {}
 
     Result<void> add(const BlockBatch& batch) override {
-        for (std::uint64_t block : batch.blocks) {
-            ++now_;
-            std::uint64_t& last = last_[block];
-            if (last == 0)
-                counter_.add_cold();
-            else
-                counter_.add(now_ - last);
-            last = now_;
+        try {
+            times_.add(batch.blocks);
+        } catch (const std::bad_alloc&) {
+            return fail("not enough memory for the blocks' last accesses");
         }
         return {};
     }
@@ -27,18 +24,16 @@ class TimeEngine : public Engine {
         Profile profile;
         profile.method = "time";
         profile.granularity = options_.granularity;
-        profile.accesses = static_cast<double>(now_);
-        profile.distinct = static_cast<double>(last_.size());
-        profile.time = counter_.histogram();
+        profile.accesses = static_cast<double>(times_.accesses());
+        profile.distinct = static_cast<double>(times_.distinct());
+        profile.time = times_.histogram();
         profile.reuse.cold = profile.time->cold;
         return profile;
     }
 
  private:
     EngineOptions options_;
-    DistanceCounter counter_;
-    std::unordered_map<std::uint64_t, std::uint64_t> last_;
-    std::uint64_t now_ = 0;
+    TimeDistances times_;
 };
 
 }  // namespace

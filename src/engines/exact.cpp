@@ -1,0 +1,260 @@
+// Exact reuse distances on one thread.
+//
+// Problem. For each access, how many other blocks were touched since this block's last access?
+//
+// Idea. Mark, on a bitmap over time, the last access of every block; the answer is the number of marks
+// after ours. Nothing is a tree and nothing is allocated per access. Accesses go through three stages,
+// 64 at a time, so that none waits for memory:
+//
+//   look up   the block's last position, and put the new one in its place (last_access.h); lines were
+//             prefetched 192 accesses ahead;
+//   count     marks after that position and move the mark (time_bitmap.h), one batch behind the lookup,
+//             while the bitmap's lines for the next batch are on their way;
+//   tally     distances, some hundred at once (distance_table.h).
+//
+// When the window of time is full, positions are renumbered: marks move to its front and keep their
+// order. The window is 4 to 16 times the live blocks, so that costs a fraction of a lookup an access
+// and positions have 32 bits however long the trace is.
+//
+// Immediate repeats have distance 0. Where a trace has many of them they are dropped before the first
+// stage.
+//
+// Time distances, sites and pairs are counted beside, when asked for, from the same batches: the plain
+// path has no branch for them.
+//
+// Memory beyond the trace: at most 24 bytes a block: 4 in dense pages or 18 in the hash for the lookup,
+// 1 to 2 for the window, 4 for counters when there is a bin for every distance.
+#include "engines/exact.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+namespace revisit {
+namespace {
+
+constexpr unsigned kBatch = TimeBitmap::kBatch;
+constexpr unsigned kBatchesAtOnce = 8;                  // of distances tallied together
+constexpr std::size_t kPiece = 4096;                    // accesses attributed together
+constexpr std::size_t kStretch = std::size_t{1} << 20;  // accesses that share a verdict on repeats
+constexpr std::size_t kSample = 1024;                   // looked at for it
+
+bool repeats_often(std::span<const std::uint64_t> blocks) {
+    const std::size_t looked_at = std::min(blocks.size(), kSample);
+    std::size_t repeats = 0;
+    for (std::size_t i = 1; i < looked_at; i++) repeats += blocks[i] == blocks[i - 1];
+    return repeats * 8 > looked_at;
+}
+
+template <class T>
+std::span<const T> part(std::span<const T> column, std::size_t from, std::size_t count) {
+    return column.empty() ? column : column.subspan(from, count);
+}
+
+BlockBatch part(const BlockBatch& batch, std::size_t from, std::size_t count) {
+    return {part(batch.blocks, from, count),
+            part(batch.sites, from, count),
+            {},
+            part(batch.flags, from, count)};
+}
+
+}  // namespace
+
+ExactEngine::ExactEngine(const EngineOptions& options, const ExactTuning& tuning)
+    : options_(options), tuning_(tuning), last_(tuning.form), distances_(options.bins) {
+    if (options.time) times_.emplace(options.bins, tuning.narrow_times, tuning.form);
+    if (options.sites || options.pairs) sites_.emplace(options);
+    bitmap_.restart(window_lines(), 0, tuning_.least_levels);
+}
+
+Result<void> ExactEngine::add(const BlockBatch& batch) {
+    try {
+        accesses_ += batch.count();
+        if (times_) times_->add(batch.blocks);
+        if (!sites_) return add_unattributed(batch.blocks);
+        for (std::size_t at = 0; at < batch.count(); at += kPiece)
+            if (auto fed = feed(part(batch, at, std::min(kPiece, batch.count() - at))); !fed)
+                return fed;
+        return {};
+    } catch (const std::bad_alloc&) {
+        return fail(
+            fmt::format("not enough memory for the last accesses of {} blocks", distances_.cold()));
+    }
+}
+
+Result<void> ExactEngine::add_unattributed(std::span<const std::uint64_t> blocks) {
+    while (!blocks.empty()) {
+        const auto stretch = blocks.first(std::min(kStretch, blocks.size()));
+        blocks = blocks.subspan(stretch.size());
+        const auto fed =
+            repeats_often(stretch) ? add_without_repeats(stretch) : feed({stretch, {}, {}, {}});
+        if (!fed) return fed;
+        last_block_ = stretch.back();
+    }
+    return {};
+}
+
+Result<void> ExactEngine::add_without_repeats(std::span<const std::uint64_t> blocks) {
+    std::uint64_t kept[kPiece];
+    for (std::size_t at = 0; at < blocks.size(); at += kPiece) {
+        const auto piece = blocks.subspan(at, std::min(kPiece, blocks.size() - at));
+        std::size_t count = 0;
+        // Anything but the first block stands for "no block before".
+        std::uint64_t before = last_block_.value_or(~piece.front());
+        for (std::uint64_t block : piece) {
+            kept[count] = block;
+            count += block != before;
+            before = block;
+        }
+        last_block_ = before;
+        if (count < piece.size()) distances_.add(0, piece.size() - count);
+        if (auto fed = feed({{kept, count}, {}, {}, {}}); !fed) return fed;
+    }
+    return {};
+}
+
+// Cuts what comes into whole batches, so that it does not matter how it comes.
+Result<void> ExactEngine::feed(const BlockBatch& batch) {
+    std::size_t at = 0;
+    auto keep = [&](std::size_t count) {
+        const BlockBatch kept = part(batch, at, count);
+        pending_blocks_.insert(pending_blocks_.end(), kept.blocks.begin(), kept.blocks.end());
+        if (sites_) {
+            pending_sites_.insert(pending_sites_.end(), kept.sites.begin(), kept.sites.end());
+            pending_flags_.insert(pending_flags_.end(), kept.flags.begin(), kept.flags.end());
+            pending_sites_.resize(pending_blocks_.size());
+            pending_flags_.resize(pending_blocks_.size());
+        }
+        at += count;
+    };
+    if (!pending_blocks_.empty()) {
+        keep(std::min(batch.count(), kBatch - pending_blocks_.size()));
+        if (pending_blocks_.size() < kBatch) return {};
+        auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_});
+        pending_blocks_.clear();
+        pending_sites_.clear();
+        pending_flags_.clear();
+        if (!counted) return counted;
+    }
+    const std::size_t whole = (batch.count() - at) / kBatch * kBatch;
+    if (auto counted = count(part(batch, at, whole)); !counted) return counted;
+    at += whole;
+    keep(batch.count() - at);
+    return {};
+}
+
+Result<void> ExactEngine::count(const BlockBatch& batch) {
+    if (!sites_) return count_blocks(batch.blocks, nullptr);
+    distance_of_access_.resize(batch.count());
+    if (auto counted = count_blocks(batch.blocks, distance_of_access_.data()); !counted) return counted;
+    sites_->add(batch, distance_of_access_);
+    return {};
+}
+
+Result<void> ExactEngine::count_blocks(std::span<const std::uint64_t> blocks,
+                                       std::uint32_t* by_access) {
+    while (!blocks.empty()) {
+        if (bitmap_.full())
+            if (auto renumbered = renumber(); !renumbered) return renumbered;
+        last_.adapt(distances_.cold());
+        const std::size_t done =
+            last_.visit([&](auto& table) { return count_batches(table, blocks, by_access); });
+        blocks = blocks.subspan(done);
+        if (by_access != nullptr) by_access += done;
+    }
+    return {};
+}
+
+// Until the blocks end, the window is full or the table wants another form. Returns how many were
+// counted.
+template <class Table>
+std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64_t> blocks,
+                                       std::uint32_t* by_access) {
+    const TimeBitmap::Count count_batch = bitmap_.counter(by_access != nullptr);
+    const bool prefetch = bitmap_.worth_prefetching();
+    Lookahead look(table, blocks);
+    alignas(64) std::uint32_t previous[2][kBatch] = {};
+    std::uint32_t found[kBatchesAtOnce * kBatch];
+    std::uint8_t order[kBatch];
+    unsigned found_count = 0;
+
+    auto look_up = [&](std::size_t batch, std::uint32_t position) {
+        std::uint32_t* const positions = previous[batch % 2];
+        look.exchange(batch, positions, [position](unsigned j) { return position + j; });
+        if (prefetch)
+            for (unsigned j = 0; j < kBatch; j++) bitmap_.prefetch(positions[j]);
+    };
+
+    look_up(0, bitmap_.position());
+    for (std::size_t batch = 0;; batch++) {
+        const std::uint32_t next = TimeBitmap::next_position(bitmap_.position());
+        const bool more = batch + 1 < look.batches() && bitmap_.has(next) && !look.crowded();
+        if (more) look_up(batch + 1, next);
+
+        std::uint32_t* const distances = found + found_count;
+        const auto [count, fresh] =
+            (bitmap_.*count_batch)(previous[batch % 2], look.size(batch), distances, order);
+        distances_.add_cold(static_cast<std::uint64_t>(std::popcount(fresh)));
+        if (by_access != nullptr) {
+            std::fill_n(by_access + batch * kBatch, look.size(batch), SiteAttribution::kCold);
+            for (unsigned i = 0; i < count; i++) by_access[batch * kBatch + order[i]] = distances[i];
+        }
+        found_count += count;
+        if (found_count > (kBatchesAtOnce - 1) * kBatch || !more) {
+            distances_.add(std::span<const std::uint32_t>(found, found_count));
+            found_count = 0;
+        }
+        if (!more) return std::min(blocks.size(), (batch + 1) * kBatch);
+    }
+}
+
+Result<void> ExactEngine::renumber() {
+    const std::uint32_t live = bitmap_.live();
+    if (live > tuning_.most_blocks)
+        return fail(fmt::format("the exact method keeps at most {} blocks; use a coarser granularity",
+                                tuning_.most_blocks));
+    bitmap_.renumber([&](auto new_position) {
+        last_.transform([&](std::uint32_t position) { bitmap_.prefetch(position); }, new_position);
+    });
+    renumberings_++;
+    bitmap_.restart(window_lines(), live, tuning_.least_levels);
+    return {};
+}
+
+std::uint64_t ExactEngine::window_lines() const {
+    const std::uint64_t live = bitmap_.live();
+    const std::uint64_t positions = std::max(4 * live, std::min(16 * live, tuning_.roomy_positions));
+    return std::clamp(TimeBitmap::lines_for(std::max(positions, live + kBatch)), tuning_.least_lines,
+                      TimeBitmap::kMostLines);
+}
+
+Result<Profile> ExactEngine::finish() {
+    try {
+        if (auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_}); !counted)
+            return std::unexpected(counted.error());
+        pending_blocks_.clear();
+        Profile profile;
+        profile.method = "exact";
+        profile.granularity = options_.granularity;
+        profile.accesses = static_cast<double>(accesses_);
+        profile.distinct = static_cast<double>(distances_.cold());
+        profile.reuse = distances_.histogram();
+        if (times_) profile.time = times_->histogram();
+        if (sites_) sites_->fill(profile);
+        return profile;
+    } catch (const std::bad_alloc&) {
+        return fail("not enough memory for the histogram");
+    }
+}
+
+Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options) {
+    if (auto good = require_single_model("exact", options); !good) return std::unexpected(good.error());
+    try {
+        return std::make_unique<ExactEngine>(options);
+    } catch (const std::bad_alloc&) {
+        return fail("not enough memory for the exact method");
+    }
+}
+
+}  // namespace revisit

@@ -1,0 +1,70 @@
+// The exact engine; exact.cpp tells how it works.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engines/distance_table.h"
+#include "engines/last_access.h"
+#include "engines/site_attribution.h"
+#include "engines/time_bitmap.h"
+#include "engines/time_distances.h"
+#include "revisit/engine.h"
+
+namespace revisit {
+
+// What tests turn to reach every path with small traces.
+struct ExactTuning {
+    std::uint64_t least_lines = 512;            // of the window
+    std::uint64_t roomy_positions = 3'500'000;  // up to here the window is 16 times the live blocks
+    unsigned least_levels = 2;
+    std::uint64_t most_blocks = 3'000'000'000;
+    LastAccessForm form = LastAccessForm::automatic;
+    std::uint64_t narrow_times = TimeDistances::kNarrowTimes;
+};
+
+class ExactEngine : public Engine {
+ public:
+    explicit ExactEngine(const EngineOptions& options, const ExactTuning& tuning = {});
+
+    Result<void> add(const BlockBatch& batch) override;
+    Result<Profile> finish() override;
+
+    std::uint64_t renumberings() const { return renumberings_; }
+    bool uses_hash() const { return last_.is_hash(); }
+
+ private:
+    Result<void> add_unattributed(std::span<const std::uint64_t> blocks);
+    Result<void> add_without_repeats(std::span<const std::uint64_t> blocks);
+    Result<void> feed(const BlockBatch& batch);
+    Result<void> count(const BlockBatch& batch);
+    Result<void> count_blocks(std::span<const std::uint64_t> blocks, std::uint32_t* by_access);
+    template <class Table>
+    std::size_t count_batches(Table& table, std::span<const std::uint64_t> blocks,
+                              std::uint32_t* by_access);
+    Result<void> renumber();
+    std::uint64_t window_lines() const;
+
+    EngineOptions options_;
+    ExactTuning tuning_;
+    TimeBitmap bitmap_;
+    LastAccess<std::uint32_t> last_;
+    DistanceTable distances_;
+    std::optional<TimeDistances> times_;
+    std::optional<SiteAttribution> sites_;
+    std::uint64_t accesses_ = 0;
+    std::uint64_t renumberings_ = 0;
+
+    // Accesses that do not fill a batch yet, with what is known of them.
+    std::vector<std::uint64_t> pending_blocks_;
+    std::vector<std::uint32_t> pending_sites_;
+    std::vector<std::uint8_t> pending_flags_;
+
+    std::optional<std::uint64_t> last_block_;
+    std::vector<std::uint32_t> distance_of_access_;
+};
+
+}  // namespace revisit

@@ -1,0 +1,66 @@
+// An array that grows in place.
+//
+// Problem. A table that doubles by copying needs three times its old size for a moment, and touches
+// every byte again. Engines promise a bound on bytes a block that holds during growth as well. Idea.
+// Reserve address space for as much as the machine could ever hold, make a prefix of it usable, and
+// lengthen the prefix. Nothing moves, pointers stay good, and only what is written to becomes memory.
+// Large arrays ask for huge pages: at millions of blocks every lookup is a TLB miss without them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace revisit {
+
+// The untyped part. Bytes not yet written read as zero. Growth throws std::bad_alloc when the system
+// refuses; engines turn that into an Error at their edge.
+class GrowingBytes {
+ public:
+    GrowingBytes() = default;
+    GrowingBytes(GrowingBytes&& other) noexcept { swap(other); }
+    GrowingBytes& operator=(GrowingBytes&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~GrowingBytes();
+
+    void require(std::size_t bytes) {
+        if (bytes > usable_) [[unlikely]]
+            grow(bytes);
+    }
+    // Returns the pages that lie wholly inside [from, to) to the system; they read as zero afterwards.
+    void release(std::size_t from, std::size_t to);
+    std::byte* data() const { return data_; }
+
+ private:
+    void grow(std::size_t bytes);
+    void swap(GrowingBytes& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(mapping_, other.mapping_);
+        std::swap(mapped_, other.mapped_);
+        std::swap(reserved_, other.reserved_);
+        std::swap(usable_, other.usable_);
+    }
+
+    std::byte* data_ = nullptr;
+    void* mapping_ = nullptr;
+    std::size_t mapped_ = 0;
+    std::size_t reserved_ = 0;
+    std::size_t usable_ = 0;
+};
+
+template <class T>
+class GrowingArray {
+ public:
+    // Makes elements [0, count) usable; new ones are zero.
+    void require(std::size_t count) { bytes_.require(count * sizeof(T)); }
+    void release(std::size_t from, std::size_t to) { bytes_.release(from * sizeof(T), to * sizeof(T)); }
+    T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
+    T& operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+    GrowingBytes bytes_;
+};
+
+}  // namespace revisit

@@ -1,0 +1,120 @@
+// Block → value of its last access, in the form that suits the ids.
+//
+// A table starts as pages, which are smaller and faster where ids lie close together. When pages turn
+// out to be thinly filled, so that they take more than a hash would, the blocks move to the hash, chunk
+// by chunk, and the pages' memory is given back on the way: the bound on bytes a block holds
+// throughout.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "engines/last_access_hash.h"
+#include "engines/last_access_pages.h"
+#include "engines/simd.h"
+
+namespace revisit {
+
+enum class LastAccessForm : std::uint8_t { automatic, pages, hash };
+
+template <class Value>
+class LastAccess {
+ public:
+    static constexpr unsigned kBatch = 64;
+    // What a hash takes a block, and what pages may take beyond it while there are few blocks: ids of
+    // one dense range met in random order open all of its pages before they fill any.
+    static constexpr std::size_t kBytesPerBlock = sizeof(Value) == 4 ? 16 : 20;
+    static constexpr std::size_t kFreeBytes = std::size_t{8} << 20;
+
+    explicit LastAccess(LastAccessForm form = LastAccessForm::automatic) : form_(form) {
+        if (form == LastAccessForm::hash) table_.template emplace<LastAccessHash<Value>>();
+    }
+
+    // Calls use(table) on the present form. While it exchanges, use() watches table.crowded() and
+    // returns early when that is so, for adapt() to be called.
+    template <class Use>
+    auto visit(Use use) {
+        return std::visit(use, table_);
+    }
+
+    // Judges the form by the number of blocks in the table and changes it where it does not pay.
+    void adapt(std::size_t blocks) {
+        auto* const pages = std::get_if<LastAccessPages<Value>>(&table_);
+        if (pages == nullptr || form_ != LastAccessForm::automatic) return;
+        const std::size_t allowed = kFreeBytes + kBytesPerBlock * blocks;
+        if (pages->bytes() > allowed) {
+            LastAccessHash<Value> hash;
+            pages->drain([&](std::uint64_t block, Value value) { hash.insert(block, value); });
+            table_ = std::move(hash);
+        } else {
+            pages->limit_bytes(allowed);
+        }
+    }
+
+    // A block that is not in the table yet; `blocks` are.
+    void insert(std::uint64_t block, Value value, std::size_t blocks) {
+        std::visit([&](auto& table) { table.insert(block, value); }, table_);
+        if (blocks % 1024 == 0) adapt(blocks);
+    }
+
+    template <class Prepare, class Replace>
+    void transform(Prepare prepare, Replace replace) {
+        std::visit([&](auto& table) { table.transform(prepare, replace); }, table_);
+    }
+
+    template <class Take>
+    void drain(Take take) {
+        std::visit([&](auto& table) { table.drain(take); }, table_);
+    }
+
+    bool is_hash() const { return std::holds_alternative<LastAccessHash<Value>>(table_); }
+
+ private:
+    LastAccessForm form_;
+    std::variant<LastAccessPages<Value>, LastAccessHash<Value>> table_;
+};
+
+// Exchanges values for a run of blocks, 64 at a time, locating them some batches ahead so that the
+// table's lines are near when they are needed. 192 accesses ahead, into the second-level cache,
+// measured best.
+template <class Table>
+class Lookahead {
+ public:
+    static constexpr unsigned kBatch = 64;
+    static constexpr unsigned kBatchesAhead = 3;
+
+    Lookahead(Table& table, std::span<const std::uint64_t> blocks) : table_(table), blocks_(blocks) {
+        while (located_ < kBatchesAhead && located_ < batches()) locate();
+    }
+
+    std::size_t batches() const { return (blocks_.size() + kBatch - 1) / kBatch; }
+    unsigned size(std::size_t batch) const {
+        const std::size_t left = blocks_.size() - batch * kBatch;
+        return left < kBatch ? static_cast<unsigned>(left) : kBatch;
+    }
+
+    // Batches are exchanged in order, each once.
+    template <class Value, class Next>
+    REVISIT_INLINE void exchange(std::size_t batch, Value* previous, Next next) {
+        if (located_ < batches()) locate();
+        table_.exchange(blocks_.data() + batch * kBatch, slots_[batch % (kBatchesAhead + 1)],
+                        size(batch), previous, next);
+    }
+    bool crowded() const { return table_.crowded(); }
+
+ private:
+    REVISIT_INLINE void locate() {
+        table_.locate(blocks_.data() + located_ * kBatch, size(located_),
+                      slots_[located_ % (kBatchesAhead + 1)]);
+        located_++;
+    }
+
+    Table& table_;
+    std::span<const std::uint64_t> blocks_;
+    std::size_t located_ = 0;
+    typename Table::Slot slots_[kBatchesAhead + 1][kBatch];
+};
+
+}  // namespace revisit

@@ -1,0 +1,49 @@
+// Which sites the distances belong to, for engines that find distances by the batch.
+//
+// Sites have histograms of their own; pairs need to know which site used the block last, so they keep a
+// table of that. Pairs are bounded: a program has thousands, but a trace may claim 2^64.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engines/last_access.h"
+#include "engines/tally.h"
+
+namespace revisit {
+
+class SiteAttribution {
+ public:
+    static constexpr std::uint32_t kCold = 0xffffffffu;  // as a distance: first touch
+    static constexpr std::size_t kMostPairs = std::size_t{1} << 20;
+
+    explicit SiteAttribution(const EngineOptions& options, std::size_t most_pairs = kMostPairs)
+        : options_(options), most_pairs_(most_pairs) {}
+
+    // Columns may be empty, or are as long as `distances`.
+    void add(const BlockBatch& batch, std::span<const std::uint32_t> distances);
+    void fill(Profile& profile) const;
+
+ private:
+    struct CachedPair {
+        std::uint64_t key = 0;
+        SmallCounter* counter = nullptr;
+    };
+
+    void add_to_sites(const BlockBatch& batch, std::span<const std::uint32_t> distances);
+    void add_to_pairs(const BlockBatch& batch, std::span<const std::uint32_t> distances);
+    SmallCounter* pair_counter(std::uint64_t key);
+
+    EngineOptions options_;
+    std::size_t most_pairs_;
+    Attribution attribution_;
+    // Found again without hashing: sites by their id where it is small, pairs in a little direct cache.
+    std::vector<SiteTally*> site_of_id_;
+    std::vector<CachedPair> pair_cache_;
+    LastAccess<std::uint64_t> last_site_;  // + 1
+    std::uint64_t blocks_ = 0;
+    std::uint64_t reuses_outside_pairs_ = 0;
+};
+
+}  // namespace revisit

@@ -1,0 +1,75 @@
+#include "engines/time_distances.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace revisit {
+namespace {
+
+// With one bin a distance, counters for the distances up to here take 4 MiB; longer ones go to a map.
+constexpr std::uint64_t kDenseTimes = std::uint64_t{1} << 20;
+constexpr unsigned kBatch = 64;
+constexpr unsigned kBatchesAtOnce = 8;
+
+}  // namespace
+
+TimeDistances::TimeDistances(const Binning& binning, std::uint64_t narrow_times, LastAccessForm form)
+    : form_(form),
+      narrow_times_(narrow_times),
+      last_(std::in_place_type<LastAccess<std::uint32_t>>, form),
+      distances_(binning, kDenseTimes) {}
+
+void TimeDistances::add(std::span<const std::uint64_t> blocks) {
+    if (auto* narrow = std::get_if<0>(&last_)) {
+        const std::size_t fit = std::min<std::uint64_t>(blocks.size(), narrow_times_ - now_);
+        add_to(*narrow, blocks.first(fit));
+        blocks = blocks.subspan(fit);
+        if (blocks.empty()) return;
+        widen();
+    }
+    add_to(std::get<1>(last_), blocks);
+}
+
+void TimeDistances::widen() {
+    LastAccess<std::uint64_t> wide(form_);
+    std::size_t count = 0;
+    std::get<0>(last_).drain(
+        [&](std::uint64_t block, std::uint32_t time) { wide.insert(block, time, count++); });
+    last_ = std::move(wide);
+}
+
+template <class Value>
+void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_t> blocks) {
+    while (!blocks.empty()) {
+        last.adapt(distances_.cold());
+        const std::size_t done = last.visit([&](auto& table) {
+            Lookahead look(table, blocks);
+            Value previous[kBatch];
+            Value distances[kBatchesAtOnce * kBatch];
+            unsigned found = 0;
+            std::size_t batch = 0;
+            for (; batch < look.batches() && !look.crowded(); batch++) {
+                const unsigned size = look.size(batch);
+                const Value first = static_cast<Value>(now_ + 1);
+                look.exchange(batch, previous,
+                              [first](unsigned j) { return static_cast<Value>(first + j); });
+                const unsigned before = found;
+                for (unsigned j = 0; j < size; j++) {
+                    distances[found] = static_cast<Value>(first + j - previous[j]);
+                    found += previous[j] != 0;
+                }
+                distances_.add_cold(size - (found - before));
+                now_ += size;
+                if (found > (kBatchesAtOnce - 1) * kBatch) {
+                    distances_.add(std::span<const Value>(distances, found));
+                    found = 0;
+                }
+            }
+            distances_.add(std::span<const Value>(distances, found));
+            return std::min(blocks.size(), batch * kBatch);
+        });
+        blocks = blocks.subspan(done);
+    }
+}
+
+}  // namespace revisit

@@ -1,0 +1,42 @@
+// Time distances: the lookup of the exact engine without its counting.
+//
+// Times count accesses from 1 and are kept in 32 bits until there are more, then in 64: few traces are
+// that long, and half the bytes are a third of the misses.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "engines/distance_table.h"
+#include "engines/last_access.h"
+
+namespace revisit {
+
+class TimeDistances {
+ public:
+    static constexpr std::uint64_t kNarrowTimes = 0xffffffffu;
+
+    // Tests turn to wide times early.
+    explicit TimeDistances(const Binning& binning, std::uint64_t narrow_times = kNarrowTimes,
+                           LastAccessForm form = LastAccessForm::automatic);
+
+    void add(std::span<const std::uint64_t> blocks);
+
+    std::uint64_t accesses() const { return now_; }
+    std::uint64_t distinct() const { return distances_.cold(); }
+    Histogram histogram() const { return distances_.histogram(); }
+
+ private:
+    template <class Value>
+    void add_to(LastAccess<Value>& last, std::span<const std::uint64_t> blocks);
+    void widen();
+
+    LastAccessForm form_;
+    std::uint64_t narrow_times_;
+    std::uint64_t now_ = 0;
+    std::variant<LastAccess<std::uint32_t>, LastAccess<std::uint64_t>> last_;
+    DistanceTable distances_;
+};
+
+}  // namespace revisit
