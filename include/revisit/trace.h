@@ -41,6 +41,8 @@ class TraceReader {
     // The next accesses, valid until the next call; an empty batch is the end.
     virtual Result<AccessBatch> next() = 0;
     virtual TraceInfo info() const { return {}; }
+    // Whether its sites stand for places in code: profiles of it are by site unless told otherwise.
+    virtual bool tells_places() const { return false; }
     // Bytes of the file read so far and in all (0 = unknown), for progress.
     virtual std::uint64_t bytes_read() const { return 0; }
     virtual std::uint64_t bytes_total() const { return 0; }

@@ -6,6 +6,7 @@
 #include "cli/progress.h"
 #include "core/blocks.h"
 #include "engines/set_associative.h"
+#include "symbols/origins.h"
 
 namespace revisit {
 namespace {
@@ -38,6 +39,8 @@ class AnalyzeCommand : public Command {
         app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
         app.add_flag("--sites", sites_, "histograms by site")->group("Analysis");
         app.add_flag("--pairs", pairs_, "use → reuse pairs of sites")->group("Analysis");
+        app.add_flag("--no-sites", no_sites_, "no histograms by site, though the trace has sites")
+            ->group("Analysis");
         app.add_option("--rate", rate_, "share of accesses (or blocks) that sampling methods take")
             ->capture_default_str()
             ->group("Analysis");
@@ -67,6 +70,13 @@ class AnalyzeCommand : public Command {
         if (!reader) return std::unexpected(reader.error());
         std::uint64_t natural = (*reader)->info().natural_granularity;
         if (!analysis_.granularity_given() && natural != 0) options->granularity = natural;
+        auto first = (*reader)->next();
+        if (!first) return std::unexpected(first.error());
+        if ((*reader)->tells_places() && !first->sites.empty() && !no_sites_) {
+            EngineOptions told = *options;
+            told.sites = told.pairs = true;
+            if (make_engine(method_, told)) *options = told;
+        }
         auto engine = make_engine(method_, *options);
         if (!engine) return std::unexpected(engine.error());
         std::vector<Simulation> simulations;
@@ -77,23 +87,27 @@ class AnalyzeCommand : public Command {
             if (!cache) return std::unexpected(cache.error());
             simulations.push_back({std::move(*cache), BlockCutter(spec->line)});
         }
-        if (auto fed = feed(**reader, **engine, options->granularity, simulations); !fed)
+        if (auto fed = feed(**reader, *first, **engine, options->granularity, simulations); !fed)
             return std::unexpected(fed.error());
         auto profile = (*engine)->finish();
         if (!profile) return std::unexpected(profile.error());
         profile->model = model_;
+        if (TraceInfo info = (*reader)->info(); !info.extra_json.empty()) {
+            auto origins = origins_from(info);
+            if (!origins) return fail(trace_, "", origins.error().message);
+            explain(*profile, *origins);
+        }
         if (auto shown = show(*profile, simulations); !shown) return std::unexpected(shown.error());
         return 0;
     }
 
  private:
-    Result<void> feed(TraceReader& reader, Engine& engine, std::uint64_t granularity,
-                      std::vector<Simulation>& simulations) {
+    Result<void> feed(TraceReader& reader, Result<AccessBatch> batch, Engine& engine,
+                      std::uint64_t granularity, std::vector<Simulation>& simulations) {
         Progress progress("analyzing", output_.quiet);
         BlockCutter cutter(granularity);
         std::uint64_t accesses = 0;
-        for (;;) {
-            auto batch = reader.next();
+        for (;; batch = reader.next()) {
             if (!batch) return std::unexpected(batch.error());
             if (batch->count() == 0) return {};
             auto added = cutter.cut(*batch, [&](const BlockBatch& piece) { return engine.add(piece); });
@@ -164,6 +178,7 @@ class AnalyzeCommand : public Command {
     bool time_ = false;
     bool sites_ = false;
     bool pairs_ = false;
+    bool no_sites_ = false;
     double rate_ = 0.01;
     std::vector<std::string> simulate_;
 };

@@ -15,10 +15,16 @@ std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_report_command();
+std::unique_ptr<Command> make_profile_command();
+std::unique_ptr<Command> make_record_command();
+std::unique_ptr<Command> make_merge_command();
 
 namespace {
 
 constexpr CommandEntry kCommands[] = {
+    {"profile", "run a program and profile it", make_profile_command},
+    {"record", "run a program and store its accesses", make_record_command},
+    {"merge", "one profile from many", make_merge_command},
     {"analyze", "profile a stored trace", make_analyze_command},
     {"cache", "hit rates of caches and the miss-ratio curve, from a profile", make_cache_command},
     {"report", "show a profile", make_report_command},

@@ -76,6 +76,7 @@ class RevisitReader : public TraceReader {
         return current_.batch();
     }
     TraceInfo info() const override { return info_; }
+    bool tells_places() const override { return true; }
     std::uint64_t bytes_read() const override { return stream_.file_bytes_read(); }
     std::uint64_t bytes_total() const override { return stream_.file_bytes_total(); }
 

@@ -1,0 +1,167 @@
+// revisit profile: runs a program and profiles it, the analysis beside it on another core.
+//
+// The program has standard input, output and error to itself, so the summary goes to standard error and
+// only --json, asked for, to standard output.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/recording.h"
+#include "record/sinks.h"
+
+namespace revisit {
+namespace {
+
+class ProfileCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        recording_.declare(app);
+        std::string methods = "auto: every access, exactly";
+        for (const EngineEntry& entry : engines())
+            methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
+        app.add_option("--method", method_, "how to analyze: " + methods)
+            ->capture_default_str()
+            ->type_name("NAME")
+            ->group("Analysis");
+        analysis_.declare(app);
+        app.add_option("--model", model_,
+                       "single or shared: one stack whatever thread; private: a stack a thread")
+            ->capture_default_str()
+            ->check(CLI::IsMember({"single", "shared", "private"}))
+            ->group("Analysis");
+        app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
+        app.add_flag("--no-sites", no_sites_, "leave histograms by instruction out")->group("Analysis");
+        app.add_flag("--no-pairs", no_pairs_, "leave use → reuse pairs out")->group("Analysis");
+        app.add_option("--rate", rate_, "share of accesses (or blocks) that sampling methods take")
+            ->capture_default_str()
+            ->group("Analysis");
+        app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
+            ->group("Recording");
+        output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
+        app.footer(
+            "Examples:\n"
+            "  revisit profile -- ls -l\n"
+            "  revisit profile --function multiply -o before.json -- ./matmul 300\n"
+            "  revisit profile --follow --max-accesses 1e9 -- make test");
+    }
+
+    Result<int> run() override {
+        Result<record::RunOptions> run = recording_.run_options();
+        if (!run) return std::unexpected(run.error());
+        Result<EngineOptions> engine = analysis_.engine_options();
+        if (!engine) return std::unexpected(engine.error());
+        if (engine->threads == 0) engine->threads = 1;  // the program wants the other cores
+        engine->time = time_;
+        engine->sites = !no_sites_;
+        engine->pairs = !no_pairs_;
+        engine->rate = rate_;
+        engine->model = model_ == "private" ? StackModel::private_ : StackModel::single;
+        std::string method = method_ == "auto" ? automatic_method() : method_;
+        // Where the distances come from is told by every method that can tell it.
+        if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
+        if (Result<std::unique_ptr<Engine>> possible = make_engine(method, *engine); !possible)
+            return std::unexpected(possible.error());
+
+        Result<record::RunOutcome> outcome = record::run(*run, [&](std::uint32_t pid, bool is_first) {
+            if (is_first) first_ = pid;
+            return record::make_profile_sink(method, *engine,
+                                             [this, is_first](std::uint32_t of, Profile p) {
+                                                 return take(of, std::move(p), is_first);
+                                             });
+        });
+        if (!outcome) return std::unexpected(outcome.error());
+        if (!have_profile_)
+            return fail(
+                run->program.path, "",
+                fmt::format("ended with status {} before it could be recorded", outcome->exit_status));
+        if (Result<void> done = deliver(*outcome); !done) return std::unexpected(done.error());
+        return outcome->exit_status;
+    }
+
+ private:
+    // Children are written as they end, or summed; the program's own profile waits for the run's notes.
+    Result<void> take(std::uint32_t pid, Profile profile, bool is_first) {
+        profile.model = model_;
+        utsname name{};
+        uname(&name);
+        profile.machine = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+        if (output_.output.empty() && !output_.json)
+            output_.output = default_output(recording_.command[0], first_, ".json");
+        if (is_first && !have_profile_) {
+            profile.command = recording_.command;
+            profile_ = std::move(profile);
+            have_profile_ = true;
+            for (Profile& child : early_)
+                if (Result<void> merged = merge_profile(profile_, child); !merged) return merged;
+            early_.clear();
+            return {};
+        }
+        if (follow_) {
+            if (have_profile_) return merge_profile(profile_, profile);
+            if (early_.empty()) {
+                early_.push_back(std::move(profile));
+                return {};
+            }
+            return merge_profile(early_[0], profile);
+        }
+        if (output_.json && output_.output.empty()) return {};
+        std::string path =
+            child_output(output_.output, profile.command.empty() ? "child" : profile.command[0], pid);
+        children_.push_back(path);
+        return save_profile(profile, path);
+    }
+
+    Result<void> deliver(const record::RunOutcome& outcome) {
+        for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
+        if (!output_.output.empty())
+            if (Result<void> saved = save_profile(profile_, output_.output); !saved) return saved;
+        if (output_.json) return print(to_json(profile_));
+        if (output_.quiet) return {};
+        std::string text = "\n" + terminal_report(profile_, host_caches(), stderr_style());
+        if (!children_.empty()) {
+            text += fmt::format(
+                "\nProcesses it started have profiles of their own (--follow makes one of all):\n");
+            for (std::size_t i = 0; i < children_.size() && i < 10; i++)
+                text += "  " + children_[i] + "\n";
+            if (children_.size() > 10) text += fmt::format("  and {} more\n", children_.size() - 10);
+        }
+        text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
+                            output_.output);
+        fmt::print(stderr, "{}", text);
+        return {};
+    }
+
+    static std::string automatic_method() {
+        for (const EngineEntry& entry : engines())
+            if (entry.name == "exact") return "exact";
+        return "olken";
+    }
+
+    static TerminalStyle stderr_style() {
+        TerminalStyle style = stdout_style();
+        if (!isatty(STDERR_FILENO)) style.color = false;
+        return style;
+    }
+
+    RecordingOptions recording_;
+    AnalysisOptions analysis_;
+    OutputOptions output_;
+    std::string method_ = "auto";
+    std::string model_ = "single";
+    bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false;
+    double rate_ = 0.01;
+
+    std::uint32_t first_ = 0;
+    bool have_profile_ = false;
+    Profile profile_;
+    std::vector<Profile> early_;  // with --follow: children that ended before the program, summed
+    std::vector<std::string> children_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_profile_command() {
+    return std::make_unique<ProfileCommand>();
+}
+
+}  // namespace revisit

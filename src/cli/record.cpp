@@ -1,0 +1,62 @@
+// revisit record: runs a program and stores its access trace.
+#include "cli/command.h"
+#include "cli/recording.h"
+#include "record/sinks.h"
+
+namespace revisit {
+namespace {
+
+class RecordCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        recording_.declare(app);
+        app.add_option("-o,--output", output_, "the trace (default: revisit-PROGRAM-PID.rvt)")
+            ->type_name("FILE")
+            ->group("Output");
+        app.add_flag("--quiet", quiet_, "say nothing")->group("Output");
+        app.footer(
+            "Examples:\n"
+            "  revisit record -o ls.rvt -- ls -l\n"
+            "  revisit record --max-accesses 100M -o gzip.rvt -- gzip -k big.tar");
+    }
+
+    Result<int> run() override {
+        Result<record::RunOptions> run = recording_.run_options();
+        if (!run) return std::unexpected(run.error());
+        std::vector<std::string> written;
+        Result<record::RunOutcome> outcome = record::run(
+            *run,
+            [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
+                if (output_.empty()) output_ = default_output(recording_.command[0], pid, ".rvt");
+                written.push_back(is_first ? output_ : child_output(output_, "child", pid));
+                return record::make_trace_sink(written.back());
+            });
+        if (!outcome) return std::unexpected(outcome.error());
+        if (written.empty())
+            return fail(
+                run->program.path, "",
+                fmt::format("ended with status {} before it could be recorded", outcome->exit_status));
+        if (!quiet_) {
+            fmt::print(stderr, "\nrevisit: {} accesses recorded\n",
+                       format_count(static_cast<double>(outcome->accesses)));
+            for (const std::string& note : notes_of(*outcome, recording_))
+                fmt::print(stderr, "note: {}\n", note);
+            for (const std::string& path : written)
+                fmt::print(stderr, "Trace written to {}. Next: revisit analyze {}\n", path, path);
+        }
+        return outcome->exit_status;
+    }
+
+ private:
+    RecordingOptions recording_;
+    std::string output_;
+    bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_record_command() {
+    return std::make_unique<RecordCommand>();
+}
+
+}  // namespace revisit

@@ -1,0 +1,140 @@
+#include "cli/recording.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "record/stream.h"
+
+namespace revisit {
+namespace {
+
+// "10", "10s", "250ms", "2m".
+Result<std::chrono::milliseconds> parse_duration(const std::string& text) {
+    std::size_t used = 0;
+    double value = 0;
+    try {
+        value = std::stod(text, &used);
+    } catch (const std::exception&) {
+    }
+    std::string unit = text.substr(used);
+    double scale = unit.empty() || unit == "s" ? 1000
+                   : unit == "ms"              ? 1
+                   : unit == "m"               ? 60000
+                   : unit == "h"               ? 3600000
+                                               : 0;
+    if (used == 0 || scale == 0 || !(value > 0) || value * scale > 1e12)
+        return fail(
+            fmt::format("--duration: expected a time such as 10s, 250ms or 2m, found \"{}\"", text));
+    return std::chrono::milliseconds(static_cast<std::int64_t>(value * scale));
+}
+
+std::string base_name(const std::string& path) {
+    std::string name = std::filesystem::path(path).filename().string();
+    return name.empty() ? "program" : name;
+}
+
+}  // namespace
+
+void RecordingOptions::declare(CLI::App& app) {
+    app.add_option("PROGRAM", command, "the program and its arguments, after --")
+        ->required()
+        ->expected(-1);
+    app.add_option(
+           "--via", via,
+           "clang: a program built with revisit-clang; valgrind: any program; auto: whichever fits it")
+        ->check(CLI::IsMember({"auto", "clang", "valgrind"}))
+        ->capture_default_str()
+        ->group("Recording");
+    app.add_option("--duration", duration_text, "end the program after this time (10s, 250ms, 2m)")
+        ->type_name("TIME")
+        ->group("Recording");
+    app.add_option("--max-accesses", most_accesses_text,
+                   "end the program after so many accesses (1e9, 500M)")
+        ->type_name("N")
+        ->group("Recording");
+    app.add_option("--function", functions, "only what happens inside this function and those it calls")
+        ->type_name("NAME")
+        ->expected(1)
+        ->take_all()
+        ->group("Recording");
+    app.add_option("--region", regions,
+                   "only what happens inside this region, marked in the source (revisit/region.h)")
+        ->type_name("NAME")
+        ->expected(1)
+        ->take_all()
+        ->group("Recording");
+    app.add_flag("--no-stack", no_stack, "leave accesses to thread stacks out")->group("Recording");
+    app.add_flag("--no-children", no_children, "leave processes that the program starts out")
+        ->group("Recording");
+    app.add_flag("--contexts", contexts, "tell call paths apart")->group("Recording");
+    app.add_flag("--objects", objects,
+                 "tell data objects apart: heap blocks by where they were allocated, globals, stacks")
+        ->group("Recording");
+}
+
+Result<record::RunOptions> RecordingOptions::run_options() const {
+    record::RunOptions run;
+    Result<record::Program> program = record::find_program(command);
+    if (!program) return std::unexpected(program.error());
+    run.program = std::move(*program);
+    if (via == "clang" && !run.program.instrumented)
+        return fail(run.program.path, "",
+                    "was not built with the compiler plug-in; build it with revisit-clang, or use "
+                    "--via valgrind");
+    bool by_clang = via == "clang" || (via == "auto" && run.program.instrumented);
+    run.launch.recorder = by_clang ? record::Recorder::clang : record::Recorder::valgrind;
+    run.launch.functions = functions;
+    run.launch.follow_exec = !no_children;
+    if (!by_clang)
+        if (Result<record::ValgrindParts> parts = record::find_valgrind(); !parts)
+            return std::unexpected(parts.error());
+
+    if (!duration_text.empty()) {
+        Result<std::chrono::milliseconds> duration = parse_duration(duration_text);
+        if (!duration) return std::unexpected(duration.error());
+        run.duration = *duration;
+    }
+    if (!most_accesses_text.empty()) {
+        Result<std::uint64_t> most = parse_count(most_accesses_text);
+        if (!most) return fail("--max-accesses: " + most.error().message);
+        if (*most == 0) return fail("--max-accesses: expected at least 1");
+        run.decode.most_accesses = *most;
+    }
+    run.decode.contexts = contexts;
+    run.decode.stack = !no_stack;
+    run.decode.only_regions = !functions.empty() || !regions.empty();
+    run.decode.regions = regions;
+    if (!functions.empty()) run.decode.regions.push_back("()");
+
+    if (contexts) run.want |= REVISIT_WANT_CALLS;
+    if (objects) run.want |= REVISIT_WANT_OBJECTS | REVISIT_WANT_CALLS;
+    if (run.decode.only_regions) run.want |= REVISIT_WANT_REGIONS;
+    if (!no_children) run.want |= REVISIT_WANT_CHILDREN;
+    return run;
+}
+
+std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending) {
+    return fmt::format("revisit-{}-{}{}", base_name(program), pid, ending);
+}
+
+std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid) {
+    std::filesystem::path path(output);
+    return path.parent_path() / fmt::format("{}-{}-{}{}", path.stem().string(), base_name(program), pid,
+                                            path.extension().string());
+}
+
+std::vector<std::string> notes_of(const record::RunOutcome& outcome, const RecordingOptions& options) {
+    std::vector<std::string> notes = outcome.notes;
+    auto seen = [&](const std::string& name) {
+        return std::ranges::find(outcome.regions_seen, name) != outcome.regions_seen.end();
+    };
+    for (const std::string& name : options.regions)
+        if (!seen(name)) notes.push_back(fmt::format("region \"{}\" was never entered", name));
+    if (!options.functions.empty() && !seen("()"))
+        notes.push_back(
+            fmt::format("function {} was never entered (inlined, or not a symbol of the program)",
+                        fmt::join(options.functions, ", ")));
+    return notes;
+}
+
+}  // namespace revisit

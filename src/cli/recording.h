@@ -1,0 +1,37 @@
+// What `profile` and `record` share: the program to run, how to record it and what of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "record/run.h"
+
+namespace revisit {
+
+struct RecordingOptions {
+    std::vector<std::string> command;
+    std::string via = "auto";
+    std::string duration_text;
+    std::string most_accesses_text;
+    std::vector<std::string> functions;
+    std::vector<std::string> regions;
+    bool no_stack = false;
+    bool no_children = false;
+    bool contexts = false;
+    bool objects = false;
+
+    void declare(CLI::App& app);
+    Result<record::RunOptions> run_options() const;
+};
+
+// "revisit-ls-4711.json": where a result goes that was not told where.
+std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending);
+
+// The name of a child process's result, beside that of the program: "out-sort-4712.json".
+std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid);
+
+// What a run should be told about beside its result, one line each: limits, regions never entered.
+std::vector<std::string> notes_of(const record::RunOutcome& outcome, const RecordingOptions& options);
+
+}  // namespace revisit

@@ -1,0 +1,71 @@
+// The analyzer's loop over the stream: every process its own decoder and its own sink.
+//
+// Slots come in order of hand-over, from any number of processes. A process shows itself with its first
+// record; a fork starts from what its parent had defined, an exec ends the image before it. When a
+// process is gone, what it had not handed over is salvaged, then its sink is finished.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "record/decode.h"
+#include "record/slots.h"
+#include "revisit/error.h"
+
+namespace revisit::record {
+
+// What becomes of one process's accesses: an engine, or a trace.
+class ProcessSink {
+ public:
+    virtual ~ProcessSink() = default;
+    virtual Result<void> add(const AccessBatch& batch) = 0;
+    virtual Result<void> finish(const Decoder& process) = 0;
+};
+
+class Consumer {
+ public:
+    using MakeSink =
+        std::function<Result<std::unique_ptr<ProcessSink>>(std::uint32_t pid, bool is_first)>;
+
+    Consumer(Slots& slots, DecodeOptions options, MakeSink make_sink);
+
+    // Analyses the next slot; false when none came within `patience`.
+    Result<bool> step(std::chrono::milliseconds patience);
+
+    // Finishes processes that are no longer there. Call when `step` finds nothing.
+    Result<void> reap();
+
+    // All there is: what is queued, what the dead left; processes that still run are cut off here.
+    Result<void> finish();
+
+    std::uint64_t accesses() const { return accesses_; }  // of all processes
+    bool reached_most() const { return reached_most_; }
+    std::size_t processes() const { return processes_; }
+    std::size_t cut_off() const { return cut_off_; }
+    const std::vector<std::string>& regions_seen() const { return regions_seen_; }
+
+ private:
+    struct Process {
+        std::unique_ptr<ProcessSink> sink;
+        std::unique_ptr<Decoder> decoder;
+        bool finished = false;
+        std::uint64_t counted = 0;
+    };
+    Result<Process*> process(const SlotView& slot);
+    Result<void> feed(const SlotView& slot);
+    Result<void> finish(std::uint32_t producer, Process& process, bool dead);
+
+    Slots& slots_;
+    DecodeOptions options_;
+    MakeSink make_sink_;
+    std::map<std::uint32_t, Process> by_producer_;
+    std::uint64_t accesses_ = 0;
+    std::size_t processes_ = 0, cut_off_ = 0;
+    bool reached_most_ = false;
+    std::vector<std::string> regions_seen_;
+};
+
+}  // namespace revisit::record

@@ -1,0 +1,419 @@
+#include "record/decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace revisit::record {
+namespace {
+
+constexpr std::size_t kBatch = std::size_t{1} << 15;
+constexpr std::uint64_t kNearBlocks = std::uint64_t{1} << 24;
+// A call from a place that is already this near on the path is recursion: it returns to that node, so
+// that a path says which calls lead here and not how deep they nest.
+constexpr int kRecursionReach = 32;
+
+std::uint64_t both(std::uint32_t high, std::uint32_t low) {
+    return std::uint64_t{high} << 32 | low;
+}
+
+// Words after the first that a record takes, from its first word; nothing for an unknown tag.
+std::optional<std::size_t> record_length(std::uint64_t word) {
+    if (word & REVISIT_BLOCK_BIT) return REVISIT_BLOCK_COUNT(word);
+    std::size_t n = REVISIT_N(word), text = (n + 7) / 8;
+    switch (REVISIT_TAG(word)) {
+        case REVISIT_PROCESS:
+            return 2 + text;
+        case REVISIT_END:
+        case REVISIT_THREAD_START:
+        case REVISIT_ENTER:
+        case REVISIT_ENTER_SITE:
+        case REVISIT_SYNC:
+            return 1;
+        case REVISIT_MODULE:
+            return 3 + text;
+        case REVISIT_UNLOAD:
+        case REVISIT_ALLOC:
+        case REVISIT_ALLOC_SITE:
+        case REVISIT_STACK:
+            return 2;
+        case REVISIT_DEFINE_BLOCK:
+            return 1 + 2 * n;
+        case REVISIT_DEFINE_SITE:
+            return 1 + text;
+        case REVISIT_THREAD:
+        case REVISIT_THREAD_EXIT:
+        case REVISIT_LEAVE:
+        case REVISIT_FREE:
+            return 0;
+        case REVISIT_BULK:
+            return 3;
+        case REVISIT_REGION_BEGIN:
+        case REVISIT_REGION_END:
+            return text;
+        default:
+            return std::nullopt;
+    }
+}
+
+std::string_view text_of(const std::uint64_t* words, std::size_t bytes) {
+    return {reinterpret_cast<const char*>(words), bytes};
+}
+
+// Pieces between zeros; a last zero ends the last piece.
+std::vector<std::string> pieces(std::string_view text) {
+    std::vector<std::string> result;
+    while (!text.empty()) {
+        std::size_t end = std::min(text.find('\0'), text.size());
+        result.emplace_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return result;
+}
+
+}  // namespace
+
+Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), sink_(std::move(sink)) {
+    // A batch may be overshot by one block.
+    std::size_t capacity = kBatch + REVISIT_BLOCK_MAX + 1;
+    addresses_.resize(capacity);
+    label_column_.resize(capacity);
+    sizes_.resize(capacity);
+    thread_column_.resize(capacity);
+    flags_.resize(capacity);
+    running_ = &thread(0);
+}
+
+Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, std::move(sink)) {
+    origins_ = parent.origins_;
+    mapped_ = parent.mapped_;
+    address_places_ = parent.address_places_;
+    site_places_ = parent.site_places_;
+    label_ids_ = parent.label_ids_;
+    context_children_ = parent.context_children_;
+    threads_ = parent.threads_;
+    running_ = &thread(parent.running_->number);
+    auto copy = [](const Block& from) {
+        auto block = std::make_unique<Block>(from);
+        block->context = kNowhere;
+        return block;
+    };
+    blocks_.resize(parent.blocks_.size());
+    for (std::size_t i = 0; i < blocks_.size(); i++)
+        if (parent.blocks_[i]) blocks_[i] = copy(*parent.blocks_[i]);
+    for (const auto& [id, block] : parent.far_blocks_) far_blocks_[id] = copy(*block);
+}
+
+Decoder::Thread& Decoder::thread(std::uint32_t number) {
+    auto [found, is_new] = threads_.try_emplace(number);
+    if (is_new) found->second.number = static_cast<std::uint16_t>(number);
+    return found->second;
+}
+
+Decoder::Block* Decoder::find_block(std::uint64_t id) {
+    if (id < blocks_.size()) return blocks_[id].get();
+    auto found = far_blocks_.find(id);
+    return found == far_blocks_.end() ? nullptr : found->second.get();
+}
+
+Result<void> Decoder::feed(const SlotView& slot) {
+    running_ = &thread(slot.thread);
+    std::span<const std::uint64_t> words = slot.words;
+    std::size_t size = words.size();
+    while (!words.empty()) {
+        std::uint64_t first = words[0];
+        if (first & REVISIT_BLOCK_BIT) [[likely]] {
+            std::uint32_t count = REVISIT_BLOCK_COUNT(first);
+            Block* known = find_block(REVISIT_BLOCK_ID(first));
+            if (!known || count > known->places.size() || count >= words.size()) {
+                if (slot.salvaged) break;
+                return fail(fmt::format(
+                    "the recorder's stream is broken at word {} of {} of a slot: block {:#x} with {} "
+                    "accesses is not defined",
+                    size - words.size(), size, REVISIT_BLOCK_ID(first), count));
+            }
+            block(*known, &words[1], count);
+            words = words.subspan(1 + count);
+            if (filled_ >= kBatch)
+                if (Result<void> done = flush(); !done) return done;
+            continue;
+        }
+        if (first == 0 && slot.salvaged) break;
+        Result<std::size_t> used = record(words, slot.salvaged);
+        if (!used) {
+            if (slot.salvaged) break;
+            used.error().message =
+                fmt::format("the recorder's stream is broken at word {} of {} of a slot: {}",
+                            size - words.size(), size, used.error().message);
+            return std::unexpected(used.error());
+        }
+        words = words.subspan(*used);
+    }
+    return {};
+}
+
+void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t count) {
+    const std::uint32_t* label_list = block.context == running_->context && block.labels
+                                          ? block.labels
+                                          : labels(block, running_->context);
+    if (block.guarded || options_.only_regions || !options_.stack) {
+        for (std::uint32_t i = 0; i < count; i++)
+            if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
+                access(addresses[i], label_list[i], block.sizes[i], block.flags[i]);
+        return;
+    }
+    std::memcpy(&addresses_[filled_], addresses, count * sizeof *addresses);
+    std::memcpy(&label_column_[filled_], label_list, count * sizeof *label_list);
+    std::memcpy(&sizes_[filled_], block.sizes.data(), count * sizeof(std::uint32_t));
+    std::memcpy(&flags_[filled_], block.flags.data(), count);
+    std::fill_n(&thread_column_[filled_], count, running_->number);
+    filled_ += count;
+}
+
+void Decoder::access(std::uint64_t address, std::uint32_t label, std::uint32_t size,
+                     std::uint8_t flags) {
+    if (options_.only_regions && running_->open_regions == 0) return;
+    if (!options_.stack && running_->stack_low <= address && address < running_->stack_high) return;
+    addresses_[filled_] = address;
+    label_column_[filled_] = label;
+    sizes_[filled_] = size;
+    flags_[filled_] = flags;
+    thread_column_[filled_] = running_->number;
+    filled_++;
+}
+
+Result<void> Decoder::flush() {
+    std::size_t count = std::min<std::uint64_t>(filled_, options_.most_accesses - accesses_);
+    filled_ = 0;
+    accesses_ += count;
+    if (count == 0) return {};
+    for (std::size_t i = 0; i < count; i++) flags_[i] &= kWrite;
+    return sink_(AccessBatch{{addresses_.data(), count},
+                             {label_column_.data(), count},
+                             {sizes_.data(), count},
+                             {thread_column_.data(), count},
+                             {flags_.data(), count}});
+}
+
+Result<void> Decoder::finish() {
+    return flush();
+}
+
+Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool salvaged) {
+    std::uint64_t n = REVISIT_N(words[0]);
+    std::optional<std::size_t> length = record_length(words[0]);
+    if (!length) return fail(fmt::format("{:#018x} does not begin a record", words[0]));
+    if (*length >= words.size()) return fail("a record is cut off");
+    const std::uint64_t* rest = words.data() + 1;
+    switch (REVISIT_TAG(words[0])) {
+        case REVISIT_PROCESS:
+            pid_ = static_cast<std::uint32_t>(rest[0]);
+            origins_.command = pieces(text_of(rest + 2, n));
+            break;
+        case REVISIT_END:
+            ended_ = true;
+            break;
+        case REVISIT_MODULE:
+            module(rest[0], rest[1], rest[2], text_of(rest + 3, n));
+            break;
+        case REVISIT_UNLOAD:
+            unload(rest[0], rest[1]);
+            break;
+        case REVISIT_DEFINE_BLOCK:
+            if (Result<void> done = define_block(words.subspan(1, *length)); !done)
+                return std::unexpected(done.error());
+            break;
+        case REVISIT_DEFINE_SITE:
+            define_site(rest[0], text_of(rest + 1, n));
+            break;
+        case REVISIT_THREAD:
+            running_ = &thread(static_cast<std::uint32_t>(n));
+            break;
+        case REVISIT_BULK:
+            bulk(words.data());
+            break;
+        case REVISIT_ENTER:
+            if (options_.contexts) enter(place_of_address(n), rest[0]);
+            break;
+        case REVISIT_ENTER_SITE:
+            if (options_.contexts) enter(place_of_site(n), rest[0]);
+            break;
+        case REVISIT_LEAVE:
+            leave(n);
+            break;
+        case REVISIT_STACK: {
+            Thread& of = thread(static_cast<std::uint32_t>(n));
+            of.stack_low = rest[0];
+            of.stack_high = rest[1];
+            break;
+        }
+        case REVISIT_REGION_BEGIN:
+            region(text_of(rest, n), true);
+            break;
+        case REVISIT_REGION_END:
+            region(text_of(rest, n), false);
+            break;
+        default:
+            break;
+    }
+    (void)salvaged;
+    if (filled_ >= kBatch)
+        if (Result<void> done = flush(); !done) return std::unexpected(done.error());
+    return 1 + *length;
+}
+
+Result<void> Decoder::define_block(std::span<const std::uint64_t> words) {
+    std::uint64_t id = words[0];
+    std::size_t count = (words.size() - 1) / 2;
+    if (count > REVISIT_BLOCK_MAX) return fail(fmt::format("a block of {} accesses", count));
+    auto defined = std::make_unique<Block>();
+    for (std::size_t i = 0; i < count; i++) {
+        std::uint64_t what = words[1 + 2 * i], where = words[2 + 2 * i];
+        auto flags = static_cast<std::uint8_t>(what >> 32);
+        defined->sizes.push_back(static_cast<std::uint32_t>(what));
+        defined->flags.push_back(flags);
+        defined->places.push_back(flags & REVISIT_BY_SITE ? place_of_site(where)
+                                                          : place_of_address(where));
+        defined->guarded |= (flags & REVISIT_GUARDED) != 0;
+    }
+    if (id < kNearBlocks) {
+        if (id >= blocks_.size()) blocks_.resize(std::max<std::size_t>(id + 1, blocks_.size() * 2));
+        blocks_[id] = std::move(defined);
+    } else
+        far_blocks_[id] = std::move(defined);
+    return {};
+}
+
+void Decoder::define_site(std::uint64_t site, std::string_view text) {
+    std::vector<std::string> parts = pieces(text);
+    std::vector<Frame> frames;
+    for (std::size_t i = 0; i + 2 < parts.size(); i += 3) {
+        Frame frame{parts[i], parts[i + 1], 0};
+        std::from_chars(parts[i + 2].data(), parts[i + 2].data() + parts[i + 2].size(), frame.line);
+        frames.push_back(std::move(frame));
+    }
+    CodePlace place;
+    place.offset = site;
+    place.literal = static_cast<std::uint32_t>(origins_.literals.size());
+    origins_.literals.push_back(std::move(frames));
+    site_places_[site] = static_cast<std::uint32_t>(origins_.places.size());
+    origins_.places.push_back(place);
+}
+
+void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset,
+                     std::string_view text) {
+    std::vector<std::string> parts = pieces(text);
+    Module module{low, high, offset, parts.empty() ? "" : parts[0], parts.size() > 1 ? parts[1] : ""};
+    unload(low, high);
+    mapped_[low] = static_cast<std::uint32_t>(origins_.modules.size());
+    origins_.modules.push_back(std::move(module));
+}
+
+// What starts inside the range is gone, and so are the places found there: another file may come to lie
+// where this one lay.
+void Decoder::unload(std::uint64_t low, std::uint64_t high) {
+    auto first = mapped_.lower_bound(low), last = mapped_.lower_bound(high);
+    if (first == last) return;
+    mapped_.erase(first, last);
+    address_places_.erase(address_places_.lower_bound(low), address_places_.lower_bound(high));
+}
+
+std::uint32_t Decoder::place_of_address(std::uint64_t address) {
+    auto [found, is_new] =
+        address_places_.try_emplace(address, static_cast<std::uint32_t>(origins_.places.size()));
+    if (!is_new) return found->second;
+    CodePlace place;
+    place.offset = address;
+    auto after = mapped_.upper_bound(address);
+    if (after != mapped_.begin()) {
+        std::uint32_t index = std::prev(after)->second;
+        const Module& module = origins_.modules[index];
+        if (address < module.high) {
+            place.module = index;
+            place.offset = address - module.low + module.file_offset;
+        }
+    }
+    origins_.places.push_back(place);
+    return found->second;
+}
+
+std::uint32_t Decoder::place_of_site(std::uint64_t site) {
+    auto found = site_places_.find(site);
+    if (found != site_places_.end()) return found->second;
+    define_site(site, {});
+    return site_places_[site];
+}
+
+std::uint32_t Decoder::label(std::uint32_t place, std::uint32_t context) {
+    auto [found, is_new] = label_ids_.try_emplace(both(context, place),
+                                                  static_cast<std::uint32_t>(origins_.labels.size()));
+    if (is_new) origins_.labels.push_back({place, context, kNowhere});
+    return found->second;
+}
+
+const std::uint32_t* Decoder::labels(Block& block, std::uint32_t context) {
+    auto& list = label_lists_[{&block, context}];
+    if (!list) {
+        list = std::make_unique<std::uint32_t[]>(block.places.size());
+        for (std::size_t i = 0; i < block.places.size(); i++) list[i] = label(block.places[i], context);
+    }
+    block.context = context;
+    return block.labels = list.get();
+}
+
+void Decoder::bulk(const std::uint64_t* words) {
+    auto flags = static_cast<std::uint8_t>(REVISIT_N(words[0]));
+    std::uint32_t place =
+        flags & REVISIT_BY_SITE ? place_of_site(words[1]) : place_of_address(words[1]);
+    std::uint32_t id = label(place, running_->context);
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
+    for (std::uint64_t done = 0; done < words[3]; done += kMost)
+        access(words[2] + done, id, static_cast<std::uint32_t>(std::min(kMost, words[3] - done)),
+               flags);
+}
+
+void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
+    Thread& t = *running_;
+    while (!t.frames.empty() && t.frames.back().stack_pointer < stack_pointer) {
+        t.context = t.frames.back().context;
+        t.frames.pop_back();
+    }
+    t.frames.push_back({stack_pointer, t.context});
+    auto [found, is_new] = context_children_.try_emplace(both(t.context, place), 0);
+    if (is_new) {
+        std::uint32_t node = t.context;
+        for (int i = 0; i < kRecursionReach && node != 0; i++, node = origins_.contexts[node].parent)
+            if (origins_.contexts[node].place == place) break;
+        if (node == 0 || origins_.contexts[node].place != place) {
+            node = static_cast<std::uint32_t>(origins_.contexts.size());
+            origins_.contexts.push_back({t.context, place});
+        }
+        found->second = node;
+    }
+    t.context = found->second;
+}
+
+void Decoder::leave(std::uint64_t stack_pointer) {
+    Thread& t = *running_;
+    while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {
+        bool this_one = t.frames.back().stack_pointer == stack_pointer;
+        t.context = t.frames.back().context;
+        t.frames.pop_back();
+        if (this_one) break;
+    }
+}
+
+void Decoder::region(std::string_view name, bool begins) {
+    if (std::ranges::find(regions_seen_, name) == regions_seen_.end()) regions_seen_.emplace_back(name);
+    if (!options_.regions.empty() &&
+        std::ranges::find(options_.regions, name) == options_.regions.end())
+        return;
+    if (begins)
+        running_->open_regions++;
+    else if (running_->open_regions > 0)
+        running_->open_regions--;
+}
+
+}  // namespace revisit::record

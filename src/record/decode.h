@@ -1,0 +1,117 @@
+// One recorded process: its records in, its accesses with labels out.
+//
+// The decoder keeps what the stream defines (blocks, sites, modules), follows each thread's calls, and
+// gives every access its label (symbols/origins.h). A block of accesses is copied column by column
+// from its definition; the labels of a block in a context are made once and looked up by one compare.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "record/slots.h"
+#include "revisit/access.h"
+#include "revisit/error.h"
+#include "symbols/origins.h"
+
+namespace revisit::record {
+
+struct DecodeOptions {
+    bool contexts = false;             // labels tell call paths apart
+    bool stack = true;                 // accesses to thread stacks count
+    bool only_regions = false;         // accesses count only inside of the regions named below
+    std::vector<std::string> regions;  // "()" is what was chosen by --function; empty: any
+    std::uint64_t most_accesses = ~std::uint64_t{0};
+};
+
+class Decoder {
+ public:
+    using Sink = std::function<Result<void>(const AccessBatch&)>;
+
+    Decoder(const DecodeOptions& options, Sink sink);
+
+    // A forked child starts with all its parent had defined.
+    Decoder(const Decoder& parent, Sink sink);
+
+    Result<void> feed(const SlotView& slot);
+    Result<void> finish();  // hands on what is still gathered
+
+    std::uint32_t pid() const { return pid_; }
+    std::uint64_t accesses() const { return accesses_; }
+    bool reached_most() const { return accesses_ >= options_.most_accesses; }
+    bool ended() const { return ended_; }
+    const Origins& origins() const { return origins_; }
+    const std::vector<std::string>& regions_seen() const { return regions_seen_; }
+
+ private:
+    struct Block {
+        std::vector<std::uint32_t> places, sizes;
+        std::vector<std::uint8_t> flags;
+        bool guarded = false;
+        std::uint32_t context = kNowhere;  // whose labels are these
+        const std::uint32_t* labels = nullptr;
+    };
+    struct CallFrame {
+        std::uint64_t stack_pointer = 0;
+        std::uint32_t context = 0;  // of the caller
+    };
+    struct Thread {
+        std::uint16_t number = 0;
+        std::uint32_t context = 0;
+        std::uint32_t open_regions = 0;
+        std::uint64_t stack_low = 0, stack_high = 0;
+        std::vector<CallFrame> frames;
+    };
+
+    Result<std::size_t> record(std::span<const std::uint64_t> words, bool salvaged);
+    void block(Block& block, const std::uint64_t* addresses, std::uint32_t count);
+    void access(std::uint64_t address, std::uint32_t label, std::uint32_t size, std::uint8_t flags);
+    Result<void> define_block(std::span<const std::uint64_t> words);
+    void define_site(std::uint64_t site, std::string_view text);
+    void module(std::uint64_t low, std::uint64_t high, std::uint64_t offset, std::string_view text);
+    void unload(std::uint64_t low, std::uint64_t high);
+    void bulk(const std::uint64_t* words);
+    void enter(std::uint32_t place, std::uint64_t stack_pointer);
+    void leave(std::uint64_t stack_pointer);
+    void region(std::string_view name, bool begins);
+
+    Block* find_block(std::uint64_t id);
+    std::uint32_t place_of_address(std::uint64_t address);
+    std::uint32_t place_of_site(std::uint64_t site);
+    std::uint32_t label(std::uint32_t place, std::uint32_t context);
+    const std::uint32_t* labels(Block& block, std::uint32_t context);
+    Thread& thread(std::uint32_t number);
+    Result<void> flush();
+
+    DecodeOptions options_;
+    Sink sink_;
+    std::uint32_t pid_ = 0;
+    bool ended_ = false;
+    std::uint64_t accesses_ = 0;
+    Origins origins_;
+    std::vector<std::string> regions_seen_;
+
+    std::vector<std::unique_ptr<Block>> blocks_;                            // small ids
+    std::unordered_map<std::uint64_t, std::unique_ptr<Block>> far_blocks_;  // others
+    std::map<std::uint64_t, std::uint32_t> mapped_;  // low → module, while mapped
+    std::map<std::uint64_t, std::uint32_t> address_places_;
+    std::unordered_map<std::uint64_t, std::uint32_t> site_places_;
+    std::unordered_map<std::uint64_t, std::uint32_t> label_ids_;  // place and context
+    std::map<std::pair<const Block*, std::uint32_t>, std::unique_ptr<std::uint32_t[]>> label_lists_;
+    std::unordered_map<std::uint64_t, std::uint32_t> context_children_;  // context and place
+    std::map<std::uint32_t, Thread> threads_;
+    Thread* running_ = nullptr;
+
+    std::size_t filled_ = 0;
+    std::vector<std::uint64_t> addresses_;
+    std::vector<std::uint32_t> label_column_, sizes_;
+    std::vector<std::uint16_t> thread_column_;
+    std::vector<std::uint8_t> flags_;
+};
+
+}  // namespace revisit::record

@@ -1,0 +1,208 @@
+#include "record/launch.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "record/stream.h"
+
+namespace revisit::record {
+namespace {
+
+namespace fs = std::filesystem;
+
+#if defined(__aarch64__)
+constexpr std::uint16_t kMachine = EM_AARCH64;
+constexpr const char* kMachineName = "aarch64";
+constexpr const char* kValgrindPlatform = "arm64-linux";
+#else
+constexpr std::uint16_t kMachine = EM_X86_64;
+constexpr const char* kMachineName = "x86_64";
+constexpr const char* kValgrindPlatform = "amd64-linux";
+#endif
+
+std::string machine_name(std::uint16_t machine) {
+    switch (machine) {
+        case EM_AARCH64:
+            return "aarch64";
+        case EM_X86_64:
+            return "x86_64";
+        case EM_386:
+            return "32-bit x86";
+        case EM_ARM:
+            return "32-bit arm";
+        case EM_RISCV:
+            return "riscv";
+        default:
+            return fmt::format("machine {}", machine);
+    }
+}
+
+bool is_executable(const std::string& path) {
+    struct stat status;
+    return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           access(path.c_str(), X_OK) == 0;
+}
+
+// What the compiler plug-in's runtime leaves in every program it is linked to.
+constexpr std::string_view kInstrumentedMark = "revisit-instrumented-program";
+
+bool contains(const std::string& path, std::string_view mark) {
+    std::ifstream file(path, std::ios::binary);
+    std::string window, chunk(1 << 20, '\0');
+    while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
+        window.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
+        if (window.find(mark) != std::string::npos) return true;
+        window.erase(0, window.size() - std::min(window.size(), mark.size()));
+    }
+    return false;
+}
+
+Result<void> check_machine(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    Elf64_Ehdr header{};
+    file.read(reinterpret_cast<char*>(&header), sizeof header);
+    if (file.gcount() < static_cast<std::streamsize>(EI_NIDENT + 4) ||
+        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return {};  // a script
+    if (header.e_machine != kMachine || header.e_ident[EI_CLASS] != ELFCLASS64)
+        return fail(path, "",
+                    fmt::format("is a program for {}, this machine is {}",
+                                machine_name(header.e_machine), kMachineName));
+    if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+        return fail(path, "", "is an object file, not a program; link it first");
+    return {};
+}
+
+std::string find_in_path(const std::string& name, bool& found_not_executable) {
+    const char* variable = std::getenv("PATH");
+    std::istringstream path(variable ? variable : "/usr/local/bin:/usr/bin:/bin");
+    for (std::string directory; std::getline(path, directory, ':');) {
+        std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
+        if (is_executable(candidate)) return candidate;
+        if (fs::is_regular_file(candidate)) found_not_executable = true;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Program> find_program(const std::vector<std::string>& command) {
+    if (command.empty() || command[0].empty()) return fail("no program was named");
+    const std::string& name = command[0];
+    Program program{name, command, false};
+    if (name.find('/') == std::string::npos) {
+        bool not_executable = false;
+        program.path = find_in_path(name, not_executable);
+        if (program.path.empty()) {
+            std::error_code ignored;
+            if (fs::exists(name, ignored))
+                return fail(name, "",
+                            fmt::format("not found in PATH; the one in this directory is ./{}", name));
+            return fail(name, "", not_executable ? "is not executable" : "program not found");
+        }
+    } else {
+        struct stat status;
+        if (stat(name.c_str(), &status) != 0)
+            return fail(name, "", errno == ENOENT ? "program not found" : std::strerror(errno));
+        if (S_ISDIR(status.st_mode)) return fail(name, "", "is a directory, not a program");
+        if (!is_executable(name)) return fail(name, "", "is not executable");
+    }
+    if (Result<void> fits = check_machine(program.path); !fits) return std::unexpected(fits.error());
+    program.instrumented = contains(program.path, kInstrumentedMark);
+    return program;
+}
+
+std::string support_directory(const std::string& name) {
+    std::error_code ignored;
+    if (const char* told = std::getenv("REVISIT_LIBEXEC"))
+        if (fs::exists(fs::path(told) / name, ignored)) return fs::path(told) / name;
+    fs::path self = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    for (fs::path candidate : {self / "libexec/revisit" / name, self / "../libexec/revisit" / name})
+        if (fs::exists(candidate, ignored)) return fs::canonical(candidate, ignored);
+    return {};
+}
+
+Result<ValgrindParts> find_valgrind() {
+    ValgrindParts parts;
+    bool ignored = false;
+    // Debian's `valgrind` is a script that changes the environment of the program; valgrind.bin does
+    // not.
+    for (const char* name : {"valgrind.bin", "valgrind"})
+        if (parts.launcher = find_in_path(name, ignored); !parts.launcher.empty()) break;
+    if (parts.launcher.empty())
+        return fail(
+            "valgrind is not installed; install it (apt-get install valgrind), or build the program "
+            "with "
+            "revisit-clang");
+    parts.directory = support_directory("valgrind");
+    if (parts.directory.empty() || !is_executable(parts.directory + "/revisit-" + kValgrindPlatform))
+        return fail(
+            "this revisit was built without its valgrind tool; rebuild it with valgrind installed");
+    return parts;
+}
+
+Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOptions& options) {
+    std::vector<std::string> arguments;
+    std::vector<std::pair<std::string, std::string>> environment;
+    std::string file = program.path;
+    if (options.recorder == Recorder::valgrind) {
+        Result<ValgrindParts> parts = find_valgrind();
+        if (!parts) return std::unexpected(parts.error());
+        const char* log = std::getenv("REVISIT_VALGRIND_LOG");
+        file = parts->launcher;
+        arguments = {"valgrind", "--tool=revisit", "--quiet", "--vgdb=no", "--demangle=no",
+                     fmt::format("--log-file={}", log ? log : "/dev/null"), "--stream=" + slots.path(),
+                     fmt::format("--trace-children={}", options.follow_exec ? "yes" : "no"),
+                     // With code inserted between a load-linked and its store-conditional the pair
+                     // might never succeed on real hardware; valgrind then emulates it.
+                     "--sim-hints=fallback-llsc"};
+        for (const std::string& function : options.functions)
+            arguments.push_back("--function=" + function);
+        arguments.push_back("--");
+        arguments.insert(arguments.end(), program.arguments.begin(), program.arguments.end());
+        environment.emplace_back("VALGRIND_LIB", parts->directory);
+    } else {
+        arguments = program.arguments;
+        environment.emplace_back(REVISIT_STREAM_ENV, slots.path());
+    }
+
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+
+    int told[2];
+    if (pipe2(told, O_CLOEXEC) != 0)
+        return fail(fmt::format("cannot start the program: {}", std::strerror(errno)));
+    pid_t child = fork();
+    if (child < 0) return fail(fmt::format("cannot start the program: {}", std::strerror(errno)));
+    if (child == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);
+        for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+        execv(file.c_str(), argv.data());
+        int reason = errno;
+        (void)!write(told[1], &reason, sizeof reason);
+        _exit(127);
+    }
+    close(told[1]);
+    int reason = 0;
+    ssize_t got = read(told[0], &reason, sizeof reason);
+    close(told[0]);
+    if (got > 0)
+        return fail(program.path, "", fmt::format("cannot be started: {}", std::strerror(reason)));
+    return child;
+}
+
+}  // namespace revisit::record

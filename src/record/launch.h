@@ -1,0 +1,48 @@
+// Starting a program under a recorder.
+//
+// The program keeps its input, output, working directory, environment and process group; what goes
+// wrong before its first instruction is told in one line. A recorder is picked by name: `clang` runs a
+// program built with the plug-in as it is, `valgrind` runs any binary under our tool.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "record/slots.h"
+#include "revisit/error.h"
+
+namespace revisit::record {
+
+enum class Recorder { clang, valgrind };
+
+struct Program {
+    std::string path;                    // as found
+    std::vector<std::string> arguments;  // with the name as it was typed
+    bool instrumented = false;           // built with the compiler plug-in
+};
+
+// Looks the program up as a shell would and checks that it can run here.
+Result<Program> find_program(const std::vector<std::string>& command);
+
+// Files of ours that a recorder needs at run time, beside the program or under the install prefix;
+// empty when they are not there.
+std::string support_directory(const std::string& name);
+
+struct ValgrindParts {
+    std::string launcher;
+    std::string directory;  // holds our tool
+};
+Result<ValgrindParts> find_valgrind();
+
+struct LaunchOptions {
+    Recorder recorder = Recorder::valgrind;
+    std::vector<std::string> functions;  // mark what happens inside of these
+    bool follow_exec = true;
+};
+
+// The process id of the started program.
+Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOptions& options);
+
+}  // namespace revisit::record

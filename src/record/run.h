@@ -1,0 +1,35 @@
+// Running a program and analysing what it does, at the same time: the program on one core, this on
+// another.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/consume.h"
+#include "record/launch.h"
+
+namespace revisit::record {
+
+struct RunOptions {
+    Program program;
+    LaunchOptions launch;
+    DecodeOptions decode;
+    std::uint32_t want = 0;  // REVISIT_WANT_…
+    std::optional<std::chrono::milliseconds> duration;
+};
+
+struct RunOutcome {
+    int exit_status = 0;         // as a shell reports it: 128 + signal for a program ended by one
+    int signal = 0;              // that signal, or 0
+    bool limit_reached = false;  // we ended the program, at --duration or --max-accesses
+    std::uint64_t accesses = 0;
+    std::size_t processes = 0;
+    std::vector<std::string> notes;
+    std::vector<std::string> regions_seen;
+};
+
+Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink);
+
+}  // namespace revisit::record

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * revisit's valgrind tool: runs any binary and streams its accesses to the analyzer.
+ *
+ * This half joins valgrind's core to the stream of record/stream.h: it opens the shared memory, hands
+ * full slots over, and tells what the core knows: threads, mapped files, stacks, forks. Valgrind runs
+ * one thread at a time, so there is one cursor a process and THREAD records where it passes to another.
+ * When the analyzer asks for no more, or is gone, words go to a buffer nobody reads and the program
+ * runs on.
+ */
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_clientstate.h"
+#include "pub_tool_debuginfo.h"
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_options.h"
+#include "pub_tool_threadstate.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_xarray.h"
+#include "tool.h"
+
+/* Of the core, not of its tool interface; the core's own gdbserver maps shared files with it. */
+extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd, Off64T offset);
+
+Cursor RV_(cursor);
+Addr RV_(awaited_return);
+
+static const HChar* stream_path;
+static XArray* chosen_functions; /* of const HChar* */
+
+static revisit_stream* stream;
+static UInt producer;
+static Int slot = -1;
+static ULong* slot_begin;
+static ULong unread[REVISIT_SLOT_WORDS]; /* where words go that nobody wants */
+
+static UInt threads = 0; /* numbers given out; a number is never used again, a ThreadId is */
+static ThreadId running = 0;
+
+typedef struct {
+    UInt kind;
+    Addr sp, link;
+    SizeT size;
+    Addr argument;
+} Awaited;
+#define AWAITED 4
+typedef struct {
+    UInt number;
+    UInt awaited;
+    Awaited stack[AWAITED];
+} Thread;
+static Thread* thread; /* by ThreadId */
+
+UInt RV_(want)(void) {
+    return stream ? stream->want : 0;
+}
+
+static void use(ULong* begin, UInt words) {
+    slot_begin = RV_(cursor).next = begin;
+    RV_(cursor).limit = begin + words - SUPERBLOCK_WORDS;
+}
+
+static void open_slot(void) {
+    slot = stream ? revisit_slot_open(stream, producer, running ? thread[running].number : 0) : -1;
+    use(slot < 0 ? unread : (ULong*)revisit_slot_data(stream, slot), REVISIT_SLOT_WORDS);
+    if (slot < 0 && stream && !stream->stop && !revisit_process_lives(stream->analyzer)) {
+        static const HChar gone[] = "revisit: the analyzer is gone; the program runs on unrecorded\n";
+        VG_(write)(2, gone, sizeof gone - 1);
+    }
+}
+
+static void close_slot(void) {
+    if (slot >= 0) revisit_slot_hand_over(stream, slot, RV_(cursor).next - slot_begin);
+    slot = -1;
+}
+
+void RV_(hand_over)(void) {
+    if (slot < 0)
+        use(unread, REVISIT_SLOT_WORDS);
+    else {
+        close_slot();
+        open_slot();
+    }
+}
+
+void RV_(need)(UInt words) {
+    if (RV_(cursor).next + words > RV_(cursor).limit) RV_(hand_over)();
+    tl_assert(RV_(cursor).next + words <= RV_(cursor).limit + SUPERBLOCK_WORDS);
+}
+
+static void put(ULong word) {
+    *RV_(cursor).next++ = word;
+}
+static void put_text(const HChar* text, UInt bytes) {
+    RV_(cursor).next += revisit_put_text((uint64_t*)RV_(cursor).next, text, bytes);
+}
+
+/* Starts this process's part of the stream: PROCESS with the command line. */
+static void start_process(ULong parent) {
+    static HChar text[REVISIT_TEXT_MAX];
+    UInt at = 0;
+    Word i;
+    const HChar* argument = VG_(args_the_exename);
+    producer = revisit_producer_start(stream);
+    open_slot();
+    for (i = 0;; i++) {
+        UInt length = argument ? VG_(strlen)(argument) : 0;
+        if (at + length + 1 > REVISIT_TEXT_MAX) break;
+        VG_(memcpy)(text + at, argument, length);
+        text[at + length] = 0;
+        at += length + 1;
+        if (i >= VG_(sizeXA)(VG_(args_for_client))) break;
+        argument = *(HChar**)VG_(indexXA)(VG_(args_for_client), i);
+    }
+    RV_(need)(3 + REVISIT_TEXT_MAX / 8);
+    put(REVISIT_RECORD(REVISIT_PROCESS, at));
+    put(VG_(getpid)());
+    put(parent);
+    put_text(text, at);
+}
+
+/* Mapped files: what turns a program counter into a place in a file. */
+static void file_mapped(Addr low, SizeT length) {
+    NSegment const* segment = VG_(am_find_nsegment)(low);
+    const HChar* path = segment && segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
+    UInt bytes;
+    if (!path || path[0] != '/') return;
+    bytes = VG_(strlen)(path);
+    if (bytes > REVISIT_TEXT_MAX) return;
+    RV_(need)(4 + bytes / 8 + 1);
+    put(REVISIT_RECORD(REVISIT_MODULE, bytes));
+    put(low);
+    put(low + length);
+    put(segment->offset + (low - segment->start));
+    put_text(path, bytes);
+}
+
+static void memory_at_start(Addr a, SizeT length, Bool r, Bool w, Bool x, ULong di) {
+    file_mapped(a, length);
+}
+static void memory_mapped(Addr a, SizeT length, Bool r, Bool w, Bool x, ULong di) {
+    file_mapped(a, length);
+}
+static void memory_unmapped(Addr a, SizeT length) {
+    RV_(need)(3);
+    put(REVISIT_RECORD(REVISIT_UNLOAD, 0));
+    put(a);
+    put(a + length);
+}
+
+static void await_thread(void) {
+    Thread* t = &thread[running];
+    RV_(awaited_return) = t->awaited ? t->stack[t->awaited - 1].sp : 0;
+}
+
+static void thread_runs(ThreadId tid, ULong blocks) {
+    if (tid == running) return;
+    running = tid;
+    RV_(need)(1);
+    put(REVISIT_RECORD(REVISIT_THREAD, thread[tid].number));
+    await_thread();
+}
+
+static void thread_created(ThreadId parent, ThreadId child) {
+    thread[child].number = threads++;
+    thread[child].awaited = 0;
+    if (parent == VG_INVALID_THREADID || parent == child) return;
+    RV_(need)(2);
+    put(REVISIT_RECORD(REVISIT_THREAD_START, thread[child].number));
+    put(thread[parent].number);
+}
+
+static void thread_begins(ThreadId tid) {
+    Addr sp = VG_(get_SP)(tid);
+    NSegment const* segment = VG_(am_find_nsegment)(sp);
+    Addr high = VG_(thread_get_stack_max)(tid), low = high + 1 - VG_(thread_get_stack_size)(tid);
+    if (!(low <= sp && sp <= high)) {
+        if (!segment) return;
+        low = segment->start;
+        high = segment->end;
+    }
+    RV_(need)(3);
+    put(REVISIT_RECORD(REVISIT_STACK, thread[tid].number));
+    put(low);
+    put(high + 1);
+}
+
+static void thread_ended(ThreadId tid) {
+    RV_(need)(1);
+    put(REVISIT_RECORD(REVISIT_THREAD_EXIT, thread[tid].number));
+}
+
+/* Functions known by name. */
+static const struct {
+    const HChar* name;
+    UInt kind;
+} known[] = {
+    {"malloc", FUNCTION_ALLOCATE},
+    {"valloc", FUNCTION_ALLOCATE},
+    {"_Znwm", FUNCTION_ALLOCATE},
+    {"_Znam", FUNCTION_ALLOCATE},
+    {"_ZnwmRKSt9nothrow_t", FUNCTION_ALLOCATE},
+    {"_ZnamRKSt9nothrow_t", FUNCTION_ALLOCATE},
+    {"_ZnwmSt11align_val_t", FUNCTION_ALLOCATE},
+    {"_ZnamSt11align_val_t", FUNCTION_ALLOCATE},
+    {"calloc", FUNCTION_CALLOC},
+    {"realloc", FUNCTION_REALLOC},
+    {"memalign", FUNCTION_ALIGNED},
+    {"aligned_alloc", FUNCTION_ALIGNED},
+    {"posix_memalign", FUNCTION_POSIX_MEMALIGN},
+    {"free", FUNCTION_FREE},
+};
+
+UInt RV_(function_kind)(Addr entry) {
+    const HChar* name;
+    UInt i;
+    if (!VG_(get_fnname_if_entry)(VG_(current_DiEpoch)(), entry, &name)) return FUNCTION_NONE;
+    if (VG_STREQ(name, "revisit_region_begin")) return FUNCTION_REGION_BEGIN;
+    if (VG_STREQ(name, "revisit_region_end")) return FUNCTION_REGION_END;
+    for (i = 0; i < VG_(sizeXA)(chosen_functions); i++)
+        if (VG_STREQ(name, *(const HChar**)VG_(indexXA)(chosen_functions, i))) return FUNCTION_CHOSEN;
+    if (RV_(want)() & REVISIT_WANT_OBJECTS)
+        for (i = 0; i < sizeof known / sizeof known[0]; i++)
+            if (VG_STREQ(name, known[i].name)) return known[i].kind;
+    return FUNCTION_NONE;
+}
+
+static void region(UInt tag, Addr name) {
+    HChar text[256];
+    UInt bytes = 0;
+    while (bytes < sizeof text && VG_(am_is_valid_for_client)(name + bytes, 1, VKI_PROT_READ) &&
+           *(HChar*)(name + bytes)) {
+        text[bytes] = *(HChar*)(name + bytes);
+        bytes++;
+    }
+    RV_(need)(1 + sizeof text / 8);
+    put(REVISIT_RECORD(tag, bytes));
+    put_text(text, bytes);
+}
+
+static void chosen(UInt tag) {
+    RV_(need)(2);
+    put(REVISIT_RECORD(tag, 2));
+    put_text("()", 2);
+}
+
+static void freed(Addr address) {
+    if (!address) return;
+    RV_(need)(1);
+    put(REVISIT_RECORD(REVISIT_FREE, address));
+}
+
+/* An allocation is told when it returns; one made inside another (operator new calls malloc) is its
+   caller's. The name of a chosen function is not kept: there is one region for all of them. */
+void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, HWord link) {
+    Thread* t = &thread[running];
+    Awaited* top;
+    UInt i;
+    if (kind == FUNCTION_FREE) return freed(a0);
+    if (kind == FUNCTION_REGION_BEGIN) return region(REVISIT_REGION_BEGIN, a0);
+    if (kind == FUNCTION_REGION_END) return region(REVISIT_REGION_END, a0);
+    sp += CALL_PUSHES;
+    while (t->awaited && t->stack[t->awaited - 1].sp < sp) {
+        t->awaited--; /* left by a jump */
+        if (t->stack[t->awaited].kind == FUNCTION_CHOSEN) chosen(REVISIT_REGION_END);
+    }
+    for (i = 0; i < t->awaited; i++)
+        if ((t->stack[i].kind == FUNCTION_CHOSEN) == (kind == FUNCTION_CHOSEN)) return await_thread();
+    if (t->awaited < AWAITED) {
+        top = &t->stack[t->awaited++];
+        top->kind = kind;
+        top->sp = sp;
+        top->link = link;
+        top->argument = a0;
+        top->size = kind == FUNCTION_CALLOC                                ? a0 * a1
+                    : kind == FUNCTION_POSIX_MEMALIGN                      ? a2
+                    : kind == FUNCTION_REALLOC || kind == FUNCTION_ALIGNED ? a1
+                                                                           : a0;
+        if (kind == FUNCTION_CHOSEN) {
+            chosen(REVISIT_REGION_BEGIN);
+        }
+    }
+    await_thread();
+}
+
+void RV_(function_returned)(HWord result, HWord target) {
+    Thread* t = &thread[running];
+    Awaited* top;
+    if (!t->awaited) return;
+    top = &t->stack[t->awaited - 1];
+    if (top->link != target) return;
+    t->awaited--;
+    await_thread();
+    if (top->kind == FUNCTION_CHOSEN) {
+        chosen(REVISIT_REGION_END);
+        return;
+    }
+    if (top->kind == FUNCTION_POSIX_MEMALIGN)
+        result = result == 0 && VG_(am_is_valid_for_client)(top->argument, 8, VKI_PROT_READ)
+                     ? *(HWord*)top->argument
+                     : 0;
+    if (top->kind == FUNCTION_REALLOC && (result || !top->size)) freed(top->argument);
+    if (!result) return;
+    RV_(need)(3);
+    put(REVISIT_RECORD(REVISIT_ALLOC, top->link));
+    put(result);
+    put(top->size);
+}
+
+/* The parent's definitions must be with the analyzer before the child's first word. */
+static void before_fork(ThreadId tid) {
+    RV_(hand_over)();
+}
+
+static void after_fork_in_child(ThreadId tid) {
+    ULong parent = producer;
+    if (!stream) return;
+    slot = -1; /* the parent's */
+    if (stream->want & REVISIT_WANT_CHILDREN) {
+        start_process(parent);
+        put(REVISIT_RECORD(REVISIT_THREAD, thread[tid].number));
+    } else {
+        stream = NULL;
+        use(unread, REVISIT_SLOT_WORDS);
+    }
+}
+
+static Bool option(const HChar* argument) {
+    const HChar* name;
+    if (VG_STR_CLO(argument, "--stream", stream_path)) {
+    } else if (VG_STR_CLO(argument, "--function", name)) {
+        VG_(addToXA)(chosen_functions, &name);
+    } else
+        return False;
+    return True;
+}
+static void usage(void) {
+    VG_(printf)(
+        "    --stream=PATH     shared memory made by revisit\n"
+        "    --function=NAME   mark what happens inside a function\n");
+}
+static void usage_debug(void) {}
+
+static void options_read(void) {
+    SysRes opened, mapped;
+    use(unread, REVISIT_SLOT_WORDS);
+    thread = VG_(calloc)("revisit.threads", VG_N_THREADS, sizeof *thread);
+    if (!stream_path) {
+        VG_(fmsg)("the revisit tool is run by `revisit profile --via valgrind`\n");
+        VG_(exit)(2);
+    }
+    opened = VG_(open)(stream_path, VKI_O_RDWR, 0);
+    if (sr_isError(opened))
+        return; /* the analyzer is gone, or this user may not see it: run unrecorded */
+    mapped = VG_(am_shared_mmap_file_float_valgrind)(REVISIT_STREAM_BYTES,
+                                                     VKI_PROT_READ | VKI_PROT_WRITE, sr_Res(opened), 0);
+    VG_(close)(sr_Res(opened));
+    if (sr_isError(mapped)) return;
+    stream = (revisit_stream*)sr_Res(mapped);
+    if (!revisit_stream_valid(stream)) {
+        stream = NULL;
+        return;
+    }
+    /* Entries, calls and returns are seen only where superblocks end at them. */
+    if (stream->want & (REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS | REVISIT_WANT_REGIONS))
+        VG_(clo_vex_control).guest_chase = False;
+    start_process(REVISIT_NO_PARENT);
+    VG_(atfork)(before_fork, NULL, after_fork_in_child);
+}
+
+static void finished(Int status) {
+    if (slot < 0) return;
+    RV_(need)(2);
+    put(REVISIT_RECORD(REVISIT_END, 0));
+    put(0);
+    close_slot();
+}
+
+static void before_options(void) {
+    VG_(details_name)("revisit");
+    VG_(details_version)(NULL);
+    VG_(details_description)("streams every memory access to revisit's analyzer");
+    VG_(details_copyright_author)("GPL-2.0-or-later; valgrind's core is its authors'.");
+    VG_(details_bug_reports_to)("the revisit project");
+    VG_(details_avg_translation_sizeB)(500);
+    VG_(basic_tool_funcs)(options_read, RV_(instrument), finished);
+    VG_(needs_command_line_options)(option, usage, usage_debug);
+    VG_(track_new_mem_startup)(memory_at_start);
+    VG_(track_new_mem_mmap)(memory_mapped);
+    VG_(track_die_mem_munmap)(memory_unmapped);
+    VG_(track_start_client_code)(thread_runs);
+    VG_(track_pre_thread_ll_create)(thread_created);
+    VG_(track_pre_thread_first_insn)(thread_begins);
+    VG_(track_pre_thread_ll_exit)(thread_ended);
+    chosen_functions = VG_(newXA)(VG_(malloc), "revisit.functions", VG_(free), sizeof(const HChar*));
+}
+
+VG_DETERMINE_INTERFACE_VERSION(before_options)

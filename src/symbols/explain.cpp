@@ -1,0 +1,200 @@
+// From labels to places: see origins.h.
+//
+// Every histogram of the result is a sum of the labels' own, so the parts of a profile agree with each
+// other by construction: sites, objects and the whole add up to the same counts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <ranges>
+#include <tuple>
+#include <utility>
+
+#include "symbols/origins.h"
+#include "symbols/symbolize.h"
+
+namespace revisit {
+namespace {
+
+// More pairs than anybody reads make a profile slow to load; those that matter least are left out.
+constexpr std::size_t kMostPairs = 20000;
+
+struct Resolved {
+    std::string module;
+    std::uint64_t offset = 0;
+    Frame frame;
+    std::vector<Frame> inlined;
+};
+
+class Resolver {
+ public:
+    explicit Resolver(const Origins& origins) : a_(origins), known_(origins.places.size()) {}
+
+    const Resolved& place(std::uint32_t index) {
+        Resolved& to = known_[index].first;
+        if (std::exchange(known_[index].second, true)) return to;
+        const CodePlace& from = a_.places[index];
+        if (from.literal != kNowhere && !a_.literals[from.literal].empty()) {
+            const auto& frames = a_.literals[from.literal];
+            to.frame = frames.front();
+            to.inlined.assign(frames.begin() + 1, frames.end());
+        }
+        if (from.module == kNowhere) {
+            to.offset = from.offset;
+            return to;
+        }
+        const Module& module = a_.modules[from.module];
+        to.module = module.path;
+        CodeSymbol symbol = symbols_.file(module.path).code_at(from.offset);
+        to.offset = symbol.address;
+        if (from.literal == kNowhere) {
+            to.frame = std::move(symbol.frame);
+            to.inlined = std::move(symbol.inlined);
+        }
+        return to;
+    }
+
+    std::string object_name(const DataObject& object) {
+        if (!object.name.empty()) return object.name;
+        if (object.place == kNowhere) return object.kind;
+        const Resolved& at = place(object.place);
+        std::string function = at.frame.function;
+        // The caller's own function is the outermost of what was inlined there.
+        if (object.kind == "stack" && !at.inlined.empty()) function = at.inlined.back().function;
+        if (function.empty())
+            function = fmt::format("{}+{:#x}", std::filesystem::path(at.module).filename().string(),
+                                   at.offset);
+        if (object.kind == "stack" || at.frame.line == 0) return function;
+        return fmt::format("{} ({}:{})", function,
+                           std::filesystem::path(at.frame.file).filename().string(), at.frame.line);
+    }
+
+ private:
+    const Origins& a_;
+    std::vector<std::pair<Resolved, bool>> known_;
+    Symbolizer symbols_;
+};
+
+// Contexts that something refers to, and their callers, renumbered; parents before children.
+class UsedContexts {
+ public:
+    explicit UsedContexts(const Origins& origins) : a_(origins), number_(origins.contexts.size(), 0) {}
+
+    std::uint32_t use(std::uint32_t node) {
+        if (node == 0 || number_[node] != 0) return number_[node];
+        std::vector<std::uint32_t> path;
+        for (; node != 0 && number_[node] == 0; node = a_.contexts[node].parent) path.push_back(node);
+        for (std::uint32_t step : path | std::views::reverse) {
+            order_.push_back(step);
+            number_[step] = static_cast<std::uint32_t>(order_.size());
+        }
+        return number_[path.front()];
+    }
+
+    std::vector<Context> contexts(Resolver& resolver) const {
+        std::vector<Context> result;
+        if (order_.empty()) return result;
+        result.emplace_back();
+        for (std::uint32_t node : order_) {
+            const Resolved& at = resolver.place(a_.contexts[node].place);
+            result.push_back({number_[a_.contexts[node].parent], at.module, at.offset, at.frame});
+        }
+        return result;
+    }
+
+ private:
+    const Origins& a_;
+    std::vector<std::uint32_t> number_;
+    std::vector<std::uint32_t> order_;
+};
+
+}  // namespace
+
+void explain(Profile& profile, const Origins& a) {
+    Resolver resolver(a);
+    UsedContexts contexts(a);
+    auto label_of = [&](std::uint32_t id) { return id < a.labels.size() ? a.labels[id] : Label{}; };
+
+    // The same instruction is one site, however often its file was mapped.
+    std::map<std::tuple<std::string, std::uint64_t, std::uint32_t>, std::uint32_t> ids;
+    std::vector<Site> sites;
+    auto site_of = [&](std::uint32_t place) {
+        const Resolved& at = resolver.place(place);
+        auto [found, is_new] =
+            ids.emplace(std::tuple(at.module, at.offset, a.places[place].literal), ids.size());
+        if (is_new)
+            sites.push_back({found->second, at.module, at.offset, at.frame, at.inlined, 0, 0, {}});
+        return found->second;
+    };
+
+    std::map<std::uint32_t, Object> objects;
+    for (const Site& from : profile.sites) {
+        if (from.id >= a.labels.size()) continue;
+        Label label = label_of(from.id);
+        Site& to = sites[site_of(label.place)];
+        to.accesses += from.accesses;
+        to.writes += from.writes;
+        to.reuse.merge(from.reuse);
+        if (label.object == kNowhere) continue;
+        Object& object = objects[label.object];
+        object.accesses += from.accesses;
+        object.reuse.merge(from.reuse);
+    }
+
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, Pair> pairs;
+    for (const Pair& from : profile.pairs) {
+        if (from.use >= a.labels.size() || from.reuse >= a.labels.size()) continue;
+        Label use = label_of(from.use), reuse = label_of(from.reuse);
+        std::uint32_t use_site = site_of(use.place), reuse_site = site_of(reuse.place);
+        Pair& to = pairs[{use_site, reuse_site, use.context, reuse.context}];
+        to.use = use_site;
+        to.reuse = reuse_site;
+        to.use_context = use.context;
+        to.reuse_context = reuse.context;
+        to.count += from.count;
+        to.distances.merge(from.distances);
+    }
+
+    // Objects of one name stay apart only where a context tells them apart.
+    std::map<std::tuple<std::string, std::string, std::uint32_t>, Object> named;
+    for (auto& [index, object] : objects) {
+        const DataObject& from = a.objects[index];
+        std::string name = resolver.object_name(from);
+        std::uint32_t context = contexts.use(from.context);
+        Object& to = named[{from.kind, name, context}];
+        to.kind = from.kind;
+        to.name = name;
+        to.bytes += from.bytes;
+        to.context = context;
+        to.accesses += object.accesses;
+        to.reuse.merge(object.reuse);
+    }
+    profile.objects.clear();
+    for (auto& [key, object] : named) profile.objects.push_back(std::move(object));
+    std::ranges::stable_sort(profile.objects, std::greater(), &Object::accesses);
+
+    profile.pairs.clear();
+    for (auto& [key, pair] : pairs) profile.pairs.push_back(std::move(pair));
+    std::ranges::stable_sort(profile.pairs, std::greater(), &Pair::count);
+    if (profile.pairs.size() > kMostPairs) {
+        double kept = 0, all = 0;
+        for (std::size_t i = 0; i < profile.pairs.size(); i++)
+            (i < kMostPairs ? kept : all) += profile.pairs[i].count;
+        all += kept;
+        profile.notes.push_back(
+            fmt::format("pairs: the {} most frequent of {} are kept, {:.2f} % of all reuses",
+                        kMostPairs, profile.pairs.size(), all > 0 ? 100 * kept / all : 100.0));
+        profile.pairs.resize(kMostPairs);
+    }
+    for (Pair& pair : profile.pairs) {
+        pair.use_context = contexts.use(pair.use_context);
+        pair.reuse_context = contexts.use(pair.reuse_context);
+    }
+    profile.contexts = contexts.contexts(resolver);
+    profile.sites = std::move(sites);
+    std::ranges::stable_sort(profile.sites, std::greater(), &Site::accesses);
+    if (profile.command.empty()) profile.command = a.command;
+}
+
+}  // namespace revisit

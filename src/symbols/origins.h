@@ -1,0 +1,71 @@
+// Where accesses come from: the tables a recorder fills and a profile is explained with.
+//
+// Problem. An engine knows one number beside an access; a profile wants its instruction, its call path
+// and its data object. Idea. Let that number be a label: each different (site, context, object) gets
+// the next one, engines and traces call it the site, and afterwards `explain` turns a profile by labels
+// into one by sites, contexts, pairs and objects, all from the same histograms. Nothing is counted
+// twice, and a stored trace carries this table, so analysing it gives what profiling the program gave.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "revisit/error.h"
+#include "revisit/profile.h"
+#include "revisit/trace.h"
+
+namespace revisit {
+
+inline constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+
+// An instruction: a place in a mapped file, an address outside of any, or a literal source location.
+struct CodePlace {
+    std::uint32_t module = kNowhere;   // index into Origins::modules
+    std::uint64_t offset = 0;          // in the file; without a module, the address
+    std::uint32_t literal = kNowhere;  // index into Origins::literals: known from the compiler
+    bool operator==(const CodePlace&) const = default;
+};
+
+struct ContextNode {
+    std::uint32_t parent = 0;  // node 0 is the root
+    std::uint32_t place = 0;   // the call, or the function entered
+};
+
+struct DataObject {
+    std::string kind;  // "heap", "global", "stack"
+    std::string name;  // empty: told by `place` (heap: the allocating call; stack: its function)
+    std::uint64_t bytes = 0;
+    std::uint32_t place = kNowhere;
+    std::uint32_t context = 0;
+};
+
+struct Label {
+    std::uint32_t place = 0;
+    std::uint32_t context = 0;
+    std::uint32_t object = kNowhere;
+    bool operator==(const Label&) const = default;
+};
+
+struct Origins {
+    std::vector<Module> modules;  // every file that was mapped, by file
+    std::vector<std::vector<Frame>> literals;
+    std::vector<CodePlace> places;
+    std::vector<ContextNode> contexts{{0, 0}};
+    std::vector<DataObject> objects;
+    std::vector<Label> labels;
+    std::vector<std::string> command;
+
+    bool operator==(const Origins&) const;
+};
+
+// As a trace carries it. The trace's own modules and site addresses are filled too, for readers that
+// know no more than those.
+TraceInfo to_trace_info(const Origins& origins);
+Result<Origins> origins_from(const TraceInfo& info);
+
+// Turns a profile whose sites are labels into one by places, with symbols looked up.
+void explain(Profile& profile, const Origins& origins);
+
+}  // namespace revisit

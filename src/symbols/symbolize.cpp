@@ -1,0 +1,199 @@
+// libdw does the reading. Each file is reported to a Dwfl of its own with bias 0, so addresses in it
+// are the file's own virtual addresses whatever the program was loaded at; what a recorder knows, the
+// offset in the file, becomes one through the program headers.
+#include "symbols/symbolize.h"
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace revisit {
+namespace {
+
+std::string demangled(const char* name) {
+    if (!name) return {};
+    int status = 0;
+    char* plain = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+    std::string result = status == 0 && plain ? plain : name;
+    std::free(plain);
+    return result;
+}
+
+std::string name_of(Dwarf_Die* die) {
+    Dwarf_Attribute attribute;
+    for (unsigned kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
+        if (dwarf_attr_integrate(die, kind, &attribute)) return demangled(dwarf_formstring(&attribute));
+    if (dwarf_attr_integrate(die, DW_AT_name, &attribute)) {
+        const char* name = dwarf_formstring(&attribute);
+        return name ? name : "";
+    }
+    return {};
+}
+
+std::uint64_t number_of(Dwarf_Die* die, unsigned kind) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    if (dwarf_attr(die, kind, &attribute)) dwarf_formudata(&attribute, &value);
+    return value;
+}
+
+char* debug_path = nullptr;  // libdw's default: beside the file, .debug, /usr/lib/debug
+const Dwfl_Callbacks kCallbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+    .debuginfo_path = &debug_path,
+};
+
+}  // namespace
+
+struct SymbolFile::Inside {
+    Dwfl* dwfl = nullptr;
+    Dwfl_Module* module = nullptr;
+    Elf* elf = nullptr;
+    bool lines = false;
+    struct Load {
+        std::uint64_t offset, bytes, address;
+    };
+    std::vector<Load> loads;
+    ~Inside() {
+        if (dwfl) dwfl_end(dwfl);
+    }
+};
+
+SymbolFile::SymbolFile(const std::string& path) : inside_(std::make_unique<Inside>()) {
+    Inside& in = *inside_;
+    in.dwfl = dwfl_begin(&kCallbacks);
+    if (!in.dwfl) return;
+    dwfl_report_begin(in.dwfl);
+    in.module = dwfl_report_elf(in.dwfl, path.c_str(), path.c_str(), -1, 0, true);
+    dwfl_report_end(in.dwfl, nullptr, nullptr);
+    if (!in.module) return;
+    Dwarf_Addr bias = 0;
+    in.elf = dwfl_module_getelf(in.module, &bias);
+    std::size_t headers = 0;
+    if (!in.elf || elf_getphdrnum(in.elf, &headers) != 0) return;
+    for (std::size_t i = 0; i < headers; i++) {
+        GElf_Phdr header;
+        if (gelf_getphdr(in.elf, static_cast<int>(i), &header) && header.p_type == PT_LOAD)
+            in.loads.push_back({header.p_offset, header.p_filesz, header.p_vaddr});
+    }
+    in.lines = dwfl_module_getdwarf(in.module, &bias) != nullptr;
+}
+
+SymbolFile::~SymbolFile() = default;
+
+bool SymbolFile::is_elf() const {
+    return inside_->elf != nullptr;
+}
+bool SymbolFile::has_lines() const {
+    return inside_->lines;
+}
+
+std::string SymbolFile::build_id() const {
+    if (!is_elf()) return {};
+    const void* bytes = nullptr;
+    ssize_t length = dwelf_elf_gnu_build_id(inside_->elf, &bytes);
+    std::string hex;
+    for (ssize_t i = 0; i < length; i++)
+        hex += fmt::format("{:02x}", static_cast<const unsigned char*>(bytes)[i]);
+    return hex;
+}
+
+std::uint64_t SymbolFile::address_of(std::uint64_t file_offset) const {
+    // Segments share pages at their edges; the one that holds the offset wins over one that merely maps
+    // it.
+    for (const auto& load : inside_->loads)
+        if (load.offset <= file_offset && file_offset < load.offset + load.bytes)
+            return file_offset - load.offset + load.address;
+    const Inside::Load* nearest = nullptr;
+    for (const auto& load : inside_->loads)
+        if ((load.offset & ~0xffffull) <= file_offset && (!nearest || load.offset > nearest->offset))
+            nearest = &load;
+    return nearest ? file_offset - nearest->offset + nearest->address : file_offset;
+}
+
+CodeSymbol SymbolFile::code_at(std::uint64_t file_offset) {
+    CodeSymbol symbol{address_of(file_offset), {}, {}};
+    Inside& in = *inside_;
+    if (!in.elf) return symbol;
+
+    GElf_Off offset_in_symbol = 0;
+    GElf_Sym elf_symbol;
+    if (const char* name = dwfl_module_addrinfo(in.module, symbol.address, &offset_in_symbol,
+                                                &elf_symbol, nullptr, nullptr, nullptr);
+        name && (elf_symbol.st_size == 0 || offset_in_symbol < elf_symbol.st_size))
+        symbol.frame.function = demangled(name);
+    if (!in.lines) return symbol;
+
+    std::vector<Frame> frames;
+    Frame at;
+    if (Dwfl_Line* line = dwfl_module_getsrc(in.module, symbol.address)) {
+        int number = 0;
+        if (const char* file = dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr))
+            at.file = file;
+        at.line = static_cast<std::uint32_t>(number);
+    }
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* unit = dwfl_module_addrdie(in.module, symbol.address, &bias);
+    Dwarf_Die* innermost = nullptr;
+    Dwarf_Die* chain = nullptr;
+    int found = unit ? dwarf_getscopes(unit, symbol.address - bias, &innermost) : 0;
+    // From there outwards in the concrete tree: getscopes itself goes on into abstract definitions.
+    int depth = found > 0 ? dwarf_getscopes_die(&innermost[0], &chain) : 0;
+    Dwarf_Files* files = nullptr;
+    std::size_t file_count = 0;
+    if (unit) dwarf_getsrcfiles(unit, &files, &file_count);
+    for (int i = 0; i < depth; i++) {
+        int tag = dwarf_tag(&chain[i]);
+        if (tag == DW_TAG_subprogram) {
+            at.function = name_of(&chain[i]);
+            frames.push_back(at);
+            break;
+        }
+        if (tag != DW_TAG_inlined_subroutine) continue;
+        at.function = name_of(&chain[i]);
+        frames.push_back(at);
+        std::uint64_t file = number_of(&chain[i], DW_AT_call_file);
+        const char* path =
+            files && file < file_count ? dwarf_filesrc(files, file, nullptr, nullptr) : nullptr;
+        at = {{}, path ? path : "", static_cast<std::uint32_t>(number_of(&chain[i], DW_AT_call_line))};
+    }
+    std::free(innermost);
+    std::free(chain);
+    if (frames.empty()) {
+        at.function = symbol.frame.function;
+        frames.push_back(at);
+    }
+    symbol.frame = frames.front();
+    symbol.inlined.assign(frames.begin() + 1, frames.end());
+    return symbol;
+}
+
+std::vector<DataSymbol> SymbolFile::data_symbols() {
+    std::vector<DataSymbol> symbols;
+    if (!is_elf()) return symbols;
+    int count = dwfl_module_getsymtab(inside_->module);
+    for (int i = 1; i < count; i++) {
+        GElf_Sym symbol;
+        const char* name = dwfl_module_getsym(inside_->module, i, &symbol, nullptr);
+        if (!name || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0) continue;
+        symbols.push_back({symbol.st_value, symbol.st_size, demangled(name)});
+    }
+    std::ranges::sort(symbols, {},
+                      [](const DataSymbol& s) { return std::pair(s.file_address, s.name); });
+    return symbols;
+}
+
+SymbolFile& Symbolizer::file(const std::string& path) {
+    auto& file = files_[path];
+    if (!file) file = std::make_unique<SymbolFile>(path);
+    return *file;
+}
+
+}  // namespace revisit

@@ -1,0 +1,160 @@
+// The recorders as users meet them: programs run by `revisit profile` and `revisit record`.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "record/launch.h"
+#include "revisit/profile.h"
+
+namespace revisit {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Ran {
+    int status = 0;
+    std::string out, err;
+};
+
+std::string slurp(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class RecordProgram : public testing::Test {
+ protected:
+    void SetUp() override {
+        char name[] = "/tmp/revisit-record-XXXXXX";
+        folder_ = mkdtemp(name);
+        fs::path libexec = fs::path(REVISIT_PROGRAM).parent_path() / "libexec/revisit";
+        setenv("REVISIT_LIBEXEC", libexec.c_str(), 1);
+        if (auto parts = record::find_valgrind(); !parts) GTEST_SKIP() << parts.error().sentence();
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    // Runs a shell line in the test's own folder; $R is the program.
+    Ran run(const std::string& line) const {
+        std::string command = "cd " + folder_.string() + " && R=" REVISIT_PROGRAM "; (" + line +
+                              ") >.out 2>.err </dev/null";
+        int status = std::system(command.c_str());
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+                slurp(folder_ / ".out"), slurp(folder_ / ".err")};
+    }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name) << text;
+    }
+    void compile(const std::string& name, const std::string& source) const {
+        write(name + ".c", source);
+        Ran made = run("cc -O1 -g -fno-inline -pthread " + name + ".c -o " + name);
+        ASSERT_EQ(made.status, 0) << made.err;
+    }
+    Profile profile(const std::string& name) const {
+        auto loaded = load_profile(folder_ / name);
+        EXPECT_TRUE(loaded) << loaded.error().sentence();
+        return loaded ? *loaded : Profile{};
+    }
+
+    fs::path folder_;
+};
+
+// Accesses of a function counted by hand: 1000 × (load, load, store), one after the other.
+constexpr const char* kTriad = R"(
+#include <stdio.h>
+static long a[1000] __attribute__((aligned(64))), b[1000] __attribute__((aligned(64))), c[1000] __attribute__((aligned(64)));
+void triad(void) { for (int i = 0; i < 1000; i++) { long x = *(volatile long*)&b[i], y = *(volatile long*)&c[i]; *(volatile long*)&a[i] = x + y; } }
+int main(void) { triad(); puts("done"); return 7; }
+)";
+
+TEST_F(RecordProgram, output_and_status_are_the_programs_own) {
+    Ran ran = run("$R profile -o p.json -- sh -c 'echo to out; echo to err >&2; exit 3'");
+    EXPECT_EQ(ran.status, 3);
+    EXPECT_EQ(ran.out, "to out\n");
+    EXPECT_NE(ran.err.find("to err\n"), std::string::npos);
+    EXPECT_NE(ran.err.find("revisit report p.json"), std::string::npos);
+    Profile p = profile("p.json");
+    EXPECT_GT(p.accesses, 10000);
+    EXPECT_EQ(p.reuse.total(), p.accesses);
+}
+
+TEST_F(RecordProgram, function_has_the_accesses_its_source_has) {
+    compile("triad", kTriad);
+    Ran ran = run("$R profile --quiet --function triad -o p.json -- ./triad");
+    EXPECT_EQ(ran.status, 7);
+    EXPECT_EQ(ran.out, "done\n");
+    EXPECT_EQ(ran.err, "");
+    Profile p = profile("p.json");
+    EXPECT_EQ(p.accesses, 3000);
+    EXPECT_EQ(p.distinct, 375);  // 3 × 1000 × 8 bytes
+    double writes = 0;
+    for (const Site& site : p.sites) {
+        EXPECT_EQ(site.frame.function, "triad");
+        EXPECT_EQ(fs::path(site.frame.file).filename(), "triad.c");
+        EXPECT_EQ(site.frame.line, 4u);
+        writes += site.writes;
+    }
+    EXPECT_EQ(writes, 1000);
+}
+
+TEST_F(RecordProgram, trace_gives_the_profile_that_profiling_gives) {
+    compile("triad", kTriad);
+    EXPECT_EQ(run("$R record --quiet --function triad -o t.rvt -- ./triad").status, 7);
+    Ran analyzed = run("$R analyze --method olken --quiet -o a.json t.rvt");
+    EXPECT_EQ(analyzed.status, 0) << analyzed.err;
+    EXPECT_EQ(run("$R profile --method olken --quiet --function triad -o p.json -- ./triad").status, 7);
+    Profile a = profile("a.json"), p = profile("p.json");
+    EXPECT_EQ(a.reuse, p.reuse);
+    EXPECT_EQ(a.command, p.command);
+    ASSERT_EQ(a.sites.size(), p.sites.size());
+    for (std::size_t i = 0; i < a.sites.size(); i++) {
+        EXPECT_EQ(a.sites[i].frame, p.sites[i].frame);
+        EXPECT_EQ(a.sites[i].reuse, p.sites[i].reuse);
+    }
+    EXPECT_EQ(a.pairs.size(), p.pairs.size());
+}
+
+TEST_F(RecordProgram, end_by_signal_is_passed_on_with_a_complete_profile) {
+    compile("crash",
+            "#include <signal.h>\nint main(void) { volatile int x[100]; for (int i = 0; i < 100; i++) "
+            "x[i] = i;\n"
+            "raise(SIGKILL); return x[3]; }\n");
+    Ran ran = run("$R profile --quiet -o p.json -- ./crash");
+    EXPECT_EQ(ran.status, 128 + SIGKILL);
+    Profile p = profile("p.json");
+    double seen = 0;
+    for (const Site& site : p.sites)
+        if (site.frame.function == "main") seen += site.writes;
+    EXPECT_GE(seen, 100);
+}
+
+TEST_F(RecordProgram, what_cannot_run_is_told_in_one_line) {
+    write("text", "no program\n");
+    struct {
+        const char *line, *message;
+    } cases[] = {
+        {"$R profile -- ./missing", "program not found"},
+        {"$R profile -- no-such-program-anywhere", "program not found"},
+        {"$R profile -- ./text", "is not executable"},
+        {"$R profile -- /tmp", "is a directory"},
+        {"$R profile --via clang -- ls", "was not built with the compiler plug-in"},
+        {"PATH=/nowhere $R profile -- /bin/ls", "valgrind is not installed"},
+        {"$R profile --duration soon -- ls", "expected a time"},
+        {"$R record -o /dev/full -- ls", "No space left"},
+        {"cp /bin/true foreign && printf '\\003\\000' | dd of=foreign bs=1 seek=18 conv=notrunc && $R "
+         "profile -- ./foreign",
+         "is a program for"},
+    };
+    for (const auto& [line, message] : cases) {
+        Ran ran = run(line);
+        EXPECT_EQ(ran.status, 2) << line << "\n" << ran.err;
+        EXPECT_NE(ran.err.find(message), std::string::npos) << line << "\n" << ran.err;
+    }
+}
+
+}  // namespace
+}  // namespace revisit

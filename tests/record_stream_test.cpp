@@ -1,0 +1,109 @@
+// The stream between a recorded program and the analyzer: order, waiting, and what is left by the dead.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "record/slots.h"
+#include "record/stream.h"
+
+namespace revisit::record {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Numbers words 1, 2, 3, … per thread, so that a lost or repeated slot shows.
+void produce(revisit_stream* s, std::uint32_t producer, std::uint32_t thread, int slots) {
+    std::uint64_t next = 1;
+    for (int i = 0; i < slots; i++) {
+        std::int32_t slot = revisit_slot_open(s, producer, thread);
+        if (slot < 0) return;
+        std::uint64_t* data = revisit_slot_data(s, static_cast<std::uint32_t>(slot));
+        std::uint32_t words = 100 + static_cast<std::uint32_t>(i % 50);
+        for (std::uint32_t w = 0; w < words; w++) data[w] = next++;
+        revisit_slot_hand_over(s, slot, words);
+    }
+}
+
+TEST(record_stream, threads_arrive_whole_and_in_order) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots) << slots.error().sentence();
+    revisit_stream* s = slots->stream();
+    std::uint32_t me = revisit_producer_start(s);
+    constexpr int kThreads = 4, kSlots = 1000;
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < kThreads; t++) threads.emplace_back(produce, s, me, t, kSlots);
+    std::map<std::uint32_t, std::uint64_t> next;
+    for (int taken = 0; taken < kThreads * kSlots;) {
+        auto view = slots->take(milliseconds(1000));
+        if (!view) continue;
+        for (std::uint64_t word : view->words) ASSERT_EQ(word, ++next[view->thread]);
+        slots->give_back(*view);
+        taken++;
+    }
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(slots->words_handed_over(), slots->words_taken());
+    EXPECT_FALSE(slots->take(milliseconds(0)));
+}
+
+TEST(record_stream, another_process_reaches_it_by_path_and_its_unfinished_slot_is_salvaged) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots) << slots.error().sentence();
+    std::string path = slots->path();
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+        void* base = mmap(nullptr, REVISIT_STREAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        auto* s = static_cast<revisit_stream*>(base);
+        if (base == MAP_FAILED || !revisit_stream_valid(s)) _exit(1);
+        std::uint32_t me = revisit_producer_start(s);
+        produce(s, me, 0, 3);
+        std::uint64_t* data =
+            revisit_slot_data(s, static_cast<std::uint32_t>(revisit_slot_open(s, me, 0)));
+        data[0] = 7;
+        data[1] = 8;
+        kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    for (int i = 0; i < 3; i++) {
+        auto view = slots->take(milliseconds(100));
+        ASSERT_TRUE(view);
+        slots->give_back(*view);
+    }
+    EXPECT_FALSE(slots->take(milliseconds(0)));
+    auto left = slots->salvage(1);
+    ASSERT_EQ(left.size(), 1u);
+    EXPECT_EQ(left[0].words[0], 7u);
+    EXPECT_EQ(left[0].words[1], 8u);
+    EXPECT_EQ(left[0].words[2], 0u);
+    slots->give_back(left[0]);
+    EXPECT_TRUE(slots->salvage(1).empty());
+}
+
+TEST(record_stream, producer_goes_on_when_the_analyzer_stops_or_dies) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots);
+    revisit_stream* s = slots->stream();
+    slots->stop();
+    EXPECT_EQ(revisit_slot_open(s, 1, 0), -1);
+    s->stop = 0;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    while (revisit_process_lives(static_cast<std::uint32_t>(child)))
+        usleep(1000);  // dead, not yet waited for
+    s->analyzer = static_cast<std::uint32_t>(child);
+    s->head = REVISIT_SLOTS_FULL;
+    EXPECT_EQ(revisit_slot_open(s, 1, 0), -1);
+    waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace revisit::record
