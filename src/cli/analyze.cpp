@@ -96,6 +96,9 @@ class AnalyzeCommand : public Command {
             auto origins = origins_from(info);
             if (!origins) return fail(trace_, "", origins.error().message);
             explain(*profile, *origins);
+        } else {  // numbers that stand for no place are told only when asked for
+            if (!sites_) profile->sites.clear();
+            if (!pairs_) profile->pairs.clear();
         }
         if (auto shown = show(*profile, simulations); !shown) return std::unexpected(shown.error());
         return 0;
