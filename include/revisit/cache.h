@@ -19,7 +19,8 @@ struct CacheSpec {
 
     std::uint64_t blocks() const { return bytes / line; }
     std::uint64_t associativity() const { return ways == 0 ? blocks() : ways; }
-    static Result<CacheSpec> parse(std::string_view spec);  // SIZE:WAYS:LINE, "full" as WAYS
+    // SIZE:WAYS:LINE or NAME=SIZE:WAYS:LINE; "full" as WAYS is fully associative.
+    static Result<CacheSpec> parse(std::string_view spec);
 };
 
 // The data and unified caches of this machine, nearest first; empty when the system does not tell.
@@ -27,6 +28,8 @@ std::vector<CacheSpec> host_caches();
 
 // P(hit | reuse distance): fully associative, a step; set-associative, the binomial of SDCM.
 double hit_probability(const CacheSpec& cache, double distance);
+// The mean over a bin, its mass taken as spread evenly.
+double hit_probability(const CacheSpec& cache, const Bin& bin);
 
 struct CachePrediction {
     CacheSpec cache;

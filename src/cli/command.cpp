@@ -13,6 +13,7 @@ namespace revisit {
 std::unique_ptr<Command> make_analyze_command();
 std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_convert_command();
+std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_profile_command();
@@ -28,6 +29,7 @@ constexpr CommandEntry kCommands[] = {
     {"analyze", "profile a stored trace", make_analyze_command},
     {"cache", "hit rates of caches and the miss-ratio curve, from a profile", make_cache_command},
     {"report", "show a profile", make_report_command},
+    {"diff", "compare two profiles; fail a build over it", make_diff_command},
     {"convert", "copy a trace into another format", make_convert_command},
     {"doctor", "what this machine and this build can do", make_doctor_command},
 };

@@ -38,26 +38,17 @@ double set_associative_hit(double distance, double ways, double blocks) {
     return std::min(1.0, sum);
 }
 
-// Mean hit probability over a bin, its mass taken as spread evenly.
-double bin_hit_probability(const CacheSpec& cache, const Bin& bin) {
-    double low = static_cast<double>(bin.low), width = static_cast<double>(bin.high - bin.low);
-    if (cache.associativity() == cache.blocks())
-        return std::clamp((static_cast<double>(cache.blocks()) - low) / width, 0.0, 1.0);
-    std::uint64_t points = std::min(bin.high - bin.low, kPointsPerBin);
-    double sum = 0;
-    for (std::uint64_t i = 0; i < points; ++i) {
-        double at = low + (static_cast<double>(i) + 0.5) * width / static_cast<double>(points) - 0.5;
-        sum += hit_probability(cache, at);
-    }
-    return sum / static_cast<double>(points);
-}
-
 }  // namespace
 
 Result<CacheSpec> CacheSpec::parse(std::string_view spec) {
+    std::string_view whole = spec, name = spec;
+    if (std::size_t equals = spec.find('='); equals != std::string_view::npos && equals > 0) {
+        name = spec.substr(0, equals);
+        spec.remove_prefix(equals + 1);
+    }
     auto bad = [&] {
         return fail(
-            fmt::format("expected a cache as SIZE:WAYS:LINE, e.g. 32K:8:64, found \"{}\"", spec));
+            fmt::format("expected a cache as SIZE:WAYS:LINE, e.g. 32K:8:64, found \"{}\"", whole));
     };
     std::size_t first = spec.find(':');
     std::size_t second = first == std::string_view::npos ? first : spec.find(':', first + 1);
@@ -74,7 +65,7 @@ Result<CacheSpec> CacheSpec::parse(std::string_view spec) {
     if (!size || !line || *line == 0 || *size == 0) return bad();
     out.bytes = *size;
     out.line = *line;
-    out.name = spec;
+    out.name = name;
     if (out.bytes % out.line != 0)
         return fail(fmt::format("the cache \"{}\" is not a whole number of lines", spec));
     if (out.blocks() % out.associativity() != 0)
@@ -89,6 +80,19 @@ double hit_probability(const CacheSpec& cache, double distance) {
     return set_associative_hit(distance, ways, blocks);
 }
 
+double hit_probability(const CacheSpec& cache, const Bin& bin) {
+    double low = static_cast<double>(bin.low), width = static_cast<double>(bin.high - bin.low);
+    if (cache.associativity() == cache.blocks())
+        return std::clamp((static_cast<double>(cache.blocks()) - low) / width, 0.0, 1.0);
+    std::uint64_t points = std::min(bin.high - bin.low, kPointsPerBin);
+    double sum = 0;
+    for (std::uint64_t i = 0; i < points; ++i) {
+        double at = low + (static_cast<double>(i) + 0.5) * width / static_cast<double>(points) - 0.5;
+        sum += hit_probability(cache, at);
+    }
+    return sum / static_cast<double>(points);
+}
+
 CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
     CachePrediction out;
     out.cache = cache;
@@ -96,7 +100,7 @@ CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
     if (total <= 0) return out;
     double hits = 0, variance = 0;
     for (const Bin& bin : profile.reuse.bins) {
-        double probability = bin_hit_probability(cache, bin);
+        double probability = hit_probability(cache, bin);
         hits += bin.count * probability;
         variance += bin.error * probability * bin.error * probability;
     }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/hit_table.h"
 #include "report/knees.h"
+#include "report/words.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -28,36 +30,6 @@ std::string bar(double share, int cells) {
     std::string out;
     for (int i = 0; i < eighths / 8; ++i) out += "█";
     return out + kEighths[eighths % 8];
-}
-
-std::string percent(double share) {
-    double value = 100 * share;
-    if (value > 0 && value < 0.01) return "<0.01 %";
-    return fmt::format("{:.2f} %", value);
-}
-
-// Distances as the memory they span, which is what a cache's size is compared with.
-std::string span_of(double blocks, std::uint64_t granularity) {
-    return granularity == 1 ? format_count(blocks)
-                            : format_bytes(blocks * static_cast<double>(granularity));
-}
-
-std::string bin_label(const Bin& bin, std::uint64_t granularity) {
-    if (bin.low == 0 && bin.high == 1) return "0";
-    return fmt::format("{} – {}", span_of(static_cast<double>(bin.low), granularity),
-                       span_of(static_cast<double>(bin.high), granularity));
-}
-
-std::string place_of(const Site& site) {
-    if (!site.frame.file.empty()) {
-        std::string_view file = site.frame.file;
-        file.remove_prefix(
-            file.find_last_of('/') == std::string_view::npos ? 0 : file.find_last_of('/') + 1);
-        return fmt::format("{}:{} {}", file, site.frame.line, site.frame.function);
-    }
-    if (!site.frame.function.empty()) return site.frame.function;
-    if (!site.module.empty()) return fmt::format("{}+{:#x}", site.module, site.offset);
-    return fmt::format("site {}", site.id);
 }
 
 std::string header(const Profile& profile, const TerminalStyle& style) {
@@ -91,13 +63,11 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
     if (profile.sites.empty() || caches.empty()) return {};
     const CacheSpec& cache =
         caches.size() > 1 ? caches[1] : caches[0];  // beyond the first level is where it hurts
+    HitTable table(cache);
     std::vector<std::pair<double, const Site*>> misses;
     double all = 0;
     for (const Site& site : profile.sites) {
-        Profile part;
-        part.granularity = profile.granularity;
-        part.reuse = site.reuse;
-        double missed = predict_cache(part, cache).miss_rate * site.reuse.total();
+        double missed = table.misses(site.reuse);
         all += missed;
         misses.emplace_back(missed, &site);
     }

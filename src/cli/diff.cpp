@@ -1,0 +1,103 @@
+// revisit diff: an old and a new profile, what changed, and whether a build should fail over it.
+#include "report/diff.h"
+
+#include "cli/command.h"
+#include "core/files.h"
+
+namespace revisit {
+namespace {
+
+class DiffCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        app.add_option("OLD", old_, "the profile to compare with; - is standard input")->required();
+        app.add_option("NEW", new_, "the profile to judge")->required();
+        app.add_option("--old", more_old_, "another run of the old side; the spread of runs is noise")
+            ->type_name("PROFILE")
+            ->allow_extra_args(false)
+            ->group("Runs");
+        app.add_option("--new", more_new_, "another run of the new side")
+            ->type_name("PROFILE")
+            ->allow_extra_args(false)
+            ->group("Runs");
+        app.add_option("--fail-if", fail_if_,
+                       "exit with 1 when this holds beyond noise; several may be given.\n"
+                       "METRIC < <= > >= == != BOUND, joined by and, or. Metrics: S, S_hat, accesses,\n"
+                       "distinct, cold_share, invalidated_share, p50 … p99 (bytes), and hit_rate,\n"
+                       "miss_rate, misses of l1, l2, l3, llc or a cache such as 32K:8:64.\n"
+                       "A bound is a value (0.95, 5%, 256K) or, with a sign, a change (+2%, -100):\n"
+                       "percentage points on a rate, percent of the old value on a count or distance;\n"
+                       "+10% of old is relative on any")
+            ->type_name("EXPR")
+            ->allow_extra_args(false)
+            ->group("Gate");
+        caches_.declare(app, "caches to compare hit rates of, nearest first (default: this machine's)");
+        app.get_option("--cache")->allow_extra_args(false);
+        output_.declare(app, "write the result here instead of standard output");
+        app.add_flag("--markdown", markdown_, "the result as Markdown, for a pull request")
+            ->group("Output");
+        app.footer(
+            "Examples:\n"
+            "  revisit diff base.json new.json\n"
+            "  revisit diff base.json new.json --cache 32K:8:64 --cache 1M:16:64 "
+            "--fail-if 'llc.miss_rate > +2%'\n"
+            "  revisit diff a1.json b1.json --old a2.json --new b2.json --fail-if 'S < 0.95' "
+            "--markdown");
+    }
+
+    Result<int> run() override {
+        if (output_.json && markdown_) return fail("--json and --markdown exclude each other");
+        DiffOptions options;
+        for (const std::string& text : fail_if_) {
+            auto condition = parse_condition(text);
+            if (!condition) return fail("--fail-if: " + condition.error().message);
+            options.fail_if.push_back(*condition);
+        }
+        auto caches = caches_.caches();
+        if (!caches) return std::unexpected(caches.error());
+        options.caches = *caches;
+        auto before = load_all(old_, more_old_);
+        if (!before) return std::unexpected(before.error());
+        auto after = load_all(new_, more_new_);
+        if (!after) return std::unexpected(after.error());
+        auto diff = compare(*before, *after, options);
+        if (!diff) return std::unexpected(diff.error());
+        std::string text = output_.json ? diff_json(*diff)
+                           : markdown_  ? diff_markdown(*diff)
+                                        : diff_text(*diff, stdout_style());
+        auto written = output_.output.empty() ? print(text) : write_file(output_.output, text);
+        if (!written) return std::unexpected(written.error());
+        return diff->failed() ? 1 : 0;
+    }
+
+ private:
+    static Result<std::vector<Profile>> load_all(const std::string& first,
+                                                 const std::vector<std::string>& more) {
+        std::vector<std::string> paths = {first};
+        paths.insert(paths.end(), more.begin(), more.end());
+        std::vector<Profile> out;
+        for (const std::string& path : paths) {
+            auto profile = load_profile(path);
+            if (!profile) return std::unexpected(profile.error());
+            out.push_back(std::move(*profile));
+        }
+        return out;
+    }
+
+    std::string old_;
+    std::string new_;
+    std::vector<std::string> more_old_;
+    std::vector<std::string> more_new_;
+    std::vector<std::string> fail_if_;
+    CacheOptions caches_;
+    OutputOptions output_;
+    bool markdown_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_diff_command() {
+    return std::make_unique<DiffCommand>();
+}
+
+}  // namespace revisit

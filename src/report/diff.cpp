@@ -1,0 +1,230 @@
+// What changed between two profiles.
+//
+// Problem. Two runs never give the same numbers; builds move every address and many lines. A comparison
+// that a build can fail on must tell a change from noise, and name the place.
+// Idea. Figures carry 95 % errors: from sampling, and from the spread of the runs where a side has
+// several. Histograms are compared by S (shares, so runs of different length compare), and S gets an
+// error too: independent noise of deviation s in a bin costs S about s·sqrt(2/π)/2 even when nothing
+// changed. Places are matched by source (file, function, line) rather than by address, summed by line
+// and by function, so that a function keeps its row when its lines move.
+#include "report/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "models/hit_table.h"
+#include "report/words.h"
+#include "revisit/accuracy.h"
+
+namespace revisit {
+namespace {
+
+struct Side {
+    const std::vector<Profile>& runs;
+    Profile sum;  // of all runs; divide by their number
+
+    double count() const { return static_cast<double>(runs.size()); }
+};
+
+Result<Side> side_of(const std::vector<Profile>& runs) {
+    Side side{runs, runs.front()};
+    for (std::size_t i = 1; i < runs.size(); ++i)
+        if (auto merged = merge_profile(side.sum, runs[i]); !merged)
+            return std::unexpected(merged.error());
+    return side;
+}
+
+// How much S of two histograms falls short of 1 through their bins' errors alone.
+double noise_cost(const Histogram& a, const Histogram& b) {
+    constexpr double kDeviations = 1.96;
+    double a_total = std::max(a.total(), 1e-300), b_total = std::max(b.total(), 1e-300);
+    // Bins of both sides share edges mostly; where they do not, taking them apart overstates the noise
+    // a little, which only makes the gate more careful.
+    std::map<std::uint64_t, double> variance;
+    auto take = [&](const Histogram& histogram, double total) {
+        for (const Bin& bin : histogram.bins)
+            variance[bin.low] += std::pow(bin.error / kDeviations / total, 2);
+    };
+    take(a, a_total);
+    take(b, b_total);
+    double cost =
+        std::hypot(a.cold_error / a_total, b.cold_error / b_total) / kDeviations +
+        std::hypot(a.invalidated_error / a_total, b.invalidated_error / b_total) / kDeviations;
+    for (auto [low, square] : variance) cost += std::sqrt(square);
+    return cost * std::sqrt(2 / std::numbers::pi) / 2;
+}
+
+// How far single runs of a side fall from the side's sum: noise that no bin error tells of.
+double spread_cost(const Side& side) {
+    double worst = 0;
+    if (side.runs.size() > 1)
+        for (const Profile& run : side.runs)
+            worst = std::max(worst, 1 - accuracy(side.sum.reuse, run.reuse));
+    return worst;
+}
+
+Result<FigureChange> change_of(const Side& before, const Side& after, std::string_view name,
+                               const std::vector<CacheSpec>& caches) {
+    FigureChange out;
+    for (auto [side, figure] :
+         {std::pair(&before, &out.old_value), std::pair(&after, &out.new_value)}) {
+        std::vector<Figure> figures;
+        for (const Profile& run : side->runs) {
+            auto one = figure_of(run, name, caches);
+            if (!one) return std::unexpected(one.error());
+            figures.push_back(*one);
+        }
+        *figure = mean_of(figures);
+    }
+    return out;
+}
+
+std::vector<Moved> largest_moves(std::map<std::string, std::pair<double, double>> rows,
+                                 std::size_t most) {
+    std::vector<Moved> out;
+    for (auto& [what, values] : rows)
+        if (values.first != values.second) out.push_back({what, values.first, values.second});
+    std::stable_sort(out.begin(), out.end(), [](const Moved& a, const Moved& b) {
+        return std::fabs(a.after - a.before) > std::fabs(b.after - b.before);
+    });
+    if (out.size() > most) out.resize(most);
+    return out;
+}
+
+std::vector<Moved> moved_bins(const Side& before, const Side& after, std::uint64_t granularity,
+                              std::size_t most) {
+    // Keyed by rank so that labels keep the order of distances until sorted by size of the move.
+    std::map<std::string, std::pair<double, double>> rows;
+    auto take = [&](const Histogram& histogram, double std::pair<double, double>::* slot) {
+        double total = std::max(histogram.total(), 1e-300);
+        for (const Bin& bin : histogram.rebin(Binning::log2()).bins)
+            rows[bin_label(bin, granularity)].*slot += bin.count / total;
+        rows["cold"].*slot += histogram.cold / total;
+        rows["invalidated"].*slot += histogram.invalidated / total;
+    };
+    take(before.sum.reuse, &std::pair<double, double>::first);
+    take(after.sum.reuse, &std::pair<double, double>::second);
+    auto moved = largest_moves(std::move(rows), most);
+    std::erase_if(moved, [](const Moved& row) { return std::fabs(row.after - row.before) < 5e-5; });
+    return moved;
+}
+
+// Misses a run, by what `name` calls a thing; an empty name leaves the thing out.
+template <class List, class Name>
+std::vector<Moved> moved_misses(const Side& before, const Side& after, HitTable& table, List list,
+                                Name name, std::size_t most) {
+    std::map<std::string, std::pair<double, double>> rows;
+    for (const auto& item : before.sum.*list)
+        if (std::string what = name(item); !what.empty())
+            rows[what].first += table.misses(item.reuse) / before.count();
+    for (const auto& item : after.sum.*list)
+        if (std::string what = name(item); !what.empty())
+            rows[what].second += table.misses(item.reuse) / after.count();
+    return largest_moves(std::move(rows), most);
+}
+
+void find_moves(Diff& diff, const Side& before, const Side& after, const DiffOptions& options) {
+    diff.bins = moved_bins(before, after, diff.granularity, options.most_moved);
+    if (options.caches.empty()) return;
+    // Beyond the first level is where it hurts.
+    HitTable table(options.caches.size() > 1 ? options.caches[1] : options.caches[0]);
+    diff.moved_cache = table.cache().name;
+    diff.functions = moved_misses(
+        before, after, table, &Profile::sites, [](const Site& site) { return site.frame.function; },
+        options.most_moved);
+    diff.lines = moved_misses(before, after, table, &Profile::sites, place_of, options.most_moved);
+    diff.objects = moved_misses(
+        before, after, table, &Profile::objects,
+        [](const Object& object) { return fmt::format("{} {}", object.kind, object.name); },
+        options.most_moved);
+}
+
+Result<GateOutcome> run_gate(const Condition& condition, const Diff& diff, const Side& before,
+                             const Side& after, const std::vector<CacheSpec>& caches) {
+    GateOutcome out{condition.text, Verdict::no, {}};
+    for (const std::vector<Comparison>& all : condition.any) {
+        Verdict together = Verdict::holds;
+        for (const Comparison& comparison : all) {
+            FigureChange figures;
+            if (comparison.metric == "S" || comparison.metric == "S_hat") {
+                figures.new_value = comparison.metric == "S" ? diff.accuracy : diff.smoothed_accuracy;
+            } else {
+                auto found = change_of(before, after, comparison.metric, caches);
+                if (!found) return fail("--fail-if: " + found.error().message);
+                figures = *found;
+            }
+            auto verdict = judge(comparison, figures);
+            if (!verdict) return fail("--fail-if: " + verdict.error().message);
+            together = std::min(together, *verdict);
+            out.figures.push_back({comparison.metric, figures});
+        }
+        out.verdict = std::max(out.verdict, together);
+    }
+    return out;
+}
+
+}  // namespace
+
+bool Diff::failed() const {
+    return std::any_of(gates.begin(), gates.end(),
+                       [](const GateOutcome& gate) { return gate.verdict == Verdict::holds; });
+}
+
+Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Profile>& new_runs,
+                     const DiffOptions& options) {
+    if (old_runs.empty() || new_runs.empty()) return fail("expected at least one profile a side");
+    if (old_runs[0].granularity != new_runs[0].granularity)
+        return fail(fmt::format(
+            "cannot compare profiles of granularity {} and {}: their distances count different things",
+            old_runs[0].granularity, new_runs[0].granularity));
+    auto before = side_of(old_runs);
+    if (!before) return std::unexpected(before.error());
+    auto after = side_of(new_runs);
+    if (!after) return std::unexpected(after.error());
+
+    Diff diff;
+    diff.granularity = old_runs[0].granularity;
+    diff.old_runs = old_runs.size();
+    diff.new_runs = new_runs.size();
+    double noise = std::max(
+        {noise_cost(before->sum.reuse, after->sum.reuse), spread_cost(*before), spread_cost(*after)});
+    diff.accuracy = {Unit::score, accuracy(before->sum.reuse, after->sum.reuse), noise};
+    diff.smoothed_accuracy = {Unit::score, smoothed_accuracy(before->sum.reuse, after->sum.reuse),
+                              noise};
+    std::vector<std::string> names = {"accesses", "distinct", "cold_share"};
+    if (before->sum.reuse.invalidated > 0 || after->sum.reuse.invalidated > 0)
+        names.push_back("invalidated_share");
+    for (const char* percentile : {"p50", "p90", "p99"}) names.emplace_back(percentile);
+    for (const std::string& name : names) {
+        auto change = change_of(*before, *after, name, options.caches);
+        if (!change) return std::unexpected(change.error());
+        diff.figures.push_back({name, *change});
+    }
+    diff.caches = options.caches;
+    for (const CacheSpec& cache : options.caches) {
+        FigureChange change;
+        for (auto [side, figure] :
+             {std::pair(&*before, &change.old_value), std::pair(&*after, &change.new_value)}) {
+            std::vector<Figure> figures;
+            for (const Profile& run : side->runs) {
+                CachePrediction prediction = predict_cache(run, cache);
+                figures.push_back({Unit::share, prediction.hit_rate, prediction.error});
+            }
+            *figure = mean_of(figures);
+        }
+        diff.hit_rates.push_back(change);
+    }
+    find_moves(diff, *before, *after, options);
+    for (const Condition& condition : options.fail_if) {
+        auto outcome = run_gate(condition, diff, *before, *after, options.caches);
+        if (!outcome) return std::unexpected(outcome.error());
+        diff.gates.push_back(std::move(*outcome));
+    }
+    return diff;
+}
+
+}  // namespace revisit
