@@ -6,6 +6,21 @@ install(TARGETS revisit_library EXPORT revisit-targets ARCHIVE DESTINATION ${CMA
 install(DIRECTORY include/revisit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT revisit-targets NAMESPACE revisit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
 
+# What a program that links the archive must find too. Parts that other rooms link by pkg-config belong
+# in this list, under the name Dependencies.cmake gave their target.
+set(REVISIT_PKG_TARGETS "zstd=libzstd")
+set(REVISIT_PKG_REQUIRES "fmt libzstd")
+if(libdw_FOUND)
+  list(APPEND REVISIT_PKG_TARGETS "libdw=libdw")
+  string(APPEND REVISIT_PKG_REQUIRES " libdw")
+endif()
+if(ZLIB_FOUND)
+  string(APPEND REVISIT_PKG_REQUIRES " zlib")
+endif()
+if(LibLZMA_FOUND)
+  string(APPEND REVISIT_PKG_REQUIRES " liblzma")
+endif()
+
 configure_package_config_file(cmake/revisit-config.cmake.in ${CMAKE_BINARY_DIR}/revisit-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/revisit-config-version.cmake
