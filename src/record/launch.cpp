@@ -175,6 +175,8 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
     } else {
         arguments = program.arguments;
         environment.emplace_back(REVISIT_STREAM_ENV, slots.path());
+        environment.emplace_back(REVISIT_FUNCTIONS_ENV,
+                                 fmt::format("{}", fmt::join(options.functions, "\n")));
     }
 
     std::vector<char*> argv;

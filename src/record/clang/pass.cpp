@@ -1,0 +1,462 @@
+// The clang recorder's pass: writes the address of every access into the thread's slot, inline.
+//
+// Problem. A program makes an access or more a cycle; whatever is added to one is felt. Idea. What
+// costs is not the branch that asks whether the buffer is full but the index in memory: each append
+// waits for the store of the one before (store-to-load forwarding). So the place in the slot ("cursor")
+// is a value in a register inside a function. It is put into thread-local memory only where control may
+// reach other recorded code: before calls and returns, and only where it has moved; it is taken back
+// after calls only where it is needed. A run of accesses with nothing of the kind between them is a
+// block: one word says which, then come the addresses, at constant offsets from the cursor, which moves
+// once. It is checked (one bit of it, see abi.h) where the loop closes and where it goes back to
+// memory, not for every block. Exceptions, longjmp and coroutines need no care: all are calls, and
+// after a call the cursor is what thread-local memory says.
+//
+// Two older ways to append exist for comparison (make bench-record): `call`, a function that stores,
+// counts and compares; and `mmu`, Shen and Shaw's, with the index in memory and no check at all: the
+// last page of the buffer is closed and the fault moves on to the next (2008, section 3).
+//
+// Measured on a 2-core Neoverse-V1, geometric mean over examples/: see bench/record.py.
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/CFG.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Passes/PassPlugin.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/PromoteMemToReg.h>
+
+#include "record/clang/abi.h"
+#include "record/clang/accesses.h"
+
+namespace revisit::clang_recorder {
+namespace {
+
+using namespace llvm;
+
+constexpr unsigned kBlockMax = 400;
+static_assert(kBlockMax + 1 <= REVISIT_MMU_BLOCK_MAX && 2 * (kBlockMax + 1) <= REVISIT_UNCHECKED_WORDS);
+
+enum Scheme {
+    by_pointer = REVISIT_SCHEME_POINTER,
+    by_call = REVISIT_SCHEME_CALL,
+    by_mmu = REVISIT_SCHEME_MMU
+};
+
+cl::opt<Scheme> append_option("revisit-append", cl::desc("how an address is appended"),
+                              cl::init(by_pointer),
+                              cl::values(clEnumValN(by_pointer, "pointer",
+                                                    "cursor in a register (default)"),
+                                         clEnumValN(by_call, "call", "branch and call"),
+                                         clEnumValN(by_mmu, "mmu", "no check, a closed page")));
+cl::opt<bool> calls_option("revisit-calls", cl::init(true),
+                           cl::desc("mark function entry and exit for call contexts"));
+
+// One function under instrumentation, whatever the scheme.
+class Recorder {
+ public:
+    Recorder(Function& function, Unit& unit)
+        : function_(function),
+          module_(*function.getParent()),
+          context_(function.getContext()),
+          unit_(unit) {}
+
+    bool run();
+
+ private:
+    void prepare();
+    void append_by_call();
+    void append_by_mmu();
+    void append_by_pointer();
+    void keep_apart();
+    void mark_calls();
+    void drop_promises();
+
+    // Thread-local state.
+    Value* tls(IRBuilder<>& at, unsigned offset) {
+        auto* variable =
+            cast<GlobalVariable>(module_.getOrInsertGlobal("__revisit_tls", at.getInt8Ty()));
+        variable->setThreadLocalMode(GlobalValue::InitialExecTLSModel);
+        Value* base = at.CreateThreadLocalAddress(variable);
+        return offset == 0 ? base : at.CreateConstInBoundsGEP1_32(at.getInt8Ty(), base, offset);
+    }
+    Value* word_at(IRBuilder<>& at, Value* cursor, unsigned i) {
+        return i == 0 ? cursor : at.CreateConstInBoundsGEP1_32(at.getInt64Ty(), cursor, i);
+    }
+    // The word to write for an access: its address, or that its guard was false.
+    Value* address(IRBuilder<>& at, const Access& access) {
+        if (access.lane < 0) return access.pointer;
+        Value* pointer = access.pointer;
+        if (pointer->getType()->isVectorTy())
+            pointer = at.CreateExtractElement(pointer, static_cast<std::uint64_t>(access.lane));
+        else
+            pointer =
+                at.CreateConstGEP1_64(at.getInt8Ty(), pointer,
+                                      std::uint64_t{access.bytes} * static_cast<unsigned>(access.lane));
+        Value* active = at.CreateExtractElement(access.mask, static_cast<std::uint64_t>(access.lane));
+        return at.CreateSelect(at.CreateTrunc(active, at.getInt1Ty()),
+                               at.CreatePtrToInt(pointer, at.getInt64Ty()),
+                               at.getInt64(REVISIT_NO_ACCESS));
+    }
+    // Writes a step's words from `cursor` on; the instruction after the last write.
+    Instruction* write(const Step& step, function_ref<Value*(IRBuilder<>&)> cursor_at) {
+        // A pair of stores that the machine makes one would straddle both pages that the mmu scheme
+        // closes in turn, and fault for ever: volatile stores stay single.
+        auto put = [&](IRBuilder<>& at, Value* word, Value* place) {
+            auto* store = at.CreateStore(word, place, append_option == by_mmu);
+            store->setMetadata(LLVMContext::MD_alias_scope, unit_.slot_scope());
+        };
+        if (step.kind == Step::bulk) {
+            IRBuilder<> at(step.extent.at);
+            Value* cursor = cursor_at(at);
+            std::uint32_t flags = step.extent.flags | REVISIT_BY_SITE;
+            std::uint32_t site = unit_.site(*step.extent.at, flags & REVISIT_WRITE);
+            put(at, at.getInt64(REVISIT_RECORD(REVISIT_BULK, flags)), cursor);
+            put(at, unit_.site_number(at, site), word_at(at, cursor, 1));
+            put(at, step.extent.pointer, word_at(at, cursor, 2));
+            put(at, step.extent.bytes, word_at(at, cursor, 3));
+            return step.extent.at;
+        }
+        IRBuilder<> at(step.run.front().at);
+        Value* cursor = cursor_at(at);
+        put(at, unit_.header(at, unit_.block(step.run)), cursor);
+        for (unsigned i = 0; i < step.run.size(); ++i) {
+            at.SetInsertPoint(step.run[i].at);
+            put(at, address(at, step.run[i]), word_at(at, cursor, i + 1));
+        }
+        return step.run.back().at;
+    }
+
+    Function& function_;
+    Module& module_;
+    LLVMContext& context_;
+    Unit& unit_;
+    MapVector<BasicBlock*, std::vector<Step>> steps_;
+};
+
+bool Recorder::run() {
+    add_events(function_, unit_);
+    prepare();
+    bool appends = false, calls = false;
+    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_)) {
+        auto& steps = steps_[block] = steps_of(*block, kBlockMax);
+        for (const Step& step : steps) {
+            appends |= step.words() != 0;
+            calls |= step.kind == Step::call;
+        }
+    }
+    if (!appends && !calls) return false;
+    if (appends) {
+        switch (append_option) {
+            case by_call:
+                append_by_call();
+                break;
+            case by_mmu:
+                append_by_mmu();
+                break;
+            case by_pointer:
+                append_by_pointer();
+                break;
+        }
+        keep_apart();
+    }
+    if (calls_option) mark_calls();
+    drop_promises();
+    return true;
+}
+
+// Allocas to the top, so that splitting the entry block leaves them in it; and no edge that an invoke
+// shares with other jumps, so that there is a place to take the cursor back.
+void Recorder::prepare() {
+    BasicBlock& entry = function_.getEntryBlock();
+    SmallVector<AllocaInst*, 16> allocas;
+    for (Instruction& instruction : entry)
+        if (auto* alloca = dyn_cast<AllocaInst>(&instruction);
+            alloca && isa<Constant>(alloca->getArraySize()))
+            allocas.push_back(alloca);
+    for (AllocaInst* alloca : reverse(allocas)) alloca->moveBefore(entry, entry.begin());
+    SmallVector<InvokeInst*, 8> invokes;
+    for (BasicBlock& block : function_)
+        if (auto* invoke = dyn_cast<InvokeInst>(block.getTerminator())) invokes.push_back(invoke);
+    for (InvokeInst* invoke : invokes)
+        if (!invoke->getNormalDest()->getSinglePredecessor())
+            SplitEdge(invoke->getParent(), invoke->getNormalDest());
+}
+
+// Algorithm 1 of the paper: a call stores, counts and compares.
+void Recorder::append_by_call() {
+    auto* nothing = Type::getVoidTy(context_);
+    auto* word = Type::getInt64Ty(context_);
+    auto begin = module_.getOrInsertFunction("__revisit_append_block", nothing, word);
+    auto append = module_.getOrInsertFunction("__revisit_append", nothing, word);
+    for (auto& [block, steps] : steps_)
+        for (Step& step : steps) {
+            if (step.kind == Step::accesses) {
+                IRBuilder<> at(step.run.front().at);
+                at.CreateCall(begin, {unit_.header(at, unit_.block(step.run))});
+                for (const Access& access : step.run) {
+                    at.SetInsertPoint(access.at);
+                    Value* value = address(at, access);
+                    if (value->getType()->isPointerTy()) value = at.CreatePtrToInt(value, word);
+                    at.CreateCall(append, {value});
+                }
+            } else if (step.kind == Step::bulk) {
+                IRBuilder<> at(step.extent.at);
+                std::uint32_t flags = step.extent.flags | REVISIT_BY_SITE;
+                auto bulk =
+                    module_.getOrInsertFunction("__revisit_bulk", nothing, word, word, word, word);
+                at.CreateCall(
+                    bulk, {at.getInt64(flags),
+                           unit_.site_number(at, unit_.site(*step.extent.at, flags & REVISIT_WRITE)),
+                           at.CreatePtrToInt(step.extent.pointer, word), step.extent.bytes});
+            }
+        }
+}
+
+// Algorithm 2: the cursor is read, the words are written (any may fault, and the handler then moves the
+// cursor to another slot), the cursor is read again and moved past them.
+void Recorder::append_by_mmu() {
+    auto* pointer = PointerType::getUnqual(context_);
+    for (auto& [block, steps] : steps_)
+        for (Step& step : steps) {
+            if (step.words() == 0) continue;
+            Instruction* last = write(step, [&](IRBuilder<>& at) {
+                return at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR), /*isVolatile=*/true);
+            });
+            // The words must be out before the cursor is read again.
+            IRBuilder<> at(last);
+            at.CreateFence(AtomicOrdering::SequentiallyConsistent, SyncScope::SingleThread);
+            Value* place = tls(at, REVISIT_TLS_CURSOR);
+            Value* now = at.CreateLoad(pointer, place, true);
+            at.CreateStore(word_at(at, now, step.words()), place, true);
+        }
+}
+
+// Where the cursor is what, per block: `moved`, since it was last in memory; `needed` in its register.
+struct Flow {
+    bool moved_in = false, moved_out = false, needed_in = false;
+};
+
+void Recorder::append_by_pointer() {
+    auto* pointer = PointerType::getUnqual(context_);
+    DenseMap<BasicBlock*, Flow> flow;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (auto& [block, steps] : steps_) {
+            bool moved = false;
+            for (BasicBlock* before : predecessors(block)) moved |= flow[before].moved_out;
+            Flow& here = flow[block];
+            here.moved_in = moved;
+            for (const Step& step : steps)
+                moved = step.words() != 0 || (moved && step.kind != Step::call);
+            changed |= moved != here.moved_out;
+            here.moved_out = moved;
+        }
+    }
+    // Walks a block's steps backwards; tells what holds before and after each.
+    auto walk = [&](BasicBlock* block,
+                    function_ref<void(const Step&, bool moved, bool needed_after)> visit) {
+        const auto& steps = steps_[block];
+        SmallVector<bool, 16> moved(steps.size());
+        bool now = flow[block].moved_in;
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            moved[i] = now;
+            now = steps[i].words() != 0 || (now && steps[i].kind != Step::call);
+        }
+        bool needed = false;
+        for (BasicBlock* after : successors(block)) needed |= flow[after].needed_in;
+        for (std::size_t i = steps.size(); i-- > 0;) {
+            visit(steps[i], moved[i], needed);
+            needed = steps[i].words() != 0 || moved[i];
+        }
+        return needed;
+    };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (auto& [block, steps] : reverse(steps_)) {
+            bool needed = walk(block, [](const Step&, bool, bool) {});
+            changed |= needed != flow[block].needed_in;
+            flow[block].needed_in = needed;
+        }
+    }
+
+    BasicBlock& entry = function_.getEntryBlock();
+    AllocaInst* cursor =
+        IRBuilder<>(&entry, entry.begin()).CreateAlloca(pointer, nullptr, "revisit.cursor");
+    auto get = [&](IRBuilder<>& at) { return at.CreateLoad(pointer, cursor); };
+    auto from_memory = [&](BasicBlock::iterator where) {
+        IRBuilder<> at(where->getParent(), where);
+        at.CreateStore(at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR)), cursor);
+    };
+    SmallVector<Instruction*, 16> checks;
+
+    DenseMap<BasicBlock*, unsigned> order, unchecked;
+    for (auto& [block, steps] : steps_) order.try_emplace(block, order.size());
+    for (auto& [block, steps] : steps_) {
+        // Putting back and taking back around calls.
+        walk(block, [&](const Step& step, bool moved, bool needed_after) {
+            if (step.words() != 0) return;
+            if (moved) {
+                IRBuilder<> at(step.at);
+                LoadInst* value = get(at);
+                at.CreateStore(value, tls(at, REVISIT_TLS_CURSOR));
+                checks.push_back(value);
+            }
+            if (step.kind == Step::call && needed_after && !step.at->isTerminator())
+                from_memory(std::next(step.at->getIterator()));
+        });
+        // An invoke is taken back from where it goes.
+        bool after_invoke = false;
+        for (BasicBlock* before : predecessors(block))
+            after_invoke |= isa<InvokeInst>(before->getTerminator()) && !steps_[before].empty() &&
+                            steps_[before].back().at == before->getTerminator();
+        if ((block == &entry || after_invoke) && flow[block].needed_in)
+            from_memory(block == &entry ? entry.getFirstNonPHIOrDbgOrAlloca()
+                                        : block->getFirstInsertionPt());
+    }
+    for (auto& [block, steps] : steps_) {
+        unsigned words = 0;
+        for (BasicBlock* before : predecessors(block))
+            words = std::max(words, unchecked.lookup(before));
+        for (const Step& step : steps) {
+            if (step.kind == Step::call) words = 0;
+            if (step.words() == 0) continue;
+            Value* value = nullptr;
+            Instruction* last = write(step, [&](IRBuilder<>& at) { return value = get(at); });
+            IRBuilder<> at(last);
+            auto* moved = at.CreateStore(word_at(at, value, step.words()), cursor);
+            words += step.words();
+            if (words + kBlockMax + 1 > REVISIT_UNCHECKED_WORDS) {
+                checks.push_back(moved->getNextNode());
+                words = 0;
+            }
+        }
+        // Every cycle has an edge that goes back in this order; one check on it bounds all paths.
+        for (BasicBlock* after : successors(block))
+            if (words != 0 && order.lookup(after) <= order.lookup(block)) {
+                checks.push_back(block->getTerminator());
+                words = 0;
+            }
+        unchecked[block] = words;
+    }
+
+    auto full = module_.getOrInsertFunction("__revisit_full", pointer, pointer);
+    if (auto* callee = dyn_cast<Function>(full.getCallee())) {
+        callee->setCallingConv(CallingConv::PreserveMost);
+        callee->addFnAttr(Attribute::NoUnwind);
+        callee->addFnAttr(Attribute::Cold);
+        callee->setVisibility(GlobalValue::HiddenVisibility);
+        callee->setDSOLocal(true);
+    }
+    for (Instruction* where : checks) {
+        IRBuilder<> at(where);
+        Value* value = get(at);
+        Value* bit = at.CreateAnd(at.CreatePtrToInt(value, at.getInt64Ty()), 1ull << REVISIT_FULL_BIT);
+        at.SetInsertPoint(SplitBlockAndInsertIfThen(at.CreateICmpNE(bit, at.getInt64(0)), where, false,
+                                                    MDBuilder(context_).createUnlikelyBranchWeights()));
+        auto* call = at.CreateCall(full, {value});
+        call->setCallingConv(CallingConv::PreserveMost);
+        at.CreateStore(call, cursor);
+    }
+    DominatorTree tree(function_);
+    PromoteMemToReg({cursor}, tree);
+}
+
+// The program has no pointer into a slot. Told so, the code generator moves and pairs stores of both.
+void Recorder::keep_apart() {
+    for (auto& [block, steps] : steps_)
+        for (const Step& step : steps)
+            for (const Access& access : step.run)
+                access.at->setMetadata(
+                    LLVMContext::MD_noalias,
+                    MDNode::concatenate(access.at->getMetadata(LLVMContext::MD_noalias),
+                                        unit_.slot_scope()));
+}
+
+// ENTER before the cursor is first read, LEAVE after it went back: the runtime works on memory's. Only
+// a branch when nobody asked for call contexts. Frames left by an exception or a jump are closed by the
+// analyzer, which sees the stack pointer.
+void Recorder::mark_calls() {
+    auto* nothing = Type::getVoidTy(context_);
+    auto* pointer = PointerType::getUnqual(context_);
+    auto* word = Type::getInt64Ty(context_);
+    // The stack pointer at entry; x86 knows it as the place of the return address.
+    Intrinsic::ID frame = Triple(module_.getTargetTriple()).isX86() ? Intrinsic::addressofreturnaddress
+                                                                    : Intrinsic::sponentry;
+    auto mark = [&](Instruction* where, function_ref<void(IRBuilder<>&, Value*)> call) {
+        IRBuilder<> at(where);
+        Value* want = at.CreateLoad(word, tls(at, REVISIT_TLS_WANT));
+        Value* calls = at.CreateICmpNE(at.CreateAnd(want, REVISIT_WANT_CALLS | REVISIT_WANT_FUNCTIONS),
+                                       at.getInt64(0));
+        at.SetInsertPoint(SplitBlockAndInsertIfThen(calls, where, false,
+                                                    MDBuilder(context_).createUnlikelyBranchWeights()));
+        call(at, at.CreateIntrinsic(frame, {pointer}, {}));
+    };
+    SmallVector<Instruction*, 4> exits;
+    for (BasicBlock& block : function_) {
+        auto* exit = dyn_cast<ReturnInst>(block.getTerminator());
+        if (!exit) continue;
+        // A tail call leaves before it calls, or it would no longer be one.
+        Instruction* before = exit->getPrevNonDebugInstruction();
+        auto* call = dyn_cast_or_null<CallInst>(before);
+        exits.push_back(call && call->isTailCall() && !call->isInlineAsm() &&
+                                !(call->getCalledFunction() && call->getCalledFunction()->isIntrinsic())
+                            ? static_cast<Instruction*>(call)
+                            : exit);
+    }
+    auto leave = module_.getOrInsertFunction("__revisit_leave", nothing, pointer);
+    auto leave_by_call = module_.getOrInsertFunction("__revisit_leave_by_call", nothing, pointer);
+    for (Instruction* exit : exits)
+        mark(exit, [&](IRBuilder<>& at, Value* frame) {
+            at.CreateCall(isa<ReturnInst>(exit) ? leave : leave_by_call, {frame});
+        });
+    auto enter = module_.getOrInsertFunction("__revisit_enter", nothing, word, pointer);
+    std::uint32_t site = unit_.function_site(function_);
+    mark(&*function_.getEntryBlock().getFirstNonPHIOrDbgOrAlloca(), [&](IRBuilder<>& at, Value* frame) {
+        at.CreateCall(enter, {unit_.site_number(at, site), frame});
+    });
+}
+
+// A function that appends writes memory, whatever was known about it before.
+void Recorder::drop_promises() {
+    auto drop = [](auto& of) {
+        of.removeFnAttr(Attribute::Memory);
+        of.removeFnAttr(Attribute::NoSync);
+        of.removeFnAttr(Attribute::NoFree);
+        of.removeFnAttr(Attribute::Speculatable);
+    };
+    drop(function_);
+    for (auto& [block, steps] : steps_)
+        for (Step& step : steps)
+            if (step.kind == Step::call) {
+                auto& call = cast<CallBase>(*step.at);
+                drop(call);
+                if (Function* callee = call.getCalledFunction()) drop(*callee);
+            }
+}
+
+struct RecordPass : PassInfoMixin<RecordPass> {
+    static bool isRequired() { return true; }
+    PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
+        Unit unit(module, append_option);
+        std::vector<Function*> functions;
+        for (Function& function : module)
+            if (may_record(function)) functions.push_back(&function);
+        bool changed = false;
+        for (Function* function : functions) changed |= Recorder(*function, unit).run();
+        unit.finish();
+        return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+    }
+};
+
+}  // namespace
+}  // namespace revisit::clang_recorder
+
+extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo llvmGetPassPluginInfo() {
+    return {LLVM_PLUGIN_API_VERSION, "revisit", "1", [](llvm::PassBuilder& builder) {
+                builder.registerOptimizerLastEPCallback(
+                    [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+                        passes.addPass(revisit::clang_recorder::RecordPass());
+                    });
+            }};
+}

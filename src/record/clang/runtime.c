@@ -1,0 +1,438 @@
+/* What is linked into a program built with the plug-in: gives its threads slots to fill.
+ *
+ * It must never be felt by the program: it needs libc only, allocates nothing but address space, leaves
+ * errno alone, and when the analyzer stops, dies or was never there, threads write round and round in
+ * a page of scratch memory and the program runs on. A thread's life: its first words go to the boot
+ * page (abi.h) unless pthread_create was seen, then to a slot; a full slot is handed over and the next
+ * one opened, waiting while the analyzer is behind; what it holds when it exits is handed over by a
+ * key's destructor. Nothing is done when the process ends, however it ends: the analyzer shares the
+ * memory.
+ *
+ * Every slot is mapped a second time at an address of our choice, so that the one bit that recorded
+ * code tests is set exactly where the slack begins. mremap with an old size of 0 makes such a mapping
+ * without a descriptor, which a program might have closed.
+ */
+#define _GNU_SOURCE
+#include "record/clang/runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLOT_BYTES ((size_t)REVISIT_SLOT_WORDS * 8)
+#define WINDOW ((size_t)2 << REVISIT_FULL_BIT)
+#define SCRATCH_WORDS 512
+
+_Static_assert(SLOT_BYTES == (size_t)1 << REVISIT_FULL_BIT, "the full bit is a slot's size");
+_Static_assert(offsetof(revisit_tls, cursor) == REVISIT_TLS_CURSOR, "the pass knows where it is");
+_Static_assert(offsetof(revisit_tls, want) == REVISIT_TLS_WANT, "the pass knows where it is");
+
+EXPORTED _Thread_local revisit_tls __revisit_tls = {(uint64_t*)REVISIT_BOOT_ADDRESS, 0, 0, 0, 0};
+EXPORTED revisit_process __revisit_process;
+#define process __revisit_process
+
+/* How `revisit` tells that a program was built with the plug-in: it looks for the text. */
+__attribute__((section(".note.revisit"), used, aligned(4))) static const struct {
+    uint32_t name_bytes, text_bytes, type;
+    char name[8];
+    char text[32];
+} note = {8, 32, REVISIT_ABI, "revisit", "revisit-instrumented-program"};
+
+/* Reserved address space of `bytes`, aligned to twice a slot. */
+static char* reserve_windows(size_t bytes, int protection) {
+    char* all =
+        mmap(NULL, bytes + WINDOW, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) return NULL;
+    char* aligned = (char*)(((uintptr_t)all + WINDOW - 1) & ~(WINDOW - 1));
+    if (aligned > all) munmap(all, (size_t)(aligned - all));
+    munmap(aligned + bytes, (size_t)(all + WINDOW - aligned));
+    return aligned;
+}
+
+static char* window_start(int32_t slot) {
+    return process.windows + (size_t)slot * WINDOW + SLOT_BYTES - process.usable;
+}
+
+/* Makes a slot appear where its slack has the full bit set. */
+static uint64_t* window_of(int32_t slot) {
+    char* start = window_start(slot);
+    if (!process.mapped[slot]) {
+        void* from = revisit_slot_data(process.stream, (uint32_t)slot);
+        if (mremap(from, 0, SLOT_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, start) == MAP_FAILED)
+            return NULL;
+        process.mapped[slot] = 1;
+        process.closed_page[slot] = 2;
+    }
+    return (uint64_t*)start;
+}
+
+static void use_scratch(revisit_lane* lane) {
+    revisit_thread* self = __revisit_tls.self;
+    lane->slot = -1;
+    if (!self->scratch) self->scratch = reserve_windows(WINDOW, PROT_READ | PROT_WRITE);
+    if (!self->scratch) abort(); /* the program has no memory left at all */
+    size_t used = process.scheme == REVISIT_SCHEME_MMU ? process.usable : SCRATCH_WORDS * 8;
+    lane->start = (uint64_t*)(self->scratch + SLOT_BYTES - used);
+}
+
+/* With signals held off: the analyzer takes tickets in order, and a handler that came between a ticket
+   and its slot and then waited for the analyzer would wait for itself. */
+void revisit_hand_over(int32_t slot, uint64_t words) {
+    uint64_t all = ~0ull, before;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    revisit_slot_hand_over(process.stream, slot, (uint32_t)words);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+}
+
+/* A fresh place for the thread to write, now its cursor. Once there was none, it stays unrecorded:
+   asking again may mean waiting again. */
+void revisit_open(revisit_lane* lane) {
+    revisit_tls* tls = &__revisit_tls;
+    revisit_thread* self = tls->self;
+    int32_t slot = -1;
+    lane->slot = -1;
+    if (process.stream && !process.over && !self->unrecorded) {
+        slot = revisit_slot_open(process.stream, process.producer, self->number);
+        if (slot < 0) {
+            self->unrecorded = 1;
+            process.over = process.stream->stop || !revisit_process_lives(process.stream->analyzer);
+        }
+    }
+    if (slot >= 0) {
+        lane->start = window_of(slot);
+        if (lane->start)
+            lane->slot = slot;
+        else {
+            revisit_hand_over(slot, 0);
+            self->unrecorded = 1;
+        }
+    }
+    if (lane->slot < 0) {
+        use_scratch(lane);
+        tls->want = 0;
+    }
+    if (process.scheme == REVISIT_SCHEME_MMU) revisit_close_page(lane);
+    tls->cursor = lane->start;
+    tls->block = lane->start;
+    size_t usable =
+        lane->slot < 0 && process.scheme != REVISIT_SCHEME_MMU ? SCRATCH_WORDS * 8 : process.usable;
+    tls->limit = lane->start + usable / 8;
+}
+
+void revisit_roll(revisit_lane* lane, uint64_t* cursor) {
+    int32_t slot = lane->slot;
+    revisit_finish_pending(lane);
+    lane->slot = -1; /* before it is given away: a handler that never returns must not do it twice */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (slot >= 0) revisit_hand_over(slot, (uint64_t)(cursor - lane->start));
+    revisit_open(lane);
+}
+
+void revisit_thread_begin(uint32_t number) {
+    revisit_tls* tls = &__revisit_tls;
+    revisit_thread* self =
+        mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (self == MAP_FAILED) return; /* the boot page it is */
+    self->number = number;
+    for (int i = 0; i < LANES; i++) self->lane[i].slot = self->lane[i].pending = -1;
+    tls->self = self;
+    tls->want = process.stream ? process.stream->want : 0;
+    if (process.stream && process.chosen) tls->want |= REVISIT_WANT_FUNCTIONS;
+    revisit_open(&self->lane[0]);
+    if (process.key) pthread_setspecific(process.key - 1, self);
+}
+
+static void thread_end(void* of) {
+    revisit_tls* tls = &__revisit_tls;
+    revisit_thread* self = of;
+    if (tls->self != self) return;
+    uint64_t* record = revisit_reserve(1);
+    if (record) {
+        record[0] = REVISIT_RECORD(REVISIT_THREAD_EXIT, self->number);
+        revisit_done(1);
+    }
+    for (int i = 0; i <= self->depth; i++) {
+        revisit_lane* lane = &self->lane[i];
+        uint64_t* cursor = i == self->depth ? tls->cursor : self->lane[i + 1].saved_cursor;
+        revisit_finish_pending(lane);
+        if (lane->slot >= 0) revisit_hand_over(lane->slot, (uint64_t)(cursor - lane->start));
+    }
+    /* Destructors still to run may be recorded code: the thread then begins anew. */
+    tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
+    tls->limit = tls->block = NULL;
+    tls->want = 0;
+    tls->self = NULL;
+    if (self->scratch) munmap(self->scratch, WINDOW);
+    munmap(self, sizeof *self);
+}
+
+uint64_t* revisit_reserve(uint32_t words) {
+    revisit_tls* tls = &__revisit_tls;
+    if (!tls->self) return NULL;
+    revisit_lane* lane = &tls->self->lane[tls->self->depth];
+    if (lane->slot < 0) return NULL;
+    uint64_t* end =
+        process.scheme == REVISIT_SCHEME_MMU ? lane->guard : lane->start + REVISIT_SLOT_WORDS;
+    if (tls->cursor + words > end) revisit_roll(lane, tls->cursor);
+    return lane->slot < 0 ? NULL : tls->cursor;
+}
+
+void revisit_done(uint32_t words) {
+    revisit_tls* tls = &__revisit_tls;
+    tls->cursor += words;
+    tls->block = tls->cursor;
+    if ((uintptr_t)tls->cursor >> REVISIT_FULL_BIT & 1 && process.scheme != REVISIT_SCHEME_MMU)
+        revisit_roll(&tls->self->lane[tls->self->depth], tls->cursor);
+}
+
+/* Hands over what there is, so that what other threads do next comes after it. */
+void revisit_flush(void) {
+    revisit_tls* tls = &__revisit_tls;
+    if (!tls->self) return;
+    revisit_lane* lane = &tls->self->lane[tls->self->depth];
+    if (lane->slot >= 0 && tls->cursor > lane->start) revisit_roll(lane, tls->cursor);
+}
+
+/* The default scheme found its slot full; and any thread we have not met, at its first check. */
+EXPORTED uint64_t* __revisit_full_now(uint64_t* cursor) {
+    int saved = errno;
+    revisit_tls* tls = &__revisit_tls;
+    if (!tls->self) {
+        revisit_thread_begin(__atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED));
+    } else {
+        if (tls->self->depth) revisit_settle(tls->self, (uintptr_t)__builtin_frame_address(0));
+        revisit_roll(&tls->self->lane[tls->self->depth], cursor);
+    }
+    errno = saved;
+    return tls->self ? tls->cursor : (uint64_t*)REVISIT_BOOT_ADDRESS;
+}
+
+/* Called from the middle of a function that expects its registers kept; hidden, because a lazily bound
+   call would not keep them. */
+__attribute__((preserve_most, visibility("hidden"))) uint64_t* __revisit_full(uint64_t* cursor) {
+    return __revisit_full_now(cursor);
+}
+
+/* The `call` scheme. A block that meets the end of its slot moves to the next one whole. */
+static __attribute__((noinline)) void full_in_block(revisit_tls* tls) {
+    int saved = errno;
+    uint64_t carried[REVISIT_BLOCK_MAX + 1];
+    size_t words = tls->block ? (size_t)(tls->cursor - tls->block) : 0;
+    /* In scratch memory a handler may have moved either; what is there does not matter. */
+    if (words > REVISIT_BLOCK_MAX + 1) words = 0;
+    uint64_t* block = tls->block;
+    if (!tls->self) {
+        if (block) memcpy(carried, block, words * 8);
+        revisit_thread_begin(__atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED));
+    } else {
+        memcpy(carried, block, words * 8);
+        if (tls->self->depth) revisit_settle(tls->self, (uintptr_t)__builtin_frame_address(0));
+        revisit_roll(&tls->self->lane[tls->self->depth], block);
+    }
+    if (tls->self) {
+        memcpy(tls->cursor, carried, words * 8);
+        tls->cursor += words;
+    } else {
+        tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
+    }
+    errno = saved;
+}
+
+EXPORTED void __revisit_append(uint64_t address) {
+    revisit_tls* tls = &__revisit_tls;
+    *tls->cursor++ = address;
+    if (__builtin_expect(tls->cursor >= tls->limit, 0)) full_in_block(tls);
+}
+
+EXPORTED void __revisit_append_block(uint64_t header) {
+    revisit_tls* tls = &__revisit_tls;
+    tls->block = tls->cursor;
+    *tls->cursor++ = header;
+    if (__builtin_expect(tls->cursor >= tls->limit, 0)) full_in_block(tls);
+}
+
+EXPORTED void __revisit_bulk(uint64_t flags, uint64_t site, uint64_t address, uint64_t bytes) {
+    uint64_t* record = revisit_reserve(4);
+    if (!record) return;
+    record[0] = REVISIT_RECORD(REVISIT_BULK, flags);
+    record[1] = site;
+    record[2] = address;
+    record[3] = bytes;
+    revisit_done(4);
+}
+
+/* A child has its parent's memory, hence its parent's cursor: it must not write there. Frames that a
+   handler interrupted keep their cursor in registers; for those the child gets a private copy. */
+static void before_fork(void) {
+    revisit_flush();
+}
+static void child_of_fork(void) {
+    revisit_tls* tls = &__revisit_tls;
+    if (!process.stream || !tls->self) return;
+    uint32_t parent = process.producer;
+    for (int i = 0; i <= tls->self->depth; i++) {
+        revisit_lane* lane = &tls->self->lane[i];
+        if (i < tls->self->depth && lane->slot >= 0) {
+            mmap(lane->start, SLOT_BYTES, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            process.mapped[lane->slot] = 0;
+        }
+        lane->slot = lane->pending = -1;
+    }
+    process.producer = revisit_producer_start(process.stream);
+    revisit_open(&tls->self->lane[tls->self->depth]);
+    revisit_describe_process(parent);
+}
+
+static void attach(const char* path) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return;
+    revisit_stream* stream =
+        mmap(NULL, REVISIT_STREAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    /* A program that a recorded one started by exec; its profile may not be wanted. */
+    int wanted = stream != MAP_FAILED && revisit_stream_valid(stream) &&
+                 (__atomic_load_n(&stream->producers, __ATOMIC_RELAXED) == 0 ||
+                  stream->want & REVISIT_WANT_CHILDREN);
+    if (!wanted || !(process.windows = reserve_windows(REVISIT_SLOTS * WINDOW, PROT_NONE))) {
+        if (stream != MAP_FAILED) munmap(stream, REVISIT_STREAM_BYTES);
+        close(fd);
+        return;
+    }
+    process.stream = stream;
+    /* Emulators of the system calls may not know such a second mapping: all slots at once then. */
+    if (!window_of(0))
+        for (int32_t slot = 0; slot < (int32_t)REVISIT_SLOTS; slot++) {
+            char* start = window_start(slot);
+            off_t at = (off_t)(stream->data_offset + (size_t)slot * SLOT_BYTES);
+            process.mapped[slot] = mmap(start, SLOT_BYTES, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_FIXED, fd, at) == start;
+            process.closed_page[slot] = 2;
+        }
+    close(fd);
+    process.producer = revisit_producer_start(stream);
+}
+
+void revisit_start(void) {
+    if (__atomic_exchange_n(&process.started, 1, __ATOMIC_SEQ_CST)) return;
+    int saved = errno;
+    pthread_key_t key;
+    int mmu = process.scheme == REVISIT_SCHEME_MMU;
+    mmap((void*)REVISIT_BOOT_ADDRESS, mmu ? REVISIT_MMU_BOOT_BYTES : REVISIT_BOOT_BYTES,
+         mmu ? PROT_READ : PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    process.page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t slack = process.page > 8192 ? process.page : 8192;
+    process.usable = SLOT_BYTES - slack;
+    if (mmu) process.usable = SLOT_BYTES; /* the closed page ends it */
+    const char* path = getenv(REVISIT_STREAM_ENV);
+    if (path && *path) attach(path);
+    if (pthread_key_create(&key, thread_end) == 0) process.key = key + 1;
+    pthread_atfork(before_fork, NULL, child_of_fork);
+    revisit_signals_start();
+    process.threads = 1;
+    revisit_thread_begin(0);
+    revisit_describe_process((uint32_t)-1);
+    revisit_describe_stack(1);
+    errno = saved;
+}
+
+static void send_definitions(const revisit_unit* unit, uint64_t block_base, uint64_t site_base) {
+    const uint64_t* at = unit->definitions;
+    const uint64_t* end = at + unit->definition_words;
+    while (at < end) {
+        uint64_t n = REVISIT_N(at[0]);
+        int is_site = REVISIT_TAG(at[0]) == REVISIT_DEFINE_SITE;
+        uint32_t words = 2 + (uint32_t)(is_site ? (n + 7) / 8 : 2 * n);
+        uint64_t* record = revisit_reserve(words);
+        if (!record) return;
+        memcpy(record, at, words * 8);
+        record[1] += is_site ? site_base : block_base;
+        if (is_site) revisit_choose(record[1], (const char*)(at + 2));
+        if (!is_site)
+            for (uint64_t i = 0; i < n; i++) record[2 + 2 * i + 1] += site_base;
+        revisit_done(words);
+        at += words;
+    }
+}
+
+EXPORTED void __revisit_register(const revisit_unit* unit) {
+    static const char wrong[] =
+        "revisit: this program mixes code built by different versions of revisit-clang\n";
+    static const char mixed[] =
+        "revisit: this program mixes -frevisit-append=mmu with other ways; build all of it one way\n";
+    if (process.units == 0) process.scheme = (uint32_t)unit->scheme;
+    int is_mmu = unit->scheme == REVISIT_SCHEME_MMU, was_mmu = process.scheme == REVISIT_SCHEME_MMU;
+    const char* complaint = unit->abi != REVISIT_ABI ? wrong : is_mmu != was_mmu ? mixed : NULL;
+    if (complaint) {
+        ssize_t ignored = write(2, complaint, strlen(complaint));
+        (void)ignored;
+        _exit(127);
+    }
+    __atomic_add_fetch(&process.units, 1, __ATOMIC_RELAXED);
+    revisit_start();
+    uint64_t block_base = __atomic_fetch_add(&process.blocks, unit->blocks, __ATOMIC_RELAXED);
+    uint64_t site_base = __atomic_fetch_add(&process.sites, unit->sites, __ATOMIC_RELAXED);
+    for (uint64_t i = 0; i < unit->blocks; i++) unit->headers[i] += block_base;
+    *unit->site_base = site_base;
+    if (!process.stream) return;
+    if (!__revisit_tls.self)
+        revisit_thread_begin(__atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED));
+    revisit_describe_modules();
+    send_definitions(unit, block_base, site_base);
+    revisit_flush(); /* another thread may be the first to run this code */
+}
+
+/* Threads. The creator's words so far come before the new thread's; a thread that was not made here
+   (by a library that binds to libc directly) is met at its first check. */
+typedef struct {
+    void* (*run)(void*);
+    void* argument;
+    uint32_t number;
+} thread_start;
+
+static void* begin(void* of) {
+    thread_start start = *(thread_start*)of;
+    free(of);
+    if (!__revisit_tls.self) {
+        revisit_thread_begin(start.number);
+        revisit_describe_stack(0);
+    }
+    return start.run(start.argument);
+}
+
+#ifdef REVISIT_STATIC
+int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+#define PTHREAD_CREATE __wrap_pthread_create
+#define REAL_PTHREAD_CREATE __real_pthread_create
+#else
+#include <dlfcn.h>
+#define PTHREAD_CREATE pthread_create
+static int (*real_pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+#define REAL_PTHREAD_CREATE real_pthread_create
+#endif
+
+EXPORTED int PTHREAD_CREATE(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                            void* argument) {
+#ifndef REVISIT_STATIC
+    if (!real_pthread_create) *(void**)&real_pthread_create = dlsym(RTLD_NEXT, "pthread_create");
+#endif
+    int seen = process.stream || process.scheme == REVISIT_SCHEME_MMU;
+    thread_start* start = seen ? malloc(sizeof *start) : NULL;
+    if (!start) return REAL_PTHREAD_CREATE(thread, attributes, run, argument);
+    *start = (thread_start){run, argument, __atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED)};
+    uint64_t* record = revisit_reserve(2);
+    if (record) {
+        record[0] = REVISIT_RECORD(REVISIT_THREAD_START, start->number);
+        record[1] = __revisit_tls.self->number;
+        revisit_done(2);
+        revisit_flush();
+    }
+    int error = REAL_PTHREAD_CREATE(thread, attributes, begin, start);
+    if (error) free(start);
+    return error;
+}

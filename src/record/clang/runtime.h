@@ -1,0 +1,90 @@
+/* Inside the runtime: state of the process and of a thread. See runtime.c. */
+#ifndef REVISIT_RECORD_CLANG_RUNTIME_H
+#define REVISIT_RECORD_CLANG_RUNTIME_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record/clang/abi.h"
+#include "record/stream.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define LANES 8
+
+/* Where a thread writes. Lane 0 is its ordinary life; a signal handler writes into a lane of its own,
+   because the interrupted function holds its cursor in a register and will go on where it was. */
+typedef struct {
+    int32_t slot; /* -1: nothing is recorded, words go to scratch memory */
+    uint64_t* start;
+    uint64_t* guard; /* mmu: first word of the closed page */
+    /* mmu: the slot before, whose last block was under way when its page was hit */
+    int32_t pending;
+    uint64_t *pending_start, *pending_block;
+    /* a handler's lane: what it interrupted */
+    uint64_t *saved_cursor, *saved_limit, *saved_block;
+    uintptr_t interrupted_stack, other_stack_low, other_stack_high;
+} revisit_lane;
+
+typedef struct revisit_thread {
+    uint32_t number;
+    int depth; /* lane in use */
+    revisit_lane lane[LANES];
+    char* scratch; /* reserved memory of its own, or null */
+    int unrecorded;
+    uintptr_t chosen_stack; /* frame of the chosen function under way, or 0 */
+} revisit_thread;
+
+typedef struct {
+    struct sigaction action; /* as the program set it */
+} revisit_handler;
+
+/* One object, visible to all: a program and its libraries may each bring a copy of the runtime. */
+typedef struct {
+    uint32_t started;
+    revisit_stream* stream; /* null: not recorded */
+    uint32_t producer;
+    uint32_t over;    /* the analyzer wants no more, or is gone */
+    uint32_t threads; /* numbers given out */
+    uint32_t scheme;  /* of the first unit; REVISIT_SCHEME_MMU closes pages */
+    uint32_t units;
+    uint64_t blocks, sites; /* numbers given out */
+    char* windows;          /* address space for slots, two slot sizes apart */
+    size_t page, usable;    /* bytes; of a slot up to the full bit */
+    uint32_t key;
+    uint8_t* chosen;                    /* bits: sites of functions chosen by name, or null */
+    uint8_t mapped[REVISIT_SLOTS];      /* window holds the slot */
+    uint8_t closed_page[REVISIT_SLOTS]; /* mmu: 0 = last, 1 = the one before */
+    revisit_handler handler[65];
+} revisit_process;
+
+extern EXPORTED _Thread_local revisit_tls __revisit_tls __attribute__((tls_model("initial-exec")));
+extern EXPORTED revisit_process __revisit_process;
+
+/* runtime.c */
+void revisit_start(void);
+void revisit_thread_begin(uint32_t number);
+/* Hands the lane's slot over with everything before `cursor` and opens the next. */
+void revisit_roll(revisit_lane* lane, uint64_t* cursor);
+void revisit_open(revisit_lane* lane);
+void revisit_hand_over(int32_t slot, uint64_t words);
+void revisit_settle(revisit_thread* self, uintptr_t stack);
+/* Room for one record of `words` words at the thread's cursor, or null when not recorded; then `done`.
+ */
+uint64_t* revisit_reserve(uint32_t words);
+void revisit_done(uint32_t words);
+void revisit_flush(void);
+
+/* signals.c */
+void revisit_signals_start(void);
+void revisit_close_page(revisit_lane* lane);
+void revisit_finish_pending(revisit_lane* lane);
+
+/* events.c */
+void revisit_describe_process(uint32_t parent);
+void revisit_describe_modules(void);
+void revisit_describe_stack(int main_thread);
+/* A site of this function, first frame; --function may have named it. */
+void revisit_choose(uint64_t site, const char* function);
+
+#endif

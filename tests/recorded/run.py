@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Builds programs with revisit-clang, profiles them, and compares with what is known about them.
+
+    run.py BUILD SOURCES TEST
+
+A program of tests/recorded says at its end how many accesses its function `touch` made; the profile must
+have as many, whatever became of the program, and the program must end as it does without us.
+"""
+import collections, json, os, pathlib, subprocess, sys, tempfile
+
+build, sources, test = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+scratch = tempfile.TemporaryDirectory()
+folder = pathlib.Path(scratch.name)
+failures = []
+
+
+def check(what, seen, expected):
+    if seen != expected:
+        failures.append(f"{what}: {seen}, expected {expected}")
+
+
+def run(command, **options):
+    return subprocess.run([str(word) for word in command], cwd=folder, text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=300, **options)
+
+
+def compile(source, *options, compiler=None, output=None):
+    name = output or pathlib.Path(source).stem
+    if compiler is None:
+        compiler = build / ("revisit-clang++" if source.endswith("cpp") else "revisit-clang")
+    standard = "-std=c++20" if source.endswith("cpp") else "-std=gnu11"
+    done = run([compiler, standard, "-O2", "-w", "-I", sources.parent.parent / "include", *options,
+                sources / source, "-o", name, "-lpthread"])
+    if done.returncode != 0:
+        sys.exit(f"cannot compile {source}:\n{done.stderr}")
+    return "./" + name
+
+
+def profile(program, *arguments, options=("--follow",)):
+    """The profile, the program's output and its status; other processes' profiles are merged in."""
+    done = run([build / "revisit", "profile", "--via", "clang", "--quiet", "--no-pairs", "-o", "p.json", *options, "--",
+                program, *arguments])
+    if done.returncode == 2 and not (folder / "p.json").exists():
+        sys.exit(f"{program}: {done.stderr}")
+    text = (folder / "p.json").read_text()
+    (folder / "p.json").unlink()
+    return json.loads(text), done
+
+
+def accesses_in(result, function):
+    return sum(site["accesses"] for site in result.get("sites", ())
+               if site.get("function", "").split("(")[0].split("::")[-1] == function)
+
+
+def status(code):
+    return 128 - code if code < 0 else code
+
+
+def check_touched(program, *arguments):
+    alone = run([program, *arguments])
+    result, recorded = profile(program, *arguments)
+    what = " ".join([program, *arguments])
+    said = [line for line in recorded.stdout.splitlines() if line.startswith("touched ")]
+    if not said:
+        failures.append(f"{what}: said nothing, ended with {recorded.returncode}\n{recorded.stderr}")
+        return
+    check(f"{what}: accesses of touch", accesses_in(result, "touch"), int(said[-1].split()[1]))
+    check(f"{what}: status", status(recorded.returncode), status(alone.returncode))
+    notes = [note for note in result.get("notes", ()) if not note.startswith("the program was ended by signal")]
+    check(f"{what}: notes", notes, [])
+
+
+def naive_histogram(addresses):
+    """Reuse distances by a list, the slow and plain way."""
+    stack, counts = [], collections.Counter()
+    for address in addresses:
+        block = address // 64
+        if block in stack:
+            counts[len(stack) - 1 - stack.index(block)] += 1
+            stack.remove(block)
+        else:
+            counts["cold"] += 1
+        stack.append(block)
+    return counts
+
+
+def kernel_addresses(n=24):
+    a, b, c = 0, 1 << 20, 2 << 20
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                yield a + 8 * (i * n + k)
+                yield b + 8 * (k * n + j)
+            yield c + 8 * (i * n + j)
+
+
+def test_kernel():
+    expected = naive_histogram(list(kernel_addresses()))
+    for scheme in "pointer", "call", "mmu":
+        program = compile("kernel.c", "-O1", f"-frevisit-append={scheme}")
+        for choice in ("--function", "kernel"), ("--region", "whole"):
+            result, _ = profile(program, options=("--bins", "exact", *choice))
+            # The region's marks are calls; what they read and write is inside of it as well.
+            own = accesses_in(result, "kernel")
+            check(f"kernel by {scheme} {choice[0]}: accesses", own, sum(expected.values()))
+            if choice[0] == "--region":
+                continue
+            seen = collections.Counter({low: count for low, high, count in result["reuse"]["bins"]})
+            seen["cold"] = result["reuse"]["cold"]
+            check(f"kernel by {scheme}: histogram", seen, expected)
+
+
+def test_touched(scheme):
+    how = f"-frevisit-append={scheme}"
+    for source in "exceptions.cpp", "jumps.c", "processes.c", "crowd.c", "language.cpp":
+        check_touched(compile(source, how))
+    ends = compile("ends.c", how)
+    for way in "return", "exit", "_exit", "abort", "kill", "fault", "exec", "thread":
+        check_touched(ends, way)
+
+
+def test_libraries():
+    compile("library.c", "-shared", "-fPIC", output="library.so")
+    check_touched(compile("loader.c"))
+    # The library alone, in a program that is not recorded itself.
+    result, _ = profile(compile("loader.c", "-fno-revisit", output="plain"))
+    check("the library in a plain program: accesses of touch", accesses_in(result, "touch"), 200000 + 5000 + 5 + 6)
+    check_touched(compile("crowd.c", "-static", output="static"))
+
+
+def test_unoptimised():
+    # At -O0 loops count in memory too: only that the program runs and ends as ever.
+    for source in "exceptions.cpp", "jumps.c", "language.cpp":
+        program = compile(source, "-O0")
+        result, done = profile(program)
+        check(f"{program} at -O0: status", done.returncode, 0)
+        if result["accesses"] < 100000:
+            failures.append(f"{program} at -O0: only {result['accesses']} accesses")
+
+
+tests = {"kernel": test_kernel, "libraries": test_libraries, "unoptimised": test_unoptimised,
+         **{f"touched-{scheme}": (lambda scheme=scheme: test_touched(scheme)) for scheme in ("pointer", "call", "mmu")}}
+if __name__ == "__main__":
+    tests[test]()
+    for failure in failures:
+        print(failure)
+    sys.exit(1 if failures else 0)
