@@ -1,5 +1,9 @@
-// revisit report: a profile as a person reads it.
+// revisit report: a profile as a person reads it, in the terminal or as one HTML page.
+#include <filesystem>
+
 #include "cli/command.h"
+#include "core/files.h"
+#include "report/page.h"
 
 namespace revisit {
 namespace {
@@ -7,29 +11,72 @@ namespace {
 class ReportCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("PROFILE", profile_, "a profile; - is standard input");
+        app.add_option("PROFILE", profiles_,
+                       "a profile; - is standard input. With -o several, to compare in one page");
         caches_.declare(app, "caches to show hit rates of (default: this machine's)");
+        app.add_option("-o,--output", output_,
+                       "write one self-contained HTML page here instead of text on the terminal")
+            ->type_name("FILE.html")
+            ->group("Output");
+        app.add_flag("--sources", sources_, "take the source files of the sites along in the page")
+            ->group("Output");
+        app.add_flag("--quiet", quiet_, "no hints")->group("Output");
         app.footer(
             "Examples:\n"
             "  revisit report profile.json\n"
             "  revisit report profile.json --cache 32K:8:64 --cache 1M:16:64\n"
+            "  revisit report profile.json --sources -o report.html\n"
+            "  revisit report before.json after.json -o compare.html\n"
             "  revisit analyze --json trace.din | revisit report -");
     }
 
     Result<int> run() override {
-        if (auto given = caches_.give_back(profile_, "PROFILE"); !given) return std::unexpected(given.error());
-        auto profile = load_profile(profile_);
-        if (!profile) return std::unexpected(profile.error());
+        if (profiles_.empty()) {
+            std::string given;
+            if (auto back = caches_.give_back(given, "PROFILE"); !back)
+                return std::unexpected(back.error());
+            profiles_.push_back(given);
+        }
+        if (output_.empty() && sources_) return fail("--sources needs -o FILE.html");
+        if (output_.empty() && profiles_.size() > 1)
+            return fail("several profiles need -o FILE.html (or compare two with revisit diff)");
         auto caches = caches_.caches();
         if (!caches) return std::unexpected(caches.error());
-        if (auto shown = print(terminal_report(*profile, *caches, stdout_style())); !shown)
-            return std::unexpected(shown.error());
+        std::vector<PageProfile> loaded;
+        for (const std::string& path : profiles_) {
+            auto profile = load_profile(path);
+            if (!profile) return std::unexpected(profile.error());
+            loaded.push_back({std::move(*profile), label_of(path)});
+        }
+        auto written = output_.empty()
+                           ? print(terminal_report(loaded[0].profile, *caches, stdout_style()))
+                           : write_page(loaded, *caches);
+        if (!written) return std::unexpected(written.error());
         return 0;
     }
 
  private:
-    std::string profile_;
+    static std::string label_of(const std::string& path) {
+        return path == "-" ? "standard input" : std::filesystem::path(path).stem().string();
+    }
+
+    Result<void> write_page(const std::vector<PageProfile>& loaded, std::vector<CacheSpec> caches) {
+        PageOptions options;
+        options.caches_are_hosts = caches_.specs.empty();
+        options.caches = std::move(caches);
+        options.sources = sources_;
+        auto page = html_page(loaded, options);
+        if (!page) return std::unexpected(page.error());
+        if (auto written = write_file(output_, *page); !written) return written;
+        if (!quiet_ && output_ != "-") return print(fmt::format("Report written to {}\n", output_));
+        return {};
+    }
+
+    std::vector<std::string> profiles_;
     CacheOptions caches_;
+    std::string output_;
+    bool sources_ = false;
+    bool quiet_ = false;
 };
 
 }  // namespace

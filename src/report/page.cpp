@@ -1,0 +1,415 @@
+// Packs profiles into the HTML page.
+//
+// Problem. A profile of 10^5 sites and 10^6 pairs is 100 MB of JSON; a page people send each other must
+// stay below 20 MB and open at once.
+// Idea. Texts and bin edges are stored once and pointed at, rows are arrays without keys, and rows go
+// in by falling weight until their share of the budget is spent. What is left is summed, so totals stay
+// right, and the page says how much it was. Weight is misses in the marked caches, with a little for
+// accesses so that places that always hit are ordered too.
+// Safety. The data sits in a script element of a type that is not run. Every '<' in it is written as
+// \u003c, so no name can end the element or open another one; the page makes text nodes of them.
+#include "report/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/files.h"
+#include "models/hit_table.h"
+
+namespace revisit {
+namespace {
+
+constexpr std::string_view kDataMark = "/*data*/";
+constexpr std::size_t kLargestSource = 400'000;  // bytes of one source file
+
+using Buffer = fmt::memory_buffer;
+
+void put(Buffer& out, std::string_view text) {
+    out.append(text.data(), text.data() + text.size());
+}
+
+void put_number(Buffer& out, double value) {
+    if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15)
+        fmt::format_to(std::back_inserter(out), "{}", static_cast<std::int64_t>(value));
+    else
+        fmt::format_to(std::back_inserter(out), "{:.9g}", value);
+}
+
+std::string json_text(std::string_view text) {
+    std::string quoted =
+        nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    std::string out;
+    for (char c : quoted)
+        if (c == '<')
+            out += "\\u003c";
+        else
+            out += c;
+    return out;
+}
+
+// Texts and edges, numbered in the order they are first seen.
+class Pool {
+ public:
+    std::size_t text(const std::string& value) {
+        auto [entry, is_new] = texts_.try_emplace(value, texts_.size());
+        if (is_new) {
+            put(text_list_, texts_.size() == 1 ? "" : ",");
+            put(text_list_, json_text(value));
+        }
+        return entry->second;
+    }
+    std::size_t edges(const Bin& bin) {
+        // Bins of a profile share their low edges nearly always; the key need not be perfect.
+        auto [entry, is_new] = edges_.try_emplace({bin.low, bin.high}, edges_.size());
+        if (is_new)
+            fmt::format_to(std::back_inserter(edge_list_), "{}{},{}", edges_.size() == 1 ? "" : ",",
+                           bin.low, bin.high);
+        return entry->second;
+    }
+    std::string_view texts() const { return {text_list_.data(), text_list_.size()}; }
+    std::string_view edge_numbers() const { return {edge_list_.data(), edge_list_.size()}; }
+    std::size_t bytes() const { return text_list_.size() + edge_list_.size(); }
+
+ private:
+    struct PairHash {
+        std::size_t operator()(const std::pair<std::uint64_t, std::uint64_t>& pair) const {
+            return (pair.first * 0x9e3779b97f4a7c15u) ^ (pair.second + (pair.first >> 9));
+        }
+    };
+    std::unordered_map<std::string, std::size_t> texts_;
+    std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::size_t, PairHash> edges_;
+    Buffer text_list_;
+    Buffer edge_list_;
+};
+
+void put_histogram(Buffer& out, Pool& pool, const Histogram& histogram) {
+    put(out, "[");
+    put_number(out, histogram.cold);
+    put(out, ",");
+    put_number(out, histogram.invalidated);
+    for (const Bin& bin : histogram.bins) {
+        fmt::format_to(std::back_inserter(out), ",{},", pool.edges(bin));
+        put_number(out, bin.count);
+    }
+    put(out, "]");
+}
+
+void put_errors(Buffer& out, std::string_view key, const Histogram& histogram) {
+    bool any = histogram.cold_error > 0 || histogram.invalidated_error > 0;
+    for (const Bin& bin : histogram.bins) any |= bin.error > 0;
+    if (!any) return;
+    fmt::format_to(std::back_inserter(out), ",\"{}\":[", key);
+    put_number(out, histogram.cold_error);
+    put(out, ",");
+    put_number(out, histogram.invalidated_error);
+    for (const Bin& bin : histogram.bins) {
+        put(out, ",");
+        put_number(out, bin.error);
+    }
+    put(out, "]");
+}
+
+// How much rows matter, heaviest first.
+class Ranking {
+ public:
+    explicit Ranking(const std::vector<CacheSpec>& caches) {
+        for (const CacheSpec& cache : caches) tables_.emplace_back(cache);
+    }
+    template <class Items, class Reuse>
+    std::vector<std::uint32_t> order(const Items& items, Reuse reuse) {
+        std::vector<std::pair<double, std::uint32_t>> weights;
+        weights.reserve(items.size());
+        for (std::uint32_t i = 0; i < items.size(); ++i) {
+            const Histogram& histogram = reuse(items[i]);
+            double total = histogram.total(), weight = 0.01 * total;
+            for (HitTable& table : tables_) weight += total - table.hits(histogram);
+            weights.emplace_back(-weight, i);
+        }
+        std::sort(weights.begin(), weights.end());
+        std::vector<std::uint32_t> out;
+        out.reserve(weights.size());
+        for (auto [weight, index] : weights) out.push_back(index);
+        return out;
+    }
+
+ private:
+    std::vector<HitTable> tables_;
+};
+
+// Sums what did not fit: few edges, many rows, so counts go into a table by edge.
+class Remainder {
+ public:
+    void add(const Histogram& histogram, double weight) {
+        ++number_;
+        weight_ += weight;
+        cold_ += histogram.cold;
+        invalidated_ += histogram.invalidated;
+        for (const Bin& bin : histogram.bins) counts_[{bin.low, bin.high}] += bin.count;
+    }
+    void put_as(Buffer& out, Pool& pool, std::string_view key) const {
+        if (number_ == 0) return;
+        fmt::format_to(std::back_inserter(out), ",\"{}\":[{},", key, number_);
+        put_number(out, weight_);
+        put(out, ",[");
+        put_number(out, cold_);
+        put(out, ",");
+        put_number(out, invalidated_);
+        for (const auto& [edges, count] : counts_) {
+            fmt::format_to(std::back_inserter(out), ",{},",
+                           pool.edges({edges.first, edges.second, 0, 0}));
+            put_number(out, count);
+        }
+        put(out, "]]");
+    }
+
+ private:
+    std::size_t number_ = 0;
+    double weight_ = 0, cold_ = 0, invalidated_ = 0;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, double> counts_;
+};
+
+// Contexts of the rows that are in, and their callers, under new numbers.
+class ContextList {
+ public:
+    explicit ContextList(const Profile& profile) : profile_(profile) {
+        if (!profile.contexts.empty()) kept_.push_back(0);
+    }
+    std::size_t number(std::uint32_t context) {
+        if (context == 0 || context >= profile_.contexts.size()) return 0;
+        // Callers first; a path may be long, so no recursion.
+        std::vector<std::uint32_t> path;
+        for (std::uint32_t at = context; at != 0 && !numbers_.contains(at);
+             at = profile_.contexts[at].parent)
+            path.push_back(at);
+        for (auto at = path.rbegin(); at != path.rend(); ++at) {
+            numbers_[*at] = kept_.size();
+            kept_.push_back(*at);
+        }
+        return numbers_[context];
+    }
+    void put_as_list(Buffer& out, Pool& pool) {
+        put(out, ",\"contexts\":[");
+        for (std::size_t i = 0; i < kept_.size(); ++i) {
+            const Context& context = profile_.contexts[kept_[i]];
+            fmt::format_to(std::back_inserter(out), "{}[{},{},{},{},{},{}]", i == 0 ? "" : ",",
+                           number(context.parent), pool.text(context.frame.function),
+                           pool.text(context.frame.file), context.frame.line, pool.text(context.module),
+                           context.offset);
+        }
+        put(out, "]");
+    }
+
+ private:
+    const Profile& profile_;
+    std::vector<std::uint32_t> kept_;
+    std::unordered_map<std::uint32_t, std::size_t> numbers_;
+};
+
+struct Budget {
+    std::size_t sites, pairs, objects;
+};
+
+void put_site(Buffer& out, Pool& pool, const Site& site) {
+    fmt::format_to(std::back_inserter(out), "[{},{},{},{},{},{},", site.id, pool.text(site.module),
+                   site.offset, pool.text(site.frame.function), pool.text(site.frame.file),
+                   site.frame.line);
+    put_number(out, site.accesses);
+    put(out, ",");
+    put_number(out, site.writes);
+    put(out, ",");
+    put_histogram(out, pool, site.reuse);
+    if (!site.inlined.empty()) {
+        put(out, ",[");
+        for (std::size_t i = 0; i < site.inlined.size(); ++i)
+            fmt::format_to(std::back_inserter(out), "{}[{},{},{}]", i == 0 ? "" : ",",
+                           pool.text(site.inlined[i].function), pool.text(site.inlined[i].file),
+                           site.inlined[i].line);
+        put(out, "]");
+    }
+    put(out, "]");
+}
+
+void put_pair(Buffer& out, Pool& pool, ContextList& contexts, const Pair& pair) {
+    fmt::format_to(std::back_inserter(out), "[{},{},{},{},", pair.use, pair.reuse,
+                   contexts.number(pair.use_context), contexts.number(pair.reuse_context));
+    put_number(out, pair.count);
+    put(out, ",");
+    put_histogram(out, pool, pair.distances);
+    put(out, "]");
+}
+
+void put_object(Buffer& out, Pool& pool, ContextList& contexts, const Object& object) {
+    fmt::format_to(std::back_inserter(out), "[{},{},{},{},", pool.text(object.kind),
+                   pool.text(object.name), object.bytes, contexts.number(object.context));
+    put_number(out, object.accesses);
+    put(out, ",");
+    put_histogram(out, pool, object.reuse);
+    put(out, "]");
+}
+
+// Rows heaviest first until `most` bytes, texts they brought along included; the rest into a sum.
+template <class Items, class Reuse, class Weight, class Put>
+void put_rows(Buffer& out, Pool& pool, Ranking& ranking, std::string_view key,
+              std::string_view rest_key, const Items& items, std::size_t most, Reuse reuse,
+              Weight weight, Put put_row) {
+    fmt::format_to(std::back_inserter(out), ",\"{}\":[", key);
+    Remainder rest;
+    std::size_t start = out.size() + pool.bytes();
+    bool first = true, full = false;
+    for (std::uint32_t index : ranking.order(items, reuse)) {
+        const auto& item = items[index];
+        full = full || out.size() + pool.bytes() - start > most;
+        if (full) {
+            rest.add(reuse(item), weight(item));
+            continue;
+        }
+        put(out, first ? "" : ",");
+        first = false;
+        put_row(item);
+    }
+    put(out, "]");
+    rest.put_as(out, pool, rest_key);
+}
+
+void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOptions& options,
+                 const Budget& budget) {
+    const Profile& profile = entry.profile;
+    auto text = [&](std::string_view key, const std::string& value) {
+        fmt::format_to(std::back_inserter(out), ",\"{}\":{}", key, json_text(value));
+    };
+    auto texts = [&](std::string_view key, const std::vector<std::string>& values) {
+        fmt::format_to(std::back_inserter(out), ",\"{}\":[", key);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            put(out, (i == 0 ? "" : ",") + json_text(values[i]));
+        put(out, "]");
+    };
+    put(out, "{\"label\":");
+    put(out, json_text(entry.label));
+    text("method", profile.method);
+    text("model", profile.model);
+    text("machine", profile.machine);
+    text("clock", profile.clock);
+    texts("command", profile.command);
+    texts("notes", profile.notes);
+    fmt::format_to(std::back_inserter(out), ",\"granularity\":{},\"accesses\":", profile.granularity);
+    put_number(out, profile.accesses);
+    put(out, ",\"distinct\":");
+    put_number(out, profile.distinct);
+    if (profile.sampled)
+        fmt::format_to(std::back_inserter(out),
+                       ",\"sampled\":{{\"period\":{},\"samples\":{},\"pruned\":{}}}",
+                       profile.sampled->period, profile.sampled->samples, profile.sampled->pruned);
+    put(out, ",\"reuse\":");
+    put_histogram(out, pool, profile.reuse);
+    put_errors(out, "reuseError", profile.reuse);
+    if (profile.time) {
+        put(out, ",\"time\":");
+        put_histogram(out, pool, *profile.time);
+        put_errors(out, "timeError", *profile.time);
+    }
+
+    Ranking ranking(options.caches);
+    ContextList contexts(profile);
+    put_rows(
+        out, pool, ranking, "sites", "restSites", profile.sites, budget.sites,
+        [](const Site& site) -> const Histogram& { return site.reuse; },
+        [](const Site& site) { return site.accesses; },
+        [&](const Site& site) { put_site(out, pool, site); });
+    put_rows(
+        out, pool, ranking, "pairs", "restPairs", profile.pairs, budget.pairs,
+        [](const Pair& pair) -> const Histogram& { return pair.distances; },
+        [](const Pair& pair) { return pair.count; },
+        [&](const Pair& pair) { put_pair(out, pool, contexts, pair); });
+    put_rows(
+        out, pool, ranking, "objects", "restObjects", profile.objects, budget.objects,
+        [](const Object& object) -> const Histogram& { return object.reuse; },
+        [](const Object& object) { return object.accesses; },
+        [&](const Object& object) { put_object(out, pool, contexts, object); });
+    contexts.put_as_list(out, pool);
+    put(out, ",\"threads\":[");
+    for (std::size_t i = 0; i < profile.threads.size(); ++i) {
+        fmt::format_to(std::back_inserter(out), "{}[{},", i == 0 ? "" : ",", profile.threads[i].id);
+        put_number(out, profile.threads[i].accesses);
+        put(out, ",");
+        put_histogram(out, pool, profile.threads[i].reuse);
+        put(out, "]");
+    }
+    put(out, "],\"phases\":[");
+    for (std::size_t i = 0; i < profile.phases.size(); ++i) {
+        const Phase& phase = profile.phases[i];
+        put(out, i == 0 ? "[" : ",[");
+        for (double value : {phase.begin, phase.end, phase.distinct}) {
+            put_number(out, value);
+            put(out, ",");
+        }
+        put_histogram(out, pool, phase.reuse);
+        put(out, "]");
+    }
+    put(out, "]}");
+}
+
+// A profile can name any file. Only what looks like a program's source is read into a page.
+bool is_source_name(std::string_view file) {
+    static constexpr std::string_view kEndings[] = {
+        ".c",   ".cc",  ".cpp", ".cxx", ".c++", ".C",   ".h",     ".hh",  ".hpp",
+        ".hxx", ".inl", ".ipp", ".cu",  ".cuh", ".f",   ".f90",   ".f95", ".F",
+        ".F90", ".for", ".rs",  ".go",  ".d",   ".zig", ".swift", ".m",   ".mm",
+        ".S",   ".s",   ".asm", ".adb", ".pas", ".nim", ".jl",    ".ll"};
+    return std::any_of(std::begin(kEndings), std::end(kEndings),
+                       [&](std::string_view ending) { return file.ends_with(ending); });
+}
+
+// Source files that sites name and that can be read, in the order of the sites, up to `most` bytes.
+std::string sources_list(const std::vector<PageProfile>& profiles, Pool& pool, std::size_t most) {
+    std::string out;
+    std::unordered_set<std::string> seen;
+    for (const PageProfile& entry : profiles)
+        for (const Site& site : entry.profile.sites) {
+            const std::string& file = site.frame.file;
+            if (!is_source_name(file) || !seen.insert(file).second) continue;
+            auto content = read_file(file);
+            if (!content || content->size() > kLargestSource) continue;
+            std::string row = fmt::format("[{},{}]", pool.text(file), json_text(*content));
+            if (out.size() + row.size() > most) continue;
+            out += (out.empty() ? "" : ",") + row;
+        }
+    return out;
+}
+
+}  // namespace
+
+Result<std::string> html_page(const std::vector<PageProfile>& profiles, const PageOptions& options) {
+    std::string_view page = page_template();
+    std::size_t mark = page.find(kDataMark);
+    if (page.empty() || mark == std::string_view::npos)
+        return fail("the HTML page is not in this build; install nodejs and npm and build again");
+
+    std::size_t each = options.most_bytes / std::max<std::size_t>(1, profiles.size());
+    Budget budget{each * 35 / 100, each * 40 / 100, each * 10 / 100};
+    Pool pool;
+    Buffer list;
+    for (std::size_t i = 0; i < profiles.size(); ++i) {
+        put(list, i == 0 ? "" : ",\n");
+        put_profile(list, pool, profiles[i], options, budget);
+    }
+    std::string sources =
+        options.sources ? sources_list(profiles, pool, options.most_bytes / 10) : std::string();
+    std::string caches;
+    for (const CacheSpec& cache : options.caches)
+        caches += fmt::format("{}{{\"name\":{},\"bytes\":{},\"ways\":{},\"line\":{}}}",
+                              caches.empty() ? "" : ",", json_text(cache.name), cache.bytes,
+                              cache.associativity() == cache.blocks() ? 0 : cache.ways, cache.line);
+    return fmt::format(
+        "{}{{\"schema\":\"revisit/page@1\",\"caches\":[{}],\"cachesAreHosts\":{},\n\"strings\":[{}],\n"
+        "\"edges\":[{}],\n\"profiles\":[{}],\n\"sources\":[{}]}}{}",
+        page.substr(0, mark), caches, options.caches_are_hosts, pool.texts(), pool.edge_numbers(),
+        std::string_view(list.data(), list.size()), sources, page.substr(mark + kDataMark.size()));
+}
+
+}  // namespace revisit

@@ -1,0 +1,91 @@
+// Sites gathered by line, function, file or module, with the pairs and sources behind them.
+import {HitTable} from './cache';
+import {Histogram, merged, Pair, percentile, Profile, Site} from './data';
+import {fileName} from './format';
+
+export type By = 'line' | 'function' | 'file' | 'module' | 'site';
+export const kBys: By[] = ['line', 'function', 'file', 'module', 'site'];
+
+export interface Place {
+  key: string;
+  name: string;
+  detail: string;
+  file: string;
+  line: number;
+  sites: Site[];
+  accesses: number;
+  writes: number;
+  misses: number;
+  missRate: number;
+  reuse: Histogram;
+}
+
+export const offsetOf = (site: {module: string; offset: number}) =>
+  site.module ? `${fileName(site.module)}+0x${site.offset.toString(16)}` : '';
+
+export function siteName(site: Site | undefined, id: number): string {
+  if (!site) return `site ${id}`;
+  if (site.file) return `${fileName(site.file)}:${site.line}`;
+  return site.function || offsetOf(site) || `site ${site.id}`;
+}
+
+function keyOf(site: Site, by: By): [string, string, string] {
+  const here = siteName(site, site.id);
+  switch (by) {
+    case 'line': return [`${site.file}\0${site.line}\0${site.file ? '' : here}`, here, site.file ? site.function : ''];
+    case 'function': return [`${site.function}\0${site.file}`, site.function || here, fileName(site.file || site.module)];
+    case 'file': return [site.file || site.module, fileName(site.file || site.module) || 'unknown', site.file];
+    case 'module': return [site.module, fileName(site.module) || 'unknown', site.module];
+    case 'site': return [String(site.id), here, `${site.function} ${offsetOf(site)}`.trim()];
+  }
+}
+
+export function gather(profile: Profile, by: By): Place[] {
+  const places = new Map<string, Place>();
+  for (const site of profile.sites) {
+    const [key, name, detail] = keyOf(site, by);
+    const place = places.get(key);
+    if (place) {
+      place.sites.push(site);
+      place.accesses += site.accesses;
+      place.writes += site.writes;
+    } else {
+      places.set(key, {key, name, detail, file: site.file, line: site.line, sites: [site], accesses: site.accesses,
+                       writes: site.writes, misses: 0, missRate: 0, reuse: site.reuse});
+    }
+  }
+  for (const place of places.values()) if (place.sites.length > 1) place.reuse = merged(place.sites.map(site => site.reuse));
+  return [...places.values()];
+}
+
+export function weigh(places: Place[], table: HitTable): number {
+  let all = 0;
+  for (const place of places) {
+    place.misses = table.misses(place.reuse);
+    place.missRate = place.reuse.total > 0 ? place.misses / place.reuse.total : 0;
+    all += place.misses;
+  }
+  return all;
+}
+
+export const median = (histogram: Histogram) => Math.round(percentile(histogram, 0.5));
+
+// "matmul a.c" finds places that have both words somewhere in module, file, function or line.
+export function matches(site: Site, filter: string): boolean {
+  if (!filter) return true;
+  const text = `${site.module} ${site.file}:${site.line} ${site.function} ${site.inlined.map(f => f.function).join(' ')}`.toLowerCase();
+  return filter.toLowerCase().split(/\s+/).every(word => text.includes(word));
+}
+
+// Where the paths of use and reuse part: the number of frames they share.
+export function commonFrames(profile: Profile, pair: Pair): number {
+  const up = (context: number) => {
+    const out: number[] = [];
+    for (let at = context; at > 0; at = profile.contexts[at]!.parent) out.unshift(at);
+    return out;
+  };
+  const use = up(pair.useContext), reuse = up(pair.reuseContext);
+  let shared = 0;
+  while (shared < use.length && shared < reuse.length && use[shared] === reuse[shared]) ++shared;
+  return shared;
+}

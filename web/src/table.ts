@@ -1,0 +1,103 @@
+// A table people can sort, page through and take away.
+import {Child, download, h, replace} from './dom';
+
+export interface Column<Row> {
+  title: string;
+  value: (row: Row) => number | string;          // what is sorted by and exported
+  show?: (row: Row) => Child;                     // what is seen; the value when absent
+  bar?: (row: Row) => number;                     // 0 … 1, drawn behind the figure
+  wide?: boolean;                                 // takes the room that is left
+  title_?: string;                                // explains the heading
+}
+
+export interface TableOptions<Row> {
+  name: string;           // of the files it is saved as
+  caption: string;        // read by screen readers, printed
+  rowsPerPage?: number;
+  sort?: number;          // column, falling
+  onPick?: (row: Row) => void;
+  picked?: (row: Row) => boolean;
+  note?: Child;
+}
+
+const numeric = (value: number | string): value is number => typeof value === 'number';
+
+function csvCell(value: number | string): string {
+  let text = String(value);
+  // A spreadsheet takes these first characters for a formula.
+  if (!numeric(value) && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
+  return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}
+
+export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOptions<Row>): HTMLElement {
+  const perPage = options.rowsPerPage ?? 12;
+  let sort = options.sort ?? -1, falling = true, shown = perPage;
+  let order = rows;
+  const box = h('div', {class: 'table'});
+
+  const resort = () => {
+    if (sort < 0) { order = rows; return; }
+    const value = columns[sort]!.value;
+    order = [...rows].sort((a, b) => {
+      const x = value(a), y = value(b);
+      const sign = numeric(x) && numeric(y) ? x - y : String(x) < String(y) ? -1 : String(x) > String(y) ? 1 : 0;
+      return falling ? -sign : sign;
+    });
+  };
+  const heading = (column: Column<Row>, index: number) => h('th',
+    {scope: 'col', class: column.wide ? 'wide' : 'figure', 'aria-sort': sort === index ? (falling ? 'descending' : 'ascending') : 'none'},
+    h('button', {type: 'button', title: column.title_ ?? `Sort by ${column.title}`, onclick: () => {
+      falling = sort === index ? !falling : true;
+      sort = index;
+      resort();
+      draw();
+    }}, column.title, h('span', {class: 'arrow', 'aria-hidden': 'true'}, sort === index ? (falling ? ' ▾' : ' ▴') : '')));
+  const cell = (column: Column<Row>, row: Row, index: number) => {
+    const content = column.show ? column.show(row) : String(column.value(row));
+    const share = column.bar ? Math.max(0, Math.min(1, column.bar(row))) : 0;
+    const style = column.bar ? `--share:${(100 * share).toFixed(1)}%` : null;
+    const inner = index === 0 && options.onPick
+      ? h('button', {type: 'button', class: 'pick', 'aria-pressed': String(options.picked?.(row) ?? false),
+                     onclick: () => options.onPick!(row)}, content)
+      : content;
+    return h('td', {class: (column.wide ? 'wide' : 'figure') + (column.bar ? ' bar' : ''), style}, inner);
+  };
+  const save = (kind: 'csv' | 'json') => {
+    const lines = order.map(row => columns.map(column => column.value(row)));
+    if (kind === 'csv')
+      download(`${options.name}.csv`, 'text/csv',
+               [columns.map(column => column.title), ...lines].map(line => line.map(csvCell).join(',')).join('\r\n') + '\r\n');
+    else
+      download(`${options.name}.json`, 'application/json', JSON.stringify(
+        lines.map(line => Object.fromEntries(line.map((value, i) => [columns[i]!.title, value]))), null, 1) + '\n');
+  };
+  const draw = () => {
+    const visible = order.slice(0, shown);
+    replace(box,
+      h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': options.caption},
+        h('table', {},
+          h('caption', {class: 'unseen'}, options.caption),
+          h('thead', {}, h('tr', {}, columns.map(heading))),
+          h('tbody', {}, visible.map(row => h('tr', {class: options.picked?.(row) ? 'picked' : null},
+            columns.map((column, index) => cell(column, row, index))))))),
+      h('div', {class: 'under'},
+        h('span', {class: 'quiet'}, order.length > shown ? `${shown} of ${order.length} rows` : `${order.length} rows`,
+          options.note ? ' · ' : '', options.note ?? ''),
+        order.length > shown && h('button', {type: 'button', onclick: () => { shown += 5 * perPage; draw(); }}, 'More'),
+        shown > perPage && h('button', {type: 'button', onclick: () => { shown = perPage; draw(); }}, 'Fewer'),
+        h('button', {type: 'button', class: 'save', 'aria-label': `Save ${options.caption} as CSV`, onclick: () => save('csv')}, 'CSV'),
+        h('button', {type: 'button', class: 'save', 'aria-label': `Save ${options.caption} as JSON`, onclick: () => save('json')}, 'JSON')));
+  };
+  resort();
+  draw();
+  return box;
+}
+
+// The table behind a chart, made when it is first opened.
+export function behind<Row>(columns: Column<Row>[], rows: Row[], options: TableOptions<Row>): HTMLElement {
+  const details = h('details', {class: 'behind'}, h('summary', {}, 'Table'));
+  details.addEventListener('toggle', () => {
+    if (details.childElementCount === 1) details.appendChild(table(columns, rows, options));
+  });
+  return details;
+}
