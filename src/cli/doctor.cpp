@@ -6,6 +6,8 @@
 
 #include "cli/command.h"
 #include "formats/format.h"
+#include "record/launch.h"
+#include "record/probe.h"
 
 namespace revisit {
 namespace {
@@ -38,6 +40,18 @@ std::vector<Finding> findings() {
                               cache.line);
     out.push_back({"caches", !caches.empty(),
                    caches.empty() ? "the kernel does not describe them; give --cache" : caches});
+    auto valgrind = record::find_valgrind();
+    out.push_back(
+        {"any binary", valgrind.has_value(),
+         valgrind ? "recorded under valgrind, " + valgrind->directory : valgrind.error().sentence()});
+    record::Probe watchpoints = record::probe_watchpoints();
+    out.push_back({"watchpoints", watchpoints.works, watchpoints.detail});
+    record::Probe counters = record::probe_counters();
+    out.push_back({"counters", counters.works, counters.detail});
+    out.push_back({"auto", true,
+                   valgrind ? "exact: by the plug-in for programs built with revisit-clang, under "
+                              "valgrind for all others"
+                            : "exact, for programs built with revisit-clang only"});
     out.push_back({"cores", true, fmt::format("{}", std::thread::hardware_concurrency())});
     return out;
 }
