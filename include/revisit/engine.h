@@ -10,6 +10,7 @@
 #include "revisit/access.h"
 #include "revisit/error.h"
 #include "revisit/profile.h"
+#include "revisit/time_model.h"
 
 namespace revisit {
 
@@ -22,11 +23,12 @@ struct EngineOptions {
     Binning bins = Binning::log2(8);
     std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
     StackModel model = StackModel::single;
-    unsigned threads = 1;  // 0 = all cores
-    bool time = false;     // the time-distance histogram as well
-    bool sites = false;    // histograms by site
-    bool pairs = false;    // use → reuse site pairs
-    double rate = 0.01;    // sampling engines: share of accesses or blocks
+    unsigned threads = 1;                        // 0 = all cores
+    bool time = false;                           // the time-distance histogram as well
+    bool sites = false;                          // histograms by site
+    bool pairs = false;                          // use → reuse site pairs
+    TimeModel time_model = TimeModel::expected;  // how the time method gets reuse distances
+    double rate = 0.01;                          // sampling engines: share of accesses or blocks
     std::uint64_t seed = 1;
 };
 

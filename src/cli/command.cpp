@@ -15,6 +15,7 @@ std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_generate_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_profile_command();
 std::unique_ptr<Command> make_record_command();
@@ -30,9 +31,17 @@ constexpr CommandEntry kCommands[] = {
     {"cache", "hit rates of caches and the miss-ratio curve, from a profile", make_cache_command},
     {"report", "show a profile", make_report_command},
     {"diff", "compare two profiles; fail a build over it", make_diff_command},
+    {"generate", "make a trace that has a given reuse-distance histogram", make_generate_command},
     {"convert", "copy a trace into another format", make_convert_command},
     {"doctor", "what this machine and this build can do", make_doctor_command},
 };
+
+// METHOD=NAME; time is the one method with models to choose from.
+Result<TimeModel> parse_model_of(std::string_view text) {
+    constexpr std::string_view kMethod = "time=";
+    if (!text.starts_with(kMethod)) return fail(fmt::format("expected time=NAME, found \"{}\"", text));
+    return parse_time_model(text.substr(kMethod.size()));
+}
 
 }  // namespace
 
@@ -47,6 +56,14 @@ void AnalysisOptions::declare(CLI::App& app) {
         ->group("Analysis");
     app.add_option("--bins", bins_text, "log2, log2:K (K bins a power of two), linear:W or exact")
         ->type_name("SPEC")
+        ->capture_default_str()
+        ->group("Analysis");
+    std::string models;
+    for (const TimeModelEntry& entry : time_models())
+        models += "\ntime=" + std::string(entry.name) + ": " + std::string(entry.summary);
+    app.add_option("--model-of", model_of,
+                   "how the time method gets reuse distances from time distances:" + models)
+        ->type_name("METHOD=NAME")
         ->capture_default_str()
         ->group("Analysis");
     app.add_option("--threads", threads, "threads to use; 0 = all cores")
@@ -69,6 +86,9 @@ Result<EngineOptions> AnalysisOptions::engine_options() const {
     auto bins = Binning::parse(bins_text);
     if (!bins) return fail("--bins: " + bins.error().message);
     options.bins = *bins;
+    auto time_model = parse_model_of(model_of);
+    if (!time_model) return fail("--model-of: " + time_model.error().message);
+    options.time_model = *time_model;
     options.threads = threads;
     options.seed = seed;
     return options;

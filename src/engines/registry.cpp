@@ -16,7 +16,7 @@ namespace {
 constexpr EngineEntry kEngines[] = {
     {"exact", "every access, marks over time counted by the word", make_exact},
     {"olken", "the textbook tree; the yardstick", make_olken},
-    {"time", "time distances only", make_time},
+    {"time", "time distances, and reuse distances estimated from them", make_time},
     {"naive", "a list; for tests and tiny traces", make_naive},
 };
 

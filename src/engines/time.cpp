@@ -1,16 +1,20 @@
-// Time distances only: how many accesses lie between two to the same block. One lookup an access,
-// nothing to count. A model may turn the histogram into reuse distances afterwards.
+// Time distances: how many accesses lie between two to the same block. One lookup an access, nothing to
+// count. A model turns their histogram into reuse distances at the end.
 #include <new>
 
 #include "engines/tally.h"
 #include "engines/time_distances.h"
+#include "engines/time_profile.h"
 
 namespace revisit {
 namespace {
 
 class TimeEngine : public Engine {
  public:
-    explicit TimeEngine(const EngineOptions& options) : options_(options), times_(options.bins) {}
+    explicit TimeEngine(const EngineOptions& options)
+        : options_(options), times_(model_time_bins(options.bins)) {
+        if (options.bins.kind() != Binning::Kind::log2) times_.count_also(options.bins);
+    }
 
     Result<void> add(const BlockBatch& batch) override {
         try {
@@ -21,14 +25,11 @@ class TimeEngine : public Engine {
         return {};
     }
     Result<Profile> finish() override {
-        Profile profile;
-        profile.method = "time";
-        profile.granularity = options_.granularity;
-        profile.accesses = static_cast<double>(times_.accesses());
-        profile.distinct = static_cast<double>(times_.distinct());
-        profile.time = times_.histogram();
-        profile.reuse.cold = profile.time->cold;
-        return profile;
+        Histogram fine = times_.histogram();
+        Histogram time = times_.also_histogram().value_or(fine.rebin(options_.bins));
+        // One bin a distance is as fine as it gets.
+        if (options_.bins.kind() == Binning::Kind::exact) fine = time;
+        return time_profile(options_, std::move(time), fine, times_.accesses(), times_.distinct());
     }
 
  private:

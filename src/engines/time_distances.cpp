@@ -19,6 +19,23 @@ TimeDistances::TimeDistances(const Binning& binning, std::uint64_t narrow_times,
       last_(std::in_place_type<LastAccess<std::uint32_t>>, form),
       distances_(binning, kDenseTimes) {}
 
+void TimeDistances::count_also(const Binning& binning) {
+    also_.emplace(binning, kDenseTimes);
+}
+
+std::optional<Histogram> TimeDistances::also_histogram() const {
+    if (!also_) return std::nullopt;
+    Histogram out = also_->histogram();
+    out.cold = static_cast<double>(distances_.cold());
+    return out;
+}
+
+template <class Value>
+void TimeDistances::count(std::span<const Value> distances) {
+    distances_.add(distances);
+    if (also_) also_->add(distances);
+}
+
 void TimeDistances::add(std::span<const std::uint64_t> blocks) {
     if (auto* narrow = std::get_if<0>(&last_)) {
         const std::size_t fit = std::min<std::uint64_t>(blocks.size(), narrow_times_ - now_);
@@ -61,11 +78,11 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
                 distances_.add_cold(size - (found - before));
                 now_ += size;
                 if (found > (kBatchesAtOnce - 1) * kBatch) {
-                    distances_.add(std::span<const Value>(distances, found));
+                    count(std::span<const Value>(distances, found));
                     found = 0;
                 }
             }
-            distances_.add(std::span<const Value>(distances, found));
+            count(std::span<const Value>(distances, found));
             return std::min(blocks.size(), batch * kBatch);
         });
         blocks = blocks.subspan(done);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -21,15 +22,21 @@ class TimeDistances {
     explicit TimeDistances(const Binning& binning, std::uint64_t narrow_times = kNarrowTimes,
                            LastAccessForm form = LastAccessForm::automatic);
 
+    // Counts in a second binning as well, from now on.
+    void count_also(const Binning& binning);
+
     void add(std::span<const std::uint64_t> blocks);
 
     std::uint64_t accesses() const { return now_; }
     std::uint64_t distinct() const { return distances_.cold(); }
     Histogram histogram() const { return distances_.histogram(); }
+    std::optional<Histogram> also_histogram() const;
 
  private:
     template <class Value>
     void add_to(LastAccess<Value>& last, std::span<const std::uint64_t> blocks);
+    template <class Value>
+    void count(std::span<const Value> distances);
     void widen();
 
     LastAccessForm form_;
@@ -37,6 +44,7 @@ class TimeDistances {
     std::uint64_t now_ = 0;
     std::variant<LastAccess<std::uint32_t>, LastAccess<std::uint64_t>> last_;
     DistanceTable distances_;
+    std::optional<DistanceTable> also_;
 };
 
 }  // namespace revisit

@@ -1,0 +1,32 @@
+// From time distances to reuse distances: three models of one idea, see docs/models.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "revisit/error.h"
+#include "revisit/histogram.h"
+
+namespace revisit {
+
+enum class TimeModel : std::uint8_t {
+    expected,    // the mean number of distinct blocks in a window: StatStack, AET. O(L)
+    shen,        // the same mean on the paper's bars, with a binomial spread around it. O(L)
+    shen_basic,  // the paper's reference: bars of width 1, binomials term by term. Slow
+};
+
+struct TimeModelEntry {
+    std::string_view name;
+    std::string_view summary;
+    TimeModel model;
+};
+std::span<const TimeModelEntry> time_models();
+Result<TimeModel> parse_time_model(std::string_view name);
+
+// The reuse distances that `time` implies when `distinct` blocks exist (0 = unknown), cut by `bins`.
+// Cold and invalidated counts carry over and the finite counts sum to those of `time`.
+Result<Histogram> reuse_from_time(const Histogram& time, double distinct, TimeModel model,
+                                  const Binning& bins);
+
+}  // namespace revisit
