@@ -23,12 +23,16 @@ struct EngineOptions {
     Binning bins = Binning::log2(8);
     std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
     StackModel model = StackModel::single;
+    bool shared = false;                         // private model: the shared stack's histogram as well
     unsigned threads = 1;                        // 0 = all cores
     bool time = false;                           // the time-distance histogram as well
     bool sites = false;                          // histograms by site
     bool pairs = false;                          // use → reuse site pairs
     TimeModel time_model = TimeModel::expected;  // how the time method gets reuse distances
     double rate = 0.01;                          // sampling engines: share of accesses or blocks
+    double target_error = 0;          // sample: half-width of every bin's share; picks the rate
+    double prune_share = 0.99;        // sample: give up what is deeper than this share; 1 = never
+    std::uint64_t prune_after = 100;  // sample: … of at least so many
     std::uint64_t seed = 1;
 };
 

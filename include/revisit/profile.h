@@ -91,6 +91,7 @@ struct Profile {
     double distinct = 0;
     Histogram reuse;
     std::optional<Histogram> time;
+    std::optional<Histogram> shared;  // private model: what one stack for all threads would see
     std::optional<Sampling> sampled;
 
     std::vector<ThreadProfile> threads;

@@ -30,11 +30,7 @@ class AnalyzeCommand : public Command {
             ->capture_default_str()
             ->type_name("NAME")
             ->group("Analysis");
-        app.add_option("--model", model_,
-                       "single or shared: one stack whatever thread; private: a stack a thread")
-            ->capture_default_str()
-            ->check(CLI::IsMember({"single", "shared", "private"}))
-            ->group("Analysis");
+        model_.declare(app);
         analysis_.declare(app);
         app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
         app.add_flag("--sites", sites_, "histograms by site")->group("Analysis");
@@ -65,7 +61,7 @@ class AnalyzeCommand : public Command {
         options->sites = sites_;
         options->pairs = pairs_;
         options->rate = rate_;
-        options->model = model_ == "private" ? StackModel::private_ : StackModel::single;
+        model_.apply(*options);
         auto reader = open_trace(trace_, format_);
         if (!reader) return std::unexpected(reader.error());
         std::uint64_t natural = (*reader)->info().natural_granularity;
@@ -91,7 +87,7 @@ class AnalyzeCommand : public Command {
             return std::unexpected(fed.error());
         auto profile = (*engine)->finish();
         if (!profile) return std::unexpected(profile.error());
-        profile->model = model_;
+        profile->model = model_.name();
         if (TraceInfo info = (*reader)->info(); !info.extra_json.empty()) {
             auto origins = origins_from(info);
             if (!origins) return fail(trace_, "", origins.error().message);
@@ -175,7 +171,7 @@ class AnalyzeCommand : public Command {
     std::string trace_;
     std::string format_;
     std::string method_ = "exact";
-    std::string model_ = "single";
+    ModelOption model_;
     AnalysisOptions analysis_;
     OutputOptions output_;
     bool time_ = false;

@@ -94,6 +94,20 @@ Result<EngineOptions> AnalysisOptions::engine_options() const {
     return options;
 }
 
+void ModelOption::declare(CLI::App& app) {
+    app.add_option("--model", model,
+                   "single or shared: one stack whatever thread; private: a stack a thread, where "
+                   "writes of others invalidate; both: private and shared in one pass")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"single", "shared", "private", "both"}))
+        ->group("Analysis");
+}
+
+void ModelOption::apply(EngineOptions& options) const {
+    options.model = model == "private" || model == "both" ? StackModel::private_ : StackModel::single;
+    options.shared = model == "both";
+}
+
 void OutputOptions::declare(CLI::App& app, const std::string& output_help) {
     app.add_option("-o,--output", output, output_help)->type_name("FILE")->group("Output");
     app.add_flag("--json", json, "the result as JSON on standard output")->group("Output");

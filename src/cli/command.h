@@ -41,6 +41,15 @@ struct AnalysisOptions {
     bool granularity_given() const { return !granularity_text.empty(); }
 };
 
+struct ModelOption {
+    std::string model = "single";
+
+    void declare(CLI::App& app);
+    void apply(EngineOptions& options) const;
+    // What the profile calls it: `both` is the private model with the shared histogram beside.
+    std::string name() const { return model == "both" ? "private" : model; }
+};
+
 struct OutputOptions {
     std::string output;
     bool json = false;

@@ -24,11 +24,7 @@ class ProfileCommand : public Command {
             ->type_name("NAME")
             ->group("Analysis");
         analysis_.declare(app);
-        app.add_option("--model", model_,
-                       "single or shared: one stack whatever thread; private: a stack a thread")
-            ->capture_default_str()
-            ->check(CLI::IsMember({"single", "shared", "private"}))
-            ->group("Analysis");
+        model_.declare(app);
         app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
         app.add_flag("--no-sites", no_sites_, "leave histograms by instruction out")->group("Analysis");
         app.add_flag("--no-pairs", no_pairs_, "leave use → reuse pairs out")->group("Analysis");
@@ -55,7 +51,7 @@ class ProfileCommand : public Command {
         engine->sites = !no_sites_;
         engine->pairs = !no_pairs_;
         engine->rate = rate_;
-        engine->model = model_ == "private" ? StackModel::private_ : StackModel::single;
+        model_.apply(*engine);
         std::string method = method_ == "auto" ? automatic_method() : method_;
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
@@ -81,7 +77,7 @@ class ProfileCommand : public Command {
  private:
     // Children are written as they end, or summed; the program's own profile waits for the run's notes.
     Result<void> take(std::uint32_t pid, Profile profile, bool is_first) {
-        profile.model = model_;
+        profile.model = model_.name();
         utsname name{};
         uname(&name);
         profile.machine = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
@@ -147,7 +143,7 @@ class ProfileCommand : public Command {
     AnalysisOptions analysis_;
     OutputOptions output_;
     std::string method_ = "auto";
-    std::string model_ = "single";
+    ModelOption model_;
     bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false;
     double rate_ = 0.01;
 

@@ -317,6 +317,7 @@ std::string to_json(const Profile& profile) {
     put(out, "distinct", number(profile.distinct));
     put(out, "reuse", histogram_json(profile.reuse));
     if (profile.time) put(out, "time", histogram_json(*profile.time));
+    if (profile.shared) put(out, "shared", histogram_json(*profile.shared));
     if (profile.sampled)
         put(out, "sampled",
             {{"period", number(profile.sampled->period)},
@@ -374,6 +375,7 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
     if (!json.contains("reuse")) reader.complain("profile", "expected a \"reuse\" histogram");
     profile.reuse = reader.histogram_at(json, "reuse", "profile");
     if (json.contains("time")) profile.time = reader.histogram_at(json, "time", "profile");
+    if (json.contains("shared")) profile.shared = reader.histogram_at(json, "shared", "profile");
     auto sampled = json.find("sampled");
     if (sampled != json.end() && sampled->is_object())
         profile.sampled = {reader.number_at(*sampled, "period", "sampled"),

@@ -134,6 +134,10 @@ Result<void> merge_profile(Profile& into, const Profile& other) {
         into.time->merge(*other.time);
     else
         into.time.reset();
+    if (into.shared && other.shared)
+        into.shared->merge(*other.shared);
+    else
+        into.shared.reset();
     if (other.sampled) {
         Sampling sum = into.sampled.value_or(Sampling{});
         double samples = sum.samples + other.sampled->samples;

@@ -32,6 +32,9 @@
 #include <new>
 
 namespace revisit {
+
+Result<std::unique_ptr<Engine>> make_private(const EngineOptions& options);
+
 namespace {
 
 constexpr unsigned kBatch = TimeBitmap::kBatch;
@@ -249,7 +252,7 @@ Result<Profile> ExactEngine::finish() {
 }
 
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options) {
-    if (auto good = require_single_model("exact", options); !good) return std::unexpected(good.error());
+    if (options.model == StackModel::private_) return make_private(options);
     try {
         return std::make_unique<ExactEngine>(options);
     } catch (const std::bad_alloc&) {

@@ -13,9 +13,14 @@ constexpr unsigned kBatch = 64;
 
 }  // namespace
 
-void SiteAttribution::add(const BlockBatch& batch, std::span<const std::uint32_t> distances) {
+void SiteAttribution::add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
+                          std::span<const std::uint32_t> use_sites) {
     if (options_.sites) add_to_sites(batch, distances);
-    if (options_.pairs) add_to_pairs(batch, distances);
+    if (!options_.pairs) return;
+    if (use_sites.empty()) return add_to_pairs(batch, distances);
+    for (std::size_t i = 0; i < distances.size(); i++)
+        if (distances[i] < kInvalidated)
+            add_to_pair(use_sites[i], batch.sites.empty() ? 0 : batch.sites[i], distances[i]);
 }
 
 void SiteAttribution::add_to_sites(const BlockBatch& batch, std::span<const std::uint32_t> distances) {
@@ -31,6 +36,8 @@ void SiteAttribution::add_to_sites(const BlockBatch& batch, std::span<const std:
         tally->writes += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
         if (distances[i] == kCold)
             tally->reuse.cold++;
+        else if (distances[i] == kInvalidated)
+            tally->reuse.invalidated++;
         else
             tally->reuse.add(options_.bins, distances[i]);
     }
@@ -55,15 +62,19 @@ void SiteAttribution::add_to_pairs(const BlockBatch& batch, std::span<const std:
                         continue;
                     }
                     const auto use = static_cast<std::uint32_t>(previous[j] - 1);
-                    if (SmallCounter* counter = pair_counter(Attribution::pair_key(use, site(j))))
-                        counter->add(options_.bins, distances[first + j]);
-                    else
-                        reuses_outside_pairs_++;
+                    add_to_pair(use, site(j), distances[first + j]);
                 }
             }
             return std::min(distances.size() - begin, n * kBatch);
         });
     }
+}
+
+void SiteAttribution::add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance) {
+    if (SmallCounter* counter = pair_counter(Attribution::pair_key(use, reuse)))
+        counter->add(options_.bins, distance);
+    else
+        reuses_outside_pairs_++;
 }
 
 SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {

@@ -15,14 +15,17 @@ namespace revisit {
 
 class SiteAttribution {
  public:
-    static constexpr std::uint32_t kCold = 0xffffffffu;  // as a distance: first touch
+    static constexpr std::uint32_t kCold = 0xffffffffu;         // as a distance: first touch
+    static constexpr std::uint32_t kInvalidated = 0xfffffffeu;  // lost to another thread's write
     static constexpr std::size_t kMostPairs = std::size_t{1} << 20;
 
     explicit SiteAttribution(const EngineOptions& options, std::size_t most_pairs = kMostPairs)
         : options_(options), most_pairs_(most_pairs) {}
 
-    // Columns may be empty, or are as long as `distances`.
-    void add(const BlockBatch& batch, std::span<const std::uint32_t> distances);
+    // Columns may be empty, or are as long as `distances`. Who knows which site used each block before
+    // passes that as well.
+    void add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
+             std::span<const std::uint32_t> use_sites = {});
     void fill(Profile& profile) const;
 
  private:
@@ -33,6 +36,7 @@ class SiteAttribution {
 
     void add_to_sites(const BlockBatch& batch, std::span<const std::uint32_t> distances);
     void add_to_pairs(const BlockBatch& batch, std::span<const std::uint32_t> distances);
+    void add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance);
     SmallCounter* pair_counter(std::uint64_t key);
 
     EngineOptions options_;

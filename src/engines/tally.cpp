@@ -91,26 +91,36 @@ void Attribution::fill(Profile& profile, const Binning& binning, bool with_sites
     }
 }
 
-SiteTally* Tally::site_tally(std::uint32_t site, bool write) {
+template <class Use>
+void Tally::attribute(std::uint32_t site, bool write, std::uint16_t thread, Use use) {
     ++accesses_;
-    if (!options_.sites) return nullptr;
-    SiteTally& tally = attribution_.sites[site];
-    ++tally.accesses;
-    tally.writes += write;
-    return &tally;
+    auto count_in = [&](SiteTally& tally) {
+        ++tally.accesses;
+        tally.writes += write;
+        use(tally.reuse);
+    };
+    if (options_.sites) count_in(attribution_.sites[site]);
+    if (options_.model == StackModel::private_) count_in(threads_[thread]);
 }
 
-void Tally::add_cold(std::uint32_t site, bool write) {
+void Tally::add_cold(std::uint32_t site, bool write, std::uint16_t thread) {
     reuse_.add_cold();
     time_.add_cold();
-    if (SiteTally* tally = site_tally(site, write)) ++tally->reuse.cold;
+    attribute(site, write, thread, [](SmallCounter& counter) { ++counter.cold; });
+}
+
+void Tally::add_invalidated(std::uint32_t site, bool write, std::uint16_t thread) {
+    reuse_.add_invalidated();
+    time_.add_invalidated();
+    attribute(site, write, thread, [](SmallCounter& counter) { ++counter.invalidated; });
 }
 
 void Tally::add_reuse(std::uint64_t distance, std::uint64_t time_distance, std::uint32_t use_site,
-                      std::uint32_t site, bool write) {
+                      std::uint32_t site, bool write, std::uint16_t thread) {
     reuse_.add(distance);
     if (options_.time) time_.add(time_distance);
-    if (SiteTally* tally = site_tally(site, write)) tally->reuse.add(options_.bins, distance);
+    attribute(site, write, thread,
+              [&](SmallCounter& counter) { counter.add(options_.bins, distance); });
     if (options_.pairs)
         attribution_.pairs[Attribution::pair_key(use_site, site)].add(options_.bins, distance);
 }
@@ -124,6 +134,10 @@ Profile Tally::profile(std::string_view method, std::uint64_t distinct) const {
     profile.reuse = reuse_.histogram();
     if (options_.time) profile.time = time_.histogram();
     attribution_.fill(profile, options_.bins, options_.sites, options_.pairs);
+    if (options_.model == StackModel::private_) profile.model = "private";
+    for (const auto& [id, tally] : threads_)
+        profile.threads.push_back(
+            {id, static_cast<double>(tally.accesses), tally.reuse.histogram(options_.bins)});
     return profile;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -50,18 +51,23 @@ class Tally {
     explicit Tally(const EngineOptions& options)
         : options_(options), reuse_(options.bins), time_(options.bins) {}
 
-    void add_cold(std::uint32_t site, bool write);
+    // Threads are told apart in the private model only.
+    void add_cold(std::uint32_t site, bool write, std::uint16_t thread = 0);
+    void add_invalidated(std::uint32_t site, bool write, std::uint16_t thread);
     void add_reuse(std::uint64_t distance, std::uint64_t time_distance, std::uint32_t use_site,
-                   std::uint32_t site, bool write);
+                   std::uint32_t site, bool write, std::uint16_t thread = 0);
     Profile profile(std::string_view method, std::uint64_t distinct) const;
 
  private:
-    SiteTally* site_tally(std::uint32_t site, bool write);
+    // Calls use(counter) on the site's and the thread's own histograms, where they are wanted.
+    template <class Use>
+    void attribute(std::uint32_t site, bool write, std::uint16_t thread, Use use);
 
     EngineOptions options_;
     DistanceCounter reuse_;
     DistanceCounter time_;
     Attribution attribution_;
+    std::map<std::uint16_t, SiteTally> threads_;
     std::uint64_t accesses_ = 0;
 };
 

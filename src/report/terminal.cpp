@@ -58,6 +58,14 @@ std::string percentile_line(const Histogram& reuse, std::uint64_t granularity) {
     return out + "\n";
 }
 
+// Where threads take blocks from each other: what of a site's misses no cache would spare it.
+std::string kinds_of_misses(const Profile& profile, const Site& site, double missed) {
+    if (profile.reuse.invalidated <= 0 || missed <= 0) return {};
+    const double capacity = std::max(0.0, missed - site.reuse.cold - site.reuse.invalidated);
+    return fmt::format("  [capacity {}, cold {}, coherence {}]", percent(capacity / missed),
+                       percent(site.reuse.cold / missed), percent(site.reuse.invalidated / missed));
+}
+
 std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& caches,
                         const TerminalStyle& style) {
     if (profile.sites.empty() || caches.empty()) return {};
@@ -77,10 +85,10 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
                                                  format_bytes(static_cast<double>(cache.bytes))));
     for (std::size_t i = 0; i < std::min<std::size_t>(misses.size(), 10) && misses[i].first > 0; ++i) {
         const Site& site = *misses[i].second;
-        out += fmt::format("  {:>9}  miss rate {:>8}  accesses {:>9}  {}\n",
-                           percent(misses[i].first / all),
-                           percent(misses[i].first / std::max(1.0, site.reuse.total())),
-                           format_count(site.accesses), place_of(site));
+        out += fmt::format(
+            "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}\n", percent(misses[i].first / all),
+            percent(misses[i].first / std::max(1.0, site.reuse.total())), format_count(site.accesses),
+            place_of(site), kinds_of_misses(profile, site, misses[i].first));
     }
     return out;
 }
