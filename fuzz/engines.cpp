@@ -11,12 +11,16 @@ using namespace revisit;
 namespace {
 
 Profile run(std::string_view method, const std::vector<std::uint64_t>& blocks,
-            const std::vector<std::uint32_t>& sites, std::size_t cut, const EngineOptions& options) {
+            const std::vector<std::uint32_t>& sites, const std::vector<std::uint16_t>& threads,
+            const std::vector<std::uint8_t>& flags, std::size_t cut, const EngineOptions& options) {
     auto engine = make_engine(method, options);
     if (!engine) std::abort();
     for (std::size_t at = 0; at < blocks.size(); at += cut) {
         std::size_t count = std::min(cut, blocks.size() - at);
-        if (!(*engine)->add({{blocks.data() + at, count}, {sites.data() + at, count}, {}, {}}))
+        if (!(*engine)->add({{blocks.data() + at, count},
+                             {sites.data() + at, count},
+                             {threads.data() + at, count},
+                             {flags.data() + at, count}}))
             std::abort();
     }
     auto profile = (*engine)->finish();
@@ -42,15 +46,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.pairs = data[2] & 8;
     std::vector<std::uint64_t> blocks;
     std::vector<std::uint32_t> sites;
+    std::vector<std::uint16_t> threads;
+    std::vector<std::uint8_t> flags;
+    const unsigned thread_count = 1 + data[2] / 32;
     for (std::size_t i = 3; i < size; ++i) {
         std::uint64_t block = wide && i + 1 < size ? data[i] << 8 | data[i + 1] : data[i];
         blocks.push_back(block * spread);
         sites.push_back(data[i] % 5);
+        // Another byte's bits, so that blocks do not belong to threads.
+        const std::uint8_t other = data[3 + (i * 7) % (size - 3)];
+        threads.push_back(static_cast<std::uint16_t>(other / 2 % thread_count));
+        flags.push_back(other % 2 != 0 ? kWrite : 0);
     }
-    std::string naive = to_json(run("naive", blocks, sites, blocks.size(), options));
+    if (data[2] & 16) options.model = StackModel::private_;
+    std::string naive = to_json(run("naive", blocks, sites, threads, flags, blocks.size(), options));
     for (std::string_view method : {"olken", "exact"}) {
         if (!make_engine(method, options)) continue;
-        if (to_json(run(method, blocks, sites, cut, options)) != naive) std::abort();
+        if (to_json(run(method, blocks, sites, threads, flags, cut, options)) != naive) std::abort();
     }
     return 0;
 }
