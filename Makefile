@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: build check demo bench fuzz install format tidy clean setup
+.PHONY: build check demo bench bench-record fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -26,6 +26,9 @@ demo: build
 
 bench: build
 	@$(BUILD)/bench_engines
+
+bench-record: build
+	@bench/record.py $(BUILD)
 
 fuzz:
 	@scripts/install-dependencies

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What recording costs: ratios to the native run, all of one run of this script.
+
+    record.py BUILD [RUNS] [NAME…]
+
+Table 1 appends only, by each of the three ways (after Shen and Shaw's table 1, which compares the first
+two): the buffer is used again as soon as it is full. `stream` hands it over to another process instead, which gives
+it back unread: the same with the traffic between two cores. Times are CPU seconds of the program, best of RUNS, so
+that a busy machine counts less. Table 2 is the whole way to a profile.
+"""
+import json, math, os, pathlib, resource, subprocess, sys, tempfile, time
+
+build = pathlib.Path(sys.argv[1]).resolve()
+runs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+only = sys.argv[3:]
+examples = pathlib.Path(__file__).resolve().parent.parent / "examples"
+SCHEMES = ("call", "mmu", "pointer")
+# Sizes at which a native run takes some hundredths of a second or more.
+PROGRAMS = ("matmul ijk 400", "matmul ikj 500", "matmul jki 300", "matmul tiled 500", "list list 200000 20",
+            "list array 1000000 200", "particles aos 200000 40", "particles soa 200000 200",
+            "join plain 1000000 2000000", "join partitioned 1000000 2000000", "quicksort 3000000",
+            "stencil plain 1000 80", "stencil blocked 1000 80", "spmv random 200000 20", "spmv banded 200000 40",
+            "threads shared 40000000 2", "threads padded 40000000 2")
+PROFILED = ("matmul ijk 400", "matmul tiled 500", "quicksort 3000000", "spmv random 200000 20", "stencil plain 1000 80")
+
+
+def cpu_seconds(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wall = time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall
+
+
+def discard(command, *options):
+    done = subprocess.run([build / "bench_discard", *options, *command], check=True, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True)
+    return json.loads(done.stderr.splitlines()[-1])
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def build_all(folder):
+    for name in sorted({program.split()[0] for program in PROGRAMS}):
+        source = examples / (name + ".cpp" if (examples / (name + ".cpp")).exists() else name + ".c")
+        wrapper = build / ("revisit-clang++" if source.suffix == ".cpp" else "revisit-clang")
+        common = [wrapper, "-O2", source, "-lpthread"]
+        subprocess.run([*common, "-fno-revisit", "-o", folder / f"{name}.native"], check=True)
+        for scheme in SCHEMES:
+            subprocess.run([*common, f"-frevisit-append={scheme}", "-o", folder / f"{name}.{scheme}"], check=True)
+
+
+def append_only(folder):
+    print("Append only: the program's CPU time over native\n")
+    print(f"{'program':34}{'native s':>9}{'M acc.':>8}{'call':>8}{'mmu':>8}{'pointer':>9}{'stream':>8}{'G acc./s':>10}"
+          f"{'mmu : call':>12}{'pointer : call':>16}")
+    ratios = {way: [] for way in (*SCHEMES, "stream")}
+    for program in PROGRAMS:
+        name, *arguments = program.split()
+        if only and name not in only:
+            continue
+        native = min(cpu_seconds([folder / f"{name}.native", *arguments])[0] for _ in range(runs))
+        accesses = discard([folder / f"{name}.pointer", *arguments], "--count")["accesses"]
+        seconds = {scheme: min(cpu_seconds([folder / f"{name}.{scheme}", *arguments])[0] for _ in range(runs))
+                   for scheme in SCHEMES}
+        seconds["stream"] = min(discard([folder / f"{name}.pointer", *arguments])["cpu"] for _ in range(runs))
+        for way in ratios:
+            ratios[way].append(seconds[way] / native)
+        print(f"{program:34}{native:9.3f}{accesses / 1e6:8.1f}"
+              f"{ratios['call'][-1]:7.2f}×{ratios['mmu'][-1]:7.2f}×{ratios['pointer'][-1]:8.2f}×{ratios['stream'][-1]:7.2f}×"
+              f"{accesses / seconds['pointer'] / 1e9:10.2f}{seconds['call'] / seconds['mmu']:11.2f}×"
+              f"{seconds['call'] / seconds['pointer']:15.2f}×", flush=True)
+    means = {way: geometric_mean(ratios[way]) for way in ratios}
+    print(f"{'geometric mean':51}{means['call']:7.2f}×{means['mmu']:7.2f}×{means['pointer']:8.2f}×{means['stream']:7.2f}×"
+          f"{'':10}{means['call'] / means['mmu']:11.2f}×{means['call'] / means['pointer']:15.2f}×")
+    print(f"\npointer, geometric mean {means['pointer']:.2f}× native (goal: at most 1.6×)\n")
+
+
+def profiles(folder):
+    print("To a profile: accesses a second. `wall` is what the clock said; `analysis` counts CPU time of the analyzer "
+          "alone,\nthe rate when both processes have a core to themselves\n")
+    print(f"{'program':34}{'M acc.':>8}{'method':>9}{'wall M/s':>10}{'analysis M/s':>14}{'over native':>13}")
+    for method, goal in ("exact", 60), ("time", 150):
+        rates = []
+        for program in PROFILED:
+            name, *arguments = program.split()
+            if only and name not in only:
+                continue
+            native = min(cpu_seconds([folder / f"{name}.native", *arguments])[1] for _ in range(runs))
+            own = min(discard([folder / f"{name}.pointer", *arguments])["cpu"] for _ in range(runs))
+            output = folder / "profile.json"
+            command = [build / "revisit", "profile", "--via", "clang", "--quiet", "--method", method, "--no-sites",
+                       "--no-pairs", "-o", output, "--", folder / f"{name}.pointer", *arguments]
+            both, wall = min((cpu_seconds(command) for _ in range(runs)), key=lambda t: t[0])
+            accesses = json.loads(output.read_text())["accesses"]
+            analysis = max(both - own, 1e-3)
+            rates.append(accesses / analysis / 1e6)
+            print(f"{program:34}{accesses / 1e6:8.1f}{method:>9}{accesses / wall / 1e6:10.1f}{rates[-1]:14.1f}"
+                  f"{wall / native:12.1f}×", flush=True)
+        if rates:
+            print(f"{method}: geometric mean {geometric_mean(rates):.0f} M accesses/s of analysis (goal: {goal})\n")
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    build_all(pathlib.Path(scratch))
+    append_only(pathlib.Path(scratch))
+    profiles(pathlib.Path(scratch))
