@@ -3,7 +3,9 @@
 //
 // Problem. A histogram is a scattered increment an access: with a bin a distance the counters of a
 // million blocks miss the cache, with a few bins the same counter is hit again and again and each
-// increment waits for the one before. Idea. For log2:K, K a power of two, distances fall into slots of
+// increment waits for the one before.
+//
+// Idea. For log2:K, K a power of two, distances fall into slots of
 // a fixed relative width (the K bins of their octave, 64 at least), few enough for the first-level
 // cache; four copies, taken in turn, keep increments of one slot apart. For the other binnings every
 // distance has a counter of its own, in 32 bits (4 bytes a block at most); counters that could overflow

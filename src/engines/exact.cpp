@@ -13,7 +13,7 @@
 //   tally     distances, some hundred at once (distance_table.h).
 //
 // When the window of time is full, positions are renumbered: marks move to its front and keep their
-// order. The window is 4 to 16 times the live blocks, so that costs a fraction of a lookup an access
+// order. The window is 4 to 12 times the live blocks, so that costs a fraction of a lookup an access
 // and positions have 32 bits however long the trace is.
 //
 // Immediate repeats have distance 0. Where a trace has many of them they are dropped before the first
@@ -227,7 +227,7 @@ Result<void> ExactEngine::renumber() {
 
 std::uint64_t ExactEngine::window_lines() const {
     const std::uint64_t live = bitmap_.live();
-    const std::uint64_t positions = std::max(4 * live, std::min(16 * live, tuning_.roomy_positions));
+    const std::uint64_t positions = std::max(4 * live, std::min(12 * live, tuning_.roomy_positions));
     return std::clamp(TimeBitmap::lines_for(std::max(positions, live + kBatch)), tuning_.least_lines,
                       TimeBitmap::kMostLines);
 }

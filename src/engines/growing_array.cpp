@@ -9,7 +9,7 @@
 namespace revisit {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kHugePage = GrowingBytes::kHugePage;
 constexpr std::size_t kSmallStep = std::size_t{64} << 10;
 
 std::size_t round_up(std::size_t value, std::size_t step) {
@@ -48,10 +48,11 @@ void GrowingBytes::grow(std::size_t bytes) {
             reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(got), kHugePage));
         madvise(data_, reserved_, MADV_HUGEPAGE);  // a wish; small pages do as well
     }
-    // Small arrays stay small: huge pages are handed out only to whole usable 2 MiB ranges.
-    const std::size_t wanted = std::max(bytes, usable_ + usable_ / 8);
+    // The system hands out a huge page only where all of its range is usable when first touched. An
+    // array that grows by leaps gets them at once; one that creeps only when it is so large that a huge
+    // page too many does not matter.
     const std::size_t next =
-        std::min(round_up(wanted, wanted <= kHugePage / 4 ? kSmallStep : kHugePage), reserved_);
+        std::min(round_up(bytes, bytes < huge_from_ ? kSmallStep : kHugePage), reserved_);
     if (next < bytes || mprotect(data_, next, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
     usable_ = next;
 }

@@ -1,10 +1,12 @@
 // An array that grows in place.
 //
 // Problem. A table that doubles by copying needs three times its old size for a moment, and touches
-// every byte again. Engines promise a bound on bytes a block that holds during growth as well. Idea.
-// Reserve address space for as much as the machine could ever hold, make a prefix of it usable, and
-// lengthen the prefix. Nothing moves, pointers stay good, and only what is written to becomes memory.
-// Large arrays ask for huge pages: at millions of blocks every lookup is a TLB miss without them.
+// every byte again. Engines promise a bound on bytes a block that holds during growth as well.
+//
+// Idea. Reserve address space for as much as the machine could ever hold, make a prefix of it usable,
+// and lengthen the prefix. Nothing moves, pointers stay good, and only what is written to becomes
+// memory. Large arrays ask for huge pages: at millions of blocks every lookup is a TLB miss without
+// them.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +19,11 @@ namespace revisit {
 // refuses; engines turn that into an Error at their edge.
 class GrowingBytes {
  public:
-    GrowingBytes() = default;
-    GrowingBytes(GrowingBytes&& other) noexcept { swap(other); }
+    static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+    // From `huge_from` bytes on the array grows by huge pages, even if it needs part of one only.
+    explicit GrowingBytes(std::size_t huge_from) : huge_from_(huge_from) {}
+    GrowingBytes(GrowingBytes&& other) noexcept : huge_from_(other.huge_from_) { swap(other); }
     GrowingBytes& operator=(GrowingBytes&& other) noexcept {
         swap(other);
         return *this;
@@ -36,6 +41,7 @@ class GrowingBytes {
  private:
     void grow(std::size_t bytes);
     void swap(GrowingBytes& other) noexcept {
+        std::swap(huge_from_, other.huge_from_);
         std::swap(data_, other.data_);
         std::swap(mapping_, other.mapping_);
         std::swap(mapped_, other.mapped_);
@@ -43,6 +49,7 @@ class GrowingBytes {
         std::swap(usable_, other.usable_);
     }
 
+    std::size_t huge_from_;
     std::byte* data_ = nullptr;
     void* mapping_ = nullptr;
     std::size_t mapped_ = 0;
@@ -53,6 +60,8 @@ class GrowingBytes {
 template <class T>
 class GrowingArray {
  public:
+    explicit GrowingArray(std::size_t huge_from = 8 * GrowingBytes::kHugePage) : bytes_(huge_from) {}
+
     // Makes elements [0, count) usable; new ones are zero.
     void require(std::size_t count) { bytes_.require(count * sizeof(T)); }
     void release(std::size_t from, std::size_t to) { bytes_.release(from * sizeof(T), to * sizeof(T)); }

@@ -23,13 +23,17 @@ template <class Value>
 class LastAccess {
  public:
     static constexpr unsigned kBatch = 64;
-    // What a hash takes a block, and what pages may take beyond it while there are few blocks: ids of
-    // one dense range met in random order open all of its pages before they fill any.
-    static constexpr std::size_t kBytesPerBlock = sizeof(Value) == 4 ? 16 : 20;
-    static constexpr std::size_t kFreeBytes = std::size_t{8} << 20;
+    // What pages may take a block, and beyond that while there are few blocks: ids of one dense range
+    // met in random order open all of its pages before they fill any.
+    static constexpr std::size_t kPageBytesPerBlock = 16;
+    static constexpr std::size_t kFreeBytes = std::size_t{1} << 20;
+    static constexpr std::size_t kFreeRangeBytes = std::size_t{8} << 20;
+    static constexpr std::size_t kLookAgainBytes = std::size_t{256} << 10;
 
-    explicit LastAccess(LastAccessForm form = LastAccessForm::automatic) : form_(form) {
-        if (form == LastAccessForm::hash) table_.template emplace<LastAccessHash<Value>>();
+    explicit LastAccess(LastAccessForm form = LastAccessForm::automatic,
+                        double hash_bytes_per_block = 18.4)
+        : form_(form), hash_bytes_per_block_(hash_bytes_per_block) {
+        if (form == LastAccessForm::hash) table_.template emplace<SmallHash>(hash_bytes_per_block);
     }
 
     // Calls use(table) on the present form. While it exchanges, use() watches table.crowded() and
@@ -41,16 +45,18 @@ class LastAccess {
 
     // Judges the form by the number of blocks in the table and changes it where it does not pay.
     void adapt(std::size_t blocks) {
-        auto* const pages = std::get_if<LastAccessPages<Value>>(&table_);
-        if (pages == nullptr || form_ != LastAccessForm::automatic) return;
-        const std::size_t allowed = kFreeBytes + kBytesPerBlock * blocks;
-        if (pages->bytes() > allowed) {
-            LastAccessHash<Value> hash;
-            pages->drain([&](std::uint64_t block, Value value) { hash.insert(block, value); });
-            table_ = std::move(hash);
-        } else {
-            pages->limit_bytes(allowed);
+        if (auto* const pages = std::get_if<Pages>(&table_);
+            pages && form_ == LastAccessForm::automatic) {
+            const bool narrow = pages->range_bytes() <= kFreeRangeBytes;
+            const std::size_t allowed =
+                (narrow ? kFreeRangeBytes : kFreeBytes) + kPageBytesPerBlock * blocks;
+            if (pages->bytes() > allowed)
+                move_to<SmallHash>(*pages);
+            else
+                pages->limit_bytes(std::min(allowed, pages->bytes() + kLookAgainBytes));
         }
+        if (auto* const small = std::get_if<SmallHash>(&table_); small && small->crowded())
+            move_to<CompactHash>(*small);
     }
 
     // A block that is not in the table yet; `blocks` are.
@@ -69,11 +75,23 @@ class LastAccess {
         std::visit([&](auto& table) { table.drain(take); }, table_);
     }
 
-    bool is_hash() const { return std::holds_alternative<LastAccessHash<Value>>(table_); }
+    bool is_hash() const { return !std::holds_alternative<Pages>(table_); }
 
  private:
+    using Pages = LastAccessPages<Value>;
+    using SmallHash = LastAccessHash<Value, std::uint32_t>;
+    using CompactHash = LastAccessHash<Value, std::uint16_t>;
+
+    template <class Form>
+    void move_to(auto& from) {
+        Form to(hash_bytes_per_block_);
+        from.drain([&](std::uint64_t block, Value value) { to.insert(block, value); });
+        table_ = std::move(to);
+    }
+
     LastAccessForm form_;
-    std::variant<LastAccessPages<Value>, LastAccessHash<Value>> table_;
+    double hash_bytes_per_block_;
+    std::variant<Pages, SmallHash, CompactHash> table_;
 };
 
 // Exchanges values for a run of blocks, 64 at a time, locating them some batches ahead so that the

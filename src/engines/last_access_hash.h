@@ -1,19 +1,29 @@
 // Block → value of its last access, for ids that lie anywhere in 64 bits: a hash that grows in place.
 //
-// Idea. A bucket is one cache line of five 12-byte entries (four of 16 with 64-bit values), so a lookup
-// is one prefetched line. The home bucket is hash × buckets / 2^64: any number of buckets will do, and
-// growing by a quarter moves every entry a little further up. So the table grows in place, from its end
-// downwards, reading and writing in order, and is never less than 0.7 full: 12.8 / 0.7 = 18 bytes a
-// block at most, during growth as well. An entry that finds its bucket full lives in the next with
-// room. Such entries are few (a tenth at 0.85) but their second line was not prefetched, so a batch
-// looks at all home buckets first and visits the others, prefetched by then, in a second round. A value
-// of 0 means empty; entries fill a bucket from the front and are never removed.
+// Idea. A bucket is one cache line, so a lookup is one prefetched line. The home bucket is
+// hash × buckets / 2^64: any number of buckets will do, and growing by a quarter moves every entry a
+// little further up. So the table grows in place, from its end downwards, reading and writing in order,
+// and needs no second table while it does.
+//
+// Entries are 10 bytes, six a bucket: the hash is one to one, its high bits follow from the bucket, and
+// only the lower 48 are stored beside the 32-bit value. That takes more than 2^16 buckets; smaller
+// tables store all 64 bits, five entries a bucket (Tag below). 14.8 bytes a block when full; how many
+// after growing is the caller's choice, a lookup being a little dearer in a full table.
+//
+// An entry that finds its bucket full lives in one of the next 15, and the bucket notes how far from
+// home each entry is. Such entries are few (3 to 7 %) but their line was not prefetched: a batch looks
+// at all home buckets first and visits the others, prefetched by then, in a second round. One that is
+// met again changes places with the oldest entry at home, so what is used often is found at once. An
+// entry that finds no place at all goes to a map: ids would have to be chosen against the hash for that
+// to happen.
+//
+// Entries are never removed. A value is never 0.
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,171 +32,251 @@
 
 namespace revisit {
 
-template <class Value>
+// Tag: the type that holds the stored bits of the hash above the lowest 32.
+template <class Value, class Tag>
 class LastAccessHash {
  public:
+    static constexpr bool kWholeHash = sizeof(Tag) == 4;
+    static constexpr std::size_t kLeastBuckets = kWholeHash ? 64 : 0x11000;
     struct Slot {};  // nothing is remembered between locating and exchanging: growth moves entries
 
-    LastAccessHash() { resize(64); }
-
-    REVISIT_INLINE void locate(const std::uint64_t* blocks, unsigned count, Slot*) {
-        for (unsigned j = 0; j < count; j++) __builtin_prefetch(&buckets_[home(blocks[j])], 1, 2);
+    // At most so many bytes a block after growth, when there are many.
+    explicit LastAccessHash(double bytes_per_block = 18.4) : bytes_per_block_(bytes_per_block) {
+        resize(kLeastBuckets);
     }
 
+    REVISIT_INLINE void locate(const std::uint64_t* blocks, unsigned count, Slot*) {
+        for (unsigned j = 0; j < count; j++) __builtin_prefetch(&buckets_[home(hash(blocks[j]))], 1, 2);
+    }
+
+    // previous[j] = what was stored for block j, 0 when nothing was; next(j) takes its place.
     template <class Next>
     REVISIT_INLINE void exchange(const std::uint64_t* blocks, const Slot*, unsigned count,
                                  Value* previous, Next next) {
         reserve(count);
-        unsigned displaced[64];
-        unsigned displaced_count = 0;
+        std::uint8_t away[64];
+        unsigned away_count = 0;
         Bucket* const buckets = buckets_.data();
         for (unsigned j = 0; j < count; j++) {
-            Bucket& bucket = buckets[home(blocks[j])];
-            const unsigned slot = bucket.find(blocks[j]);
-            if (slot < kSlots) [[likely]] {
-                previous[j] = bucket.value[slot];
-                bucket.value[slot] = next(j);
-                count_ += previous[j] == 0;  // block 0 "is found" in an empty entry
-            } else if (bucket.value[kSlots - 1] == 0) {
+            const std::uint64_t h = hash(blocks[j]);
+            Bucket& bucket = buckets[home(h)];
+            const unsigned s = bucket.find(h);
+            if (s < kSlots && bucket.is(s, h, 0)) [[likely]] {
+                previous[j] = std::exchange(bucket.value[s], next(j));
+            } else if (bucket.used() < kSlots && s == kSlots) {
+                bucket.append(h, next(j), 0);
                 previous[j] = 0;
-                bucket.append(blocks[j], next(j));
                 count_++;
             } else {
-                displaced[displaced_count++] = j;
+                away[away_count++] = static_cast<std::uint8_t>(j);
                 __builtin_prefetch(&bucket + 1, 1, 3);
             }
         }
-        for (unsigned i = 0; i < displaced_count; i++) {
-            const unsigned j = displaced[i];
-            previous[j] = exchange_displaced(blocks[j], next(j));
+        for (unsigned i = 0; i < away_count; i++) {
+            const unsigned j = away[i];
+            previous[j] = exchange_away(hash(blocks[j]), next(j));
         }
     }
 
+    // A block that is not in the table yet.
     void insert(std::uint64_t block, Value value) {
         reserve(1);
         count_++;
-        if (!place(block, value, home(block))) place(block, value, 0);
+        place(hash(block), value);
     }
 
+    // Replaces every stored value v by replace(v); prepare(v) is called for some hundred values before
+    // the first of them is replaced, so that it can prefetch.
     template <class Prepare, class Replace>
     void transform(Prepare prepare, Replace replace) {
         constexpr std::size_t kAtOnce = 64;
-        for (std::size_t low = 0; low < bucket_count_; low += kAtOnce) {
-            const std::size_t high = std::min(low + kAtOnce, bucket_count_);
+        for (std::size_t low = 0; low < total(); low += kAtOnce) {
+            const std::size_t high = std::min(low + kAtOnce, total());
             for (std::size_t b = low; b < high; b++)
                 for (Value value : buckets_[b].value) prepare(value);
             for (std::size_t b = low; b < high; b++)
-                for (Value& value : buckets_[b].value) {
-                    if (value == 0) break;
-                    value = replace(value);
-                }
+                for (unsigned s = 0; s < buckets_[b].used(); s++)
+                    buckets_[b].value[s] = replace(buckets_[b].value[s]);
         }
+        for (auto& [h, value] : strays_) value = replace(value);
     }
 
+    // Hands every (block, value) to `take`, in the order of their hashes, and gives the memory back on
+    // the way.
     template <class Take>
     void drain(Take take) {
-        constexpr std::size_t kBucketsAtOnce = (std::size_t{2} << 20) / sizeof(Bucket);
-        for (std::size_t b = 0; b < bucket_count_; b++) {
-            for (unsigned s = 0; s < kSlots && buckets_[b].value[s] != 0; s++)
-                take(buckets_[b].key[s], buckets_[b].value[s]);
-            if ((b + 1) % kBucketsAtOnce == 0) buckets_.release(b + 1 - kBucketsAtOnce, b + 1);
+        constexpr std::size_t kAtOnce = (std::size_t{2} << 20) / sizeof(Bucket);
+        for (std::size_t b = 0; b < total(); b++) {
+            for (unsigned s = 0; s < buckets_[b].used(); s++)
+                take(block(hash_of(buckets_[b], s, b, bucket_count_)), buckets_[b].value[s]);
+            if ((b + 1) % kAtOnce == 0) buckets_.release(b + 1 - kAtOnce, b + 1);
         }
-        *this = LastAccessHash();
+        for (const auto& [h, value] : strays_) take(block(h), value);
+        *this = LastAccessHash(bytes_per_block_);
     }
 
     std::size_t count() const { return count_; }
-    std::size_t bytes() const { return bucket_count_ * sizeof(Bucket); }
-    bool crowded() const { return false; }
+    std::size_t bytes() const { return total() * sizeof(Bucket); }
+    bool crowded() const { return kWholeHash && bucket_count_ >= kMostWholeBuckets; }
 
  private:
-    static constexpr unsigned kSlots = sizeof(Value) == 4 ? 5 : 4;
-    static constexpr double kFullest = 0.88;
-    static constexpr std::size_t kDoubleBelow = (std::size_t{4} << 20) / 64;  // buckets
+    static constexpr unsigned kSlots = 60 / (4 + sizeof(Tag) + sizeof(Value));
+    static constexpr unsigned kMostAway = 15;
+    static constexpr double kFullest = kSlots == 6 ? 0.72 : kSlots == 5 ? 0.8 : 0.9;
+    static constexpr std::size_t kDoubleBelow = std::size_t{1} << 14;
+    static constexpr std::size_t kMostWholeBuckets = 0x11000;
+    static constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15u;
+    static constexpr std::uint64_t kFactorInverse = 0xf1de83e19937733du;
+    static_assert(kFactor * kFactorInverse == 1);
 
     struct alignas(64) Bucket {
-        std::uint64_t key[kSlots];
+        std::uint32_t low[kSlots];
         Value value[kSlots];
+        Tag tag[kSlots];
+        std::uint32_t state;  // entries in use, then four bits an entry: how far it is from home
 
-        // The first entry that holds the block, kSlots when none does. No branch: which it is, is
-        // random.
-        REVISIT_INLINE unsigned find(std::uint64_t block) const {
-            unsigned hits = 1u << kSlots;
-            for (unsigned s = 0; s < kSlots; s++) hits |= unsigned{key[s] == block} << s;
-            return static_cast<unsigned>(std::countr_zero(hits));
+        unsigned used() const { return state & 15; }
+        unsigned away(unsigned s) const { return state >> (4 + 4 * s) & 15; }
+
+        // The first entry, used or not, whose lower 32 bits agree; kSlots when none does.
+        REVISIT_INLINE unsigned find(std::uint64_t h) const {
+            return simd::first_equal<kSlots>(low, static_cast<std::uint32_t>(h));
         }
-        void append(std::uint64_t block, Value v) {
-            unsigned slot = 0;
-            while (value[slot] != 0) slot++;
-            key[slot] = block;
-            value[slot] = v;
+        REVISIT_INLINE bool is(unsigned s, std::uint64_t h, unsigned how_far) const {
+            return (tag[s] == static_cast<Tag>(h >> 32)) & (away(s) == how_far) & (value[s] != 0);
+        }
+        // As find() and is() together, sure where find() is misled by an equal half.
+        unsigned find_surely(std::uint64_t h, unsigned how_far) const {
+            for (unsigned s = 0; s < used(); s++)
+                if (low[s] == static_cast<std::uint32_t>(h) && is(s, h, how_far)) return s;
+            return kSlots;
+        }
+        REVISIT_INLINE void put(unsigned s, std::uint64_t h, Value v, unsigned how_far) {
+            low[s] = static_cast<std::uint32_t>(h);
+            tag[s] = static_cast<Tag>(h >> 32);
+            value[s] = v;
+            state = (state & ~(15u << (4 + 4 * s))) | how_far << (4 + 4 * s);
+        }
+        REVISIT_INLINE void append(std::uint64_t h, Value v, unsigned how_far) {
+            put(used(), h, v, how_far);
+            state++;
         }
     };
     static_assert(sizeof(Bucket) == 64);
 
-    REVISIT_INLINE std::size_t home(std::uint64_t block) const { return home(block, bucket_count_); }
-    REVISIT_INLINE static std::size_t home(std::uint64_t block, std::size_t buckets) {
-        const std::uint64_t hash = (block ^ block >> 32) * 0x9e3779b97f4a7c15u;
-        return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * buckets >> 64);
+    // One to one; the high bits, which choose the bucket, depend on all bits of the block.
+    REVISIT_INLINE static std::uint64_t hash(std::uint64_t block) {
+        return (block ^ block >> 32) * kFactor;
     }
-    std::size_t after(std::size_t bucket) const { return bucket + 1 == bucket_count_ ? 0 : bucket + 1; }
+    static std::uint64_t block(std::uint64_t hash) {
+        const std::uint64_t mixed = hash * kFactorInverse;
+        return mixed ^ mixed >> 32;
+    }
+    REVISIT_INLINE std::size_t home(std::uint64_t h) const {
+        return static_cast<std::size_t>(static_cast<unsigned __int128>(h) * bucket_count_ >> 64);
+    }
+    // The buckets after the last one take its overflow.
+    std::size_t total() const { return bucket_count_ + kMostAway; }
+
+    // The hash of an entry. Where only 48 bits of it are stored, it is the number with these low bits
+    // that is nearest to the middle of its home bucket's range: ranges are less than 2^48 wide.
+    static std::uint64_t hash_of(const Bucket& bucket, unsigned s, std::size_t b, std::size_t buckets) {
+        const std::uint64_t stored = std::uint64_t{bucket.tag[s]} << 32 | bucket.low[s];
+        if constexpr (kWholeHash) return stored;
+        const std::uint64_t width = ~std::uint64_t{0} / buckets;
+        const std::uint64_t middle = (b - bucket.away(s)) * width + width / 2;
+        return middle +
+               static_cast<std::uint64_t>(static_cast<std::int64_t>((stored - middle) << 16) >> 16);
+    }
 
     void reserve(std::size_t more) {
         if (count_ + more > limit_) [[unlikely]]
             grow();
     }
 
-    [[gnu::noinline]] Value exchange_displaced(std::uint64_t block, Value value) {
-        for (std::size_t b = after(home(block));; b = after(b)) {
-            Bucket& bucket = buckets_[b];
-            const unsigned slot = bucket.find(block);
-            if (slot < kSlots) {
-                count_ += bucket.value[slot] == 0;
-                return std::exchange(bucket.value[slot], value);
+    // For a block that exchange() did not find at home. It may be there all the same, under an entry
+    // whose lower half is equal.
+    [[gnu::noinline]] Value exchange_away(std::uint64_t h, Value value) {
+        const std::size_t start = home(h);
+        for (unsigned far = 0; far <= kMostAway; far++) {
+            Bucket& bucket = buckets_[start + far];
+            unsigned s = bucket.find(h);
+            if (s < kSlots && !bucket.is(s, h, far)) s = bucket.find_surely(h, far);
+            if (s < kSlots) {
+                const Value before = std::exchange(bucket.value[s], value);
+                if (far > 0) bring_home(buckets_[start], bucket, s, h, far);
+                return before;
             }
-            if (bucket.value[kSlots - 1] == 0) {
-                bucket.append(block, value);
+            if (bucket.used() < kSlots) {
+                bucket.append(h, value, far);
                 count_++;
                 return 0;
             }
         }
+        Value& stray = strays_[h];
+        count_ += stray == 0;
+        return std::exchange(stray, value);
     }
 
-    // Into the first bucket with room from `b` on; false when there is none up to the end.
-    bool place(std::uint64_t block, Value value, std::size_t b) {
-        while (buckets_[b].value[kSlots - 1] != 0)
-            if (++b == bucket_count_) return false;
-        buckets_[b].append(block, value);
-        return true;
+    // Changes places with the oldest entry at home, where that may live as far away.
+    void bring_home(Bucket& at_home, Bucket& bucket, unsigned s, std::uint64_t h, unsigned far) {
+        const Value* const values = at_home.value;
+        const auto oldest = static_cast<unsigned>(std::min_element(values, values + kSlots) - values);
+        const unsigned its_far = at_home.away(oldest) + far;
+        if (its_far > kMostAway) return;
+        const std::uint64_t its_hash = std::uint64_t{at_home.tag[oldest]} << 32 | at_home.low[oldest];
+        const Value value = bucket.value[s];
+        bucket.put(s, its_hash, at_home.value[oldest], its_far);
+        at_home.put(oldest, h, value, 0);
+    }
+
+    REVISIT_INLINE void place(std::uint64_t h, Value value) {
+        const std::size_t start = home(h);
+        for (unsigned far = 0; far <= kMostAway; far++)
+            if (buckets_[start + far].used() < kSlots)
+                return buckets_[start + far].append(h, value, far);
+        strays_[h] = value;
     }
 
     void resize(std::size_t buckets) {
-        buckets_.require(buckets);
+        buckets_.require(buckets + kMostAway);
         bucket_count_ = buckets;
         limit_ = static_cast<std::size_t>(kFullest * kSlots * static_cast<double>(buckets));
     }
 
-    // Entries move up, except a few: those that overflowed from below and those that went round the end
-    // to the front. An entry waits until all buckets were cleared when its new place is not clear yet.
-    [[gnu::noinline]] void grow() {
-        const std::size_t old = bucket_count_;
-        resize(old < kDoubleBelow ? old * 2 : old + old / 4);
-        std::vector<std::pair<std::uint64_t, Value>> waiting;
-        for (std::size_t b = old; b-- > 0;) {
-            const Bucket bucket = std::exchange(buckets_[b], Bucket{});
-            for (unsigned s = 0; s < kSlots && bucket.value[s] != 0; s++) {
-                const std::size_t to = home(bucket.key[s]);
-                if (to < b || !place(bucket.key[s], bucket.value[s], to))
-                    waiting.emplace_back(bucket.key[s], bucket.value[s]);
-            }
-        }
-        for (const auto& [block, value] : waiting)
-            if (!place(block, value, home(block))) place(block, value, 0);
+    // The part to grow by: from a full table to the most bytes a block may take.
+    double growth() const {
+        return std::clamp(bytes_per_block_ * kSlots / 64 * kFullest - 1, 0.125, 1.0);
     }
 
+    // Entries move up or stay where they are; those that overflowed from below may move down, to a
+    // bucket that was not cleared yet, and wait.
+    [[gnu::noinline]] void grow() {
+        const std::size_t old = bucket_count_, old_total = total();
+        resize(old < kDoubleBelow
+                   ? old * 2
+                   : old + static_cast<std::size_t>(static_cast<double>(old) * growth()));
+        std::vector<std::pair<std::uint64_t, Value>> waiting(strays_.begin(), strays_.end());
+        strays_.clear();
+        for (std::size_t b = old_total; b-- > 0;) {
+            const Bucket bucket = std::exchange(buckets_[b], Bucket{});
+            for (unsigned s = 0; s < bucket.used(); s++) {
+                const std::uint64_t h = hash_of(bucket, s, b, old);
+                if (home(h) >= b) [[likely]]
+                    place(h, bucket.value[s]);
+                else
+                    waiting.emplace_back(h, bucket.value[s]);
+            }
+        }
+        for (const auto& [h, value] : waiting) place(h, value);
+    }
+
+    double bytes_per_block_;
     GrowingArray<Bucket> buckets_;
     std::size_t bucket_count_ = 0;
     std::size_t count_ = 0;
     std::size_t limit_ = 0;
+    std::unordered_map<std::uint64_t, Value> strays_;  // by hash
 };
 
 }  // namespace revisit

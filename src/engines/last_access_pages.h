@@ -3,7 +3,9 @@
 // Idea. Ids are cut into pages of 1024; a page that is touched gets a leaf, a plain array with a value
 // for each of its ids; a small hash finds the leaf. A dense range costs 4 bytes a block (8 with 64-bit
 // values) and neighbours share cache lines, so scans and loops stay in cache where a hash of blocks
-// would not. Limit. A page of which little is used wastes its leaf. The table knows its size;
+// would not.
+//
+// Limit. A page of which little is used wastes its leaf. The table knows its size;
 // LastAccess leaves it for the hash when it outgrows what that would take.
 #pragma once
 
@@ -87,6 +89,10 @@ class LastAccessPages {
         return page_of_leaf_.size() * (kPage * sizeof(Value) + sizeof(std::uint64_t)) +
                directory_.size() * sizeof(Entry);
     }
+    // What they would take if every page between the first and the last were there.
+    std::size_t range_bytes() const {
+        return page_of_leaf_.empty() ? 0 : (highest_ - lowest_ + 1) * (kPage * sizeof(Value));
+    }
     void limit_bytes(std::size_t bytes) { bytes_limit_ = bytes; }
     bool crowded() const { return bytes() > bytes_limit_; }
 
@@ -120,14 +126,17 @@ class LastAccessPages {
         leaves_.require((page_of_leaf_.size() + 1) * kPage);
         directory_[i] = {page, leaves_.data() + page_of_leaf_.size() * kPage};
         page_of_leaf_.push_back(page);
+        lowest_ = std::min(lowest_, page);
+        highest_ = std::max(highest_, page);
         return directory_[i].leaf;
     }
 
     std::size_t bytes_limit_ = ~std::size_t{0};
+    std::uint64_t lowest_ = ~std::uint64_t{0}, highest_ = 0;
     unsigned directory_bits_ = 6;
     std::vector<Entry> directory_;
     std::vector<std::uint64_t> page_of_leaf_;
-    GrowingArray<Value> leaves_;
+    GrowingArray<Value> leaves_{GrowingBytes::kHugePage};
 };
 
 }  // namespace revisit

@@ -6,6 +6,7 @@
 // the tests.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -53,7 +54,25 @@ inline Comparison compare_scalar(const std::uint32_t* values, std::uint32_t low,
     return c;
 }
 
+// Index of the first of kCount numbers that equals `value`, kCount when none does. Eight are read.
+template <unsigned kCount>
+unsigned first_equal_scalar(const std::uint32_t* values, std::uint32_t value) {
+    for (unsigned i = 0; i < kCount; i++)
+        if (values[i] == value) return i;
+    return kCount;
+}
+
 #if defined(__aarch64__)
+
+template <unsigned kCount>
+REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
+    const uint32x4_t v = vdupq_n_u32(value);
+    const uint32x4_t a = vceqq_u32(vld1q_u32(values), v), b = vceqq_u32(vld1q_u32(values + 4), v);
+    const uint8x8_t bytes = vmovn_u16(vuzp1q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
+    const std::uint64_t lanes = vget_lane_u64(vreinterpret_u64_u8(bytes), 0) | std::uint64_t{1}
+                                                                                   << (8 * kCount);
+    return static_cast<unsigned>(std::countr_zero(lanes)) / 8;
+}
 
 // All-ones or zero lanes, 64 of them in sixteen vectors, to 64 bits: narrow twice, weigh, add pairwise.
 struct LaneBits {
@@ -89,6 +108,16 @@ REVISIT_INLINE Comparison compare(const std::uint32_t* values, std::uint32_t low
 
 #elif defined(__x86_64__)
 
+template <unsigned kCount>
+REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
+    const __m128i v = _mm_set1_epi32(static_cast<int>(value));
+    const __m128i a = _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)), v);
+    const __m128i b = _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values + 4)), v);
+    const auto lanes = static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(a))) |
+                       static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(b))) << 4;
+    return static_cast<unsigned>(std::countr_zero(lanes | 1u << kCount));
+}
+
 REVISIT_INLINE std::uint64_t lane_bits(__m128i a, __m128i b, __m128i c, __m128i d) {
     return static_cast<std::uint32_t>(
         _mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d))));
@@ -119,6 +148,11 @@ REVISIT_INLINE Comparison compare(const std::uint32_t* values, std::uint32_t low
 }
 
 #else
+
+template <unsigned kCount>
+REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
+    return first_equal_scalar<kCount>(values, value);
+}
 
 REVISIT_INLINE Comparison compare(const std::uint32_t* values, std::uint32_t low, std::uint32_t high) {
     return compare_scalar(values, low, high);

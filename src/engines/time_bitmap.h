@@ -7,9 +7,8 @@
 // in place with vector instructions. Sixty-four accesses, one word of the bitmap, are taken at once:
 //
 //   inside   the block's last access is in the same batch: a popcount in one register;
-//   recent   it is in the last 16 lines (7168 positions), where nearly all accesses of a program with
-//   any
-//            locality are: marks after it are summed over 16 line totals, nothing else needs updating;
+//   recent   it is in the last 16 lines (7168 positions), as nearly all are in a program with any
+//            locality: marks after it are summed over 16 line totals, nothing else needs updating;
 //   old      the prefix sums of the levels below.
 //
 // A line is 64 bytes: seven words of marks and a word of tallies, seven 9-bit fields, where field k
