@@ -105,6 +105,7 @@ struct Profile {
     std::vector<std::string> command;
     std::string clock;               // how time was counted, where it was not by access
     std::vector<std::string> notes;  // what a reader should know: limits, causes, certificates
+    std::optional<bool> exact;       // predictions: certified to be what a run would measure, or not
 };
 
 std::string to_json(const Profile& profile);

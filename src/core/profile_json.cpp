@@ -323,6 +323,7 @@ std::string to_json(const Profile& profile) {
             {{"period", number(profile.sampled->period)},
              {"samples", number(profile.sampled->samples)},
              {"pruned", number(profile.sampled->pruned)}});
+    if (profile.exact) put(out, "exact", *profile.exact);
     if (!profile.machine.empty()) put(out, "machine", profile.machine);
     if (!profile.command.empty()) put(out, "command", profile.command);
     if (!profile.clock.empty()) put(out, "clock", profile.clock);
@@ -381,6 +382,8 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
         profile.sampled = {reader.number_at(*sampled, "period", "sampled"),
                            reader.number_at(*sampled, "samples", "sampled"),
                            reader.number_at(*sampled, "pruned", "sampled")};
+    if (auto exact = json.find("exact"); exact != json.end() && exact->is_boolean())
+        profile.exact = exact->get<bool>();
     profile.machine = reader.text_at(json, "machine", "profile");
     profile.command = reader.texts(json, "command");
     profile.clock = reader.text_at(json, "clock", "profile");
