@@ -16,6 +16,7 @@ std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_generate_command();
+std::unique_ptr<Command> make_predict_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_profile_command();
 std::unique_ptr<Command> make_record_command();
@@ -29,6 +30,7 @@ constexpr CommandEntry kCommands[] = {
     {"merge", "one profile from many", make_merge_command},
     {"analyze", "profile a stored trace", make_analyze_command},
     {"cache", "hit rates of caches and the miss-ratio curve, from a profile", make_cache_command},
+    {"predict", "profile of C or LLVM IR at any size, without running it", make_predict_command},
     {"report", "show a profile", make_report_command},
     {"diff", "compare two profiles; fail a build over it", make_diff_command},
     {"generate", "make a trace that has a given reuse-distance histogram", make_generate_command},

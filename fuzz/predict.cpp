@@ -1,0 +1,35 @@
+// The predictor against brute force, on random loop nests: what it calls exact must be exact. The bytes
+// pick the nest, the two sizes and the granularity.
+#include "predict/predict.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "../tests/random_nests.h"
+
+using namespace revisit;
+using namespace revisit::predict;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 6) return 0;
+    std::uint32_t seed = 0;
+    std::memcpy(&seed, data, 4);
+    const auto program = RandomNest(seed).program();
+    Request request;
+    request.compiler = [&](const std::vector<Parameters>&) -> Result<std::vector<Program>> {
+        return std::vector<Program>{program};
+    };
+    request.source.path = "nest";
+    request.parameters = {{"n", 13 + data[4] % 24}, {"m", 13 + data[5] % 24}};
+    request.granularity = size > 6 && data[6] % 4 == 0 ? 64 : 1;
+    request.bins = Binning::exact();
+    request.method = Method::automatic;
+    request.simulate_up_to = 300'000;
+    const auto truth = predict::predict(request);
+    if (!truth || truth->model) return 0;  // too long to compare with
+    request.method = Method::fit;
+    const auto fitted = predict::predict(request);
+    if (!fitted || !fitted->profile.exact.value_or(false)) return 0;
+    if (!(fitted->profile.reuse == truth->profile.reuse)) std::abort();
+    return 0;
+}

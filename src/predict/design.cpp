@@ -1,0 +1,108 @@
+// Which small sizes to run.
+//
+// Parameters that are equal at the target are tied: the answer is wanted on that diagonal only, and one
+// axis less is many samples less. Axes keep the order the target has (which of two bounds is larger can
+// decide which formula holds) and, where the formulas are periodic, its residues. Parameters that are
+// small at the target are not varied at all: the samples then have them as they are.
+#include "predict/design.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace revisit::predict {
+
+Parameters Design::at(const std::vector<std::int64_t>& size) const {
+    Parameters p = fixed;
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        for (const auto& [name, offset] : axes[i].names) p[name] = size[i] + offset;
+    return p;
+}
+
+namespace {
+
+std::int64_t with_residue(std::int64_t value, std::int64_t like, std::int64_t modulus) {
+    const auto r = ((like % modulus) + modulus) % modulus;
+    return (value + modulus - 1) / modulus * modulus + r;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> Design::held_out(double factor, std::int64_t modulus) const {
+    std::vector<std::int64_t> size;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        std::int64_t largest = 0;
+        for (const auto& s : samples) largest = std::max(largest, s[i]);
+        // Odd steps from axis to axis, so that no two sizes stand in a simple ratio.
+        size.push_back(with_residue(static_cast<std::int64_t>(static_cast<double>(largest) * factor) +
+                                        static_cast<std::int64_t>(3 * i * modulus),
+                                    axes[i].target, modulus));
+    }
+    return size;
+}
+
+Design plan_samples(const Parameters& target, const DesignOptions& options) {
+    Design d;
+    for (const auto& [name, value] : target) {
+        if (value < options.fixed_below) {
+            d.fixed[name] = value;
+            continue;
+        }
+        auto near = std::find_if(d.axes.begin(), d.axes.end(), [&](const Axis& a) {
+            const auto apart = value - a.target;
+            return options.tie && apart >= -4 && apart <= 4;
+        });
+        if (near == d.axes.end()) {
+            d.axes.push_back({{{name, 0}}, value});
+        } else {
+            near->names.emplace_back(name, value - near->target);
+        }
+    }
+    std::stable_sort(d.axes.begin(), d.axes.end(),
+                     [](const Axis& a, const Axis& b) { return a.target < b.target; });
+    for (const Axis& a : d.axes) d.target.push_back(a.target);
+    const auto n = d.axes.size();
+    if (n == 0) return d;
+    const auto m = options.modulus;
+    const auto value = [&](std::size_t axis, std::int64_t step) {
+        return with_residue(options.smallest + step * m, d.axes[axis].target, m);
+    };
+    std::set<std::vector<std::int64_t>> seen;
+    const auto add = [&](const std::vector<std::int64_t>& steps) {
+        std::vector<std::int64_t> size;
+        for (std::size_t i = 0; i < n; ++i) size.push_back(value(i, steps[i]));
+        if (seen.insert(size).second) d.samples.push_back(size);
+    };
+    if (n == 1) {
+        const auto count = options.spread ? options.spread : 14;
+        for (std::int64_t s = 0; s < count; ++s) add({s});
+    } else {
+        std::mt19937_64 random(options.seed);
+        // Axes stay at least this many steps apart, as they are at the target: sizes that are nearly
+        // equal are a case of their own.
+        const std::int64_t gap = n <= 3 ? 3 : 2;
+        const std::int64_t spread = options.spread ? options.spread : 7 + static_cast<std::int64_t>(n);
+        const std::size_t wanted = 4 + 8 * n;
+        for (int attempts = 0; d.samples.size() < wanted && attempts < 10000; ++attempts) {
+            std::vector<std::int64_t> steps;
+            for (std::size_t i = 0; i < n; ++i)
+                steps.push_back(
+                    static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(spread)));
+            std::sort(steps.begin(), steps.end());
+            for (std::size_t i = 0; i < n; ++i) steps[i] += gap * static_cast<std::int64_t>(i);
+            add(steps);
+        }
+        for (const std::int64_t more : {0, 1}) {
+            std::vector<std::int64_t> top;
+            for (std::size_t i = 0; i < n; ++i)
+                top.push_back(spread - 1 + more + gap * static_cast<std::int64_t>(i) +
+                              static_cast<std::int64_t>(i == 0 && more));
+            add(top);
+        }
+    }
+    for (std::size_t k = d.samples.size() - 2; k < d.samples.size(); ++k)
+        d.anchors.push_back(static_cast<std::int32_t>(k));
+    return d;
+}
+
+}  // namespace revisit::predict

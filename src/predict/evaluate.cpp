@@ -1,0 +1,215 @@
+// Cells at a size.
+//
+// Over its innermost free variable a cell's distance and count are polynomials in one unknown: written
+// by forward differences they are integers, sums of the count over an interval are closed formulas, and
+// where the distance is monotone the interval that falls into one bin is found by bisection. So a cell
+// costs steps by the outer free variables and the bins crossed, not by its iterations.
+#include "predict/evaluate.h"
+
+#include <algorithm>
+#include <array>
+
+namespace revisit::predict {
+namespace {
+
+using Wide = __int128;
+constexpr std::int64_t kLimit = std::int64_t{1} << 59;
+
+// A polynomial over 0, 1, 2, … by its forward differences at 0.
+struct Series {
+    std::array<std::int64_t, 10> difference{};
+    int degree = 0;
+
+    // sum of difference[k] * C(u, k + shift)
+    Wide at(std::int64_t u, int shift = 0) const {
+        Wide sum = 0, binomial = 1;
+        int k = 0;
+        for (; k < shift; ++k) binomial = binomial * (u - k) / (k + 1);
+        for (int d = 0; d <= degree; ++d, ++k) {
+            sum += binomial * difference[d];
+            binomial = binomial * (u - k) / (k + 1);
+        }
+        return sum;
+    }
+    Wide sum_below(std::int64_t u) const { return at(u, 1); }
+    Series steps() const {
+        Series s;
+        s.degree = std::max(0, degree - 1);
+        for (int k = 0; k < degree; ++k) s.difference[k] = difference[k + 1];
+        return s;
+    }
+};
+
+// Positions in (0, length) where the series may turn.
+std::vector<std::int64_t> turns(const Series& s, std::int64_t length) {
+    std::vector<std::int64_t> at;
+    if (s.degree <= 1) return at;
+    const auto step = s.steps();
+    std::vector<std::int64_t> edges{0};
+    for (const auto t : turns(step, length)) edges.push_back(t);
+    edges.push_back(length - 1);
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+        auto low = edges[i], high = edges[i + 1];
+        if (low >= high) continue;
+        const bool rising = step.at(low) >= 0;
+        if ((step.at(high) >= 0) == rising) continue;
+        while (high - low > 1) {
+            const auto middle = low + (high - low) / 2;
+            ((step.at(middle) >= 0) == rising ? low : high) = middle;
+        }
+        at.push_back(high);
+    }
+    for (const auto e : edges)
+        if (e > 0 && e < length) at.push_back(e);
+    std::sort(at.begin(), at.end());
+    at.erase(std::unique(at.begin(), at.end()), at.end());
+    return at;
+}
+
+class Walk {
+ public:
+    Walk(const Cell& cell, const BinOf& bin, const Emit& emit, std::uint64_t max_steps)
+        : cell_(cell), bin_(bin), emit_(emit), steps_left_(max_steps) {}
+
+    Evaluation run(std::span<const std::int64_t> size) {
+        std::copy(size.begin(), size.end(), x_.begin());
+        descend(0);
+        return result_;
+    }
+
+ private:
+    void refuse(const char* why) {
+        result_.valid = false;
+        if (result_.why.empty()) result_.why = why;
+    }
+
+    void check(const Polynomial& p, const char* what) {
+        if (p.determined_at(x_.data())) return;
+        result_.determined = false;
+        if (result_.why.empty()) result_.why = std::string("the samples do not determine the ") + what;
+    }
+
+    void descend(std::size_t level) {
+        if (!result_.valid || !result_.complete) return;
+        if (level == cell_.free.size()) return point();
+        const Range& r = cell_.ranges[level];
+        const auto low = r.low.integer(x_.data()), high = r.high.integer(x_.data());
+        if (first_[level]) {
+            first_[level] = false;
+            check(r.low, "range");
+            check(r.high, "range");
+        }
+        if (low < -kLimit || low > kLimit || high < -kLimit || high > kLimit)
+            return refuse("a range is not whole");
+        if (high < low) return;
+        if ((high - low) % r.stride != 0) return refuse("a range does not fit its stride");
+        const auto length = (high - low) / r.stride + 1;
+        const auto v = cell_.free[level];
+        if (level + 1 == cell_.free.size()) return row(v, low, r.stride, length);
+        if (!bin_ && !cell_.distance.uses(v)) {
+        }
+        for (std::int64_t u = 0; u < length; ++u) {
+            if (steps_left_ == 0) {
+                result_.complete = false;
+                return;
+            }
+            --steps_left_;
+            x_[v] = low + u * r.stride;
+            descend(level + 1);
+        }
+    }
+
+    void point() {
+        check(cell_.distance, "distance");
+        check(cell_.count, "count");
+        const auto d = cell_.distance.integer(x_.data()), c = cell_.count.integer(x_.data());
+        if (d < 0 || d > kLimit || c < 0 || c > kLimit)
+            return refuse("a distance or count is not a whole number in range");
+        result_.total += static_cast<std::uint64_t>(c);
+        if (c) emit_(static_cast<std::uint64_t>(d), static_cast<std::uint64_t>(c));
+    }
+
+    bool series(const Polynomial& p, std::uint8_t v, std::int64_t low, std::int64_t stride,
+                Series& out) {
+        out.degree = std::min(9, p.degree_in(v));
+        for (int k = 0; k <= out.degree; ++k) {
+            x_[v] = low + k * stride;
+            out.difference[k] = p.integer(x_.data());
+            if (out.difference[k] > kLimit || out.difference[k] < -kLimit) return false;
+        }
+        for (int k = 1; k <= out.degree; ++k)
+            for (int j = out.degree; j >= k; --j) out.difference[j] -= out.difference[j - 1];
+        return true;
+    }
+
+    void row(std::uint8_t v, std::int64_t low, std::int64_t stride, std::int64_t length) {
+        if (corners_ < 64 || corners_ % 997 == 0) {
+            for (const auto u : {std::int64_t{0}, length / 2, length - 1}) {
+                x_[v] = low + u * stride;
+                check(cell_.distance, "distance");
+                check(cell_.count, "count");
+            }
+        }
+        ++corners_;
+        Series distance, count;
+        if (!series(cell_.distance, v, low, stride, distance) ||
+            !series(cell_.count, v, low, stride, count))
+            return refuse("a distance or count is not a whole number");
+        std::int64_t begin = 0;
+        auto edges = turns(distance, length);
+        edges.push_back(length);
+        for (const auto end : edges) {
+            while (begin < end) {
+                if (steps_left_ == 0) {
+                    result_.complete = false;
+                    return;
+                }
+                --steps_left_;
+                const auto d = distance.at(begin);
+                if (d < 0 || d > kLimit) return refuse("a distance is negative or too large");
+                std::int64_t after = begin + 1;
+                if (distance.degree == 0) {
+                    after = end;
+                } else if (bin_) {
+                    const auto bin = bin_(static_cast<std::uint64_t>(d));
+                    const auto same = [&](std::int64_t u) {
+                        const auto e = distance.at(u);
+                        return e >= 0 && e <= kLimit && bin_(static_cast<std::uint64_t>(e)) == bin;
+                    };
+                    auto in = begin, out = end;
+                    if (same(end - 1)) in = end - 1;
+                    while (out - in > 1) {
+                        const auto middle = in + (out - in) / 2;
+                        (same(middle) ? in : out) = middle;
+                    }
+                    after = in + 1;
+                }
+                const auto c = count.degree == 0 ? Wide{count.difference[0]} * (after - begin)
+                                                 : count.sum_below(after) - count.sum_below(begin);
+                if (c < 0 || c > kLimit) return refuse("a count is negative or too large");
+                result_.total += static_cast<std::uint64_t>(c);
+                if (c) emit_(static_cast<std::uint64_t>(d), static_cast<std::uint64_t>(c));
+                begin = after;
+            }
+        }
+    }
+
+    const Cell& cell_;
+    const BinOf& bin_;
+    const Emit& emit_;
+    std::uint64_t steps_left_;
+    std::array<std::int64_t, kMaxVariables> x_{};
+    std::array<bool, kMaxVariables> first_{true, true, true, true, true, true, true, true,
+                                           true, true, true, true, true, true, true, true};
+    std::uint64_t corners_ = 0;
+    Evaluation result_;
+};
+
+}  // namespace
+
+Evaluation evaluate(const Cell& cell, std::span<const std::int64_t> size, const BinOf& bin,
+                    const Emit& emit, std::uint64_t max_steps) {
+    return Walk(cell, bin, emit, max_steps).run(size);
+}
+
+}  // namespace revisit::predict

@@ -1,0 +1,29 @@
+// Cells at a size: how many accesses at which distance, without walking the iterations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "predict/cells.h"
+
+namespace revisit::predict {
+
+// Takes a distance (any of its bin) and how many accesses have it.
+using Emit = std::function<void(std::uint64_t distance, std::uint64_t count)>;
+// The bin of a distance; empty = every distance on its own.
+using BinOf = std::function<std::uint64_t(std::uint64_t distance)>;
+
+struct Evaluation {
+    bool valid = true;       // every value came out as a whole number in its range
+    bool determined = true;  // the sizes lie where the sample points say something
+    bool complete = true;    // false: more steps than allowed
+    std::uint64_t total = 0;
+    std::string why;
+};
+
+Evaluation evaluate(const Cell& cell, std::span<const std::int64_t> size, const BinOf& bin,
+                    const Emit& emit, std::uint64_t max_steps = 400'000'000);
+
+}  // namespace revisit::predict

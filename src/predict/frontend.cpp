@@ -1,0 +1,100 @@
+// Sources into slices: runs the slicer helper and reads what it prints.
+#include "predict/frontend.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+extern char** environ;
+
+namespace revisit::predict {
+namespace {
+
+// Standard output and error of a child, both read to the end.
+Result<int> run(std::vector<std::string> arguments, std::string& out, std::string& messages) {
+    int pipes[2][2];
+    if (pipe(pipes[0]) != 0) return fail("cannot make a pipe");
+    if (pipe(pipes[1]) != 0) {
+        close(pipes[0][0]);
+        close(pipes[0][1]);
+        return fail("cannot make a pipe");
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (int k = 0; k < 2; ++k) {
+        posix_spawn_file_actions_adddup2(&actions, pipes[k][1], k + 1);
+        posix_spawn_file_actions_addclose(&actions, pipes[k][0]);
+        posix_spawn_file_actions_addclose(&actions, pipes[k][1]);
+    }
+    std::vector<char*> raw;
+    for (auto& a : arguments) raw.push_back(a.data());
+    raw.push_back(nullptr);
+    pid_t child = -1;
+    const int failed = posix_spawn(&child, raw[0], &actions, nullptr, raw.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(pipes[0][1]);
+    close(pipes[1][1]);
+    std::string* to[2] = {&out, &messages};
+    bool open[2] = {true, true};
+    // Messages are short (clang stops after twenty); programs are not, so they are drained first.
+    for (int k = 0; k < 2; ++k) {
+        char buffer[1 << 16];
+        while (open[k]) {
+            const auto n = read(pipes[k][0], buffer, sizeof buffer);
+            if (n > 0)
+                to[k]->append(buffer, static_cast<std::size_t>(n));
+            else
+                open[k] = false;
+        }
+        close(pipes[k][0]);
+    }
+    if (failed != 0) return fail(arguments[0], "", "cannot be run");
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+}  // namespace
+
+std::string slicer_path() {
+    if (const char* given = std::getenv("REVISIT_SLICE")) return given;
+    std::error_code ignored;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    for (const auto& place :
+         {self.parent_path() / "revisit-slice", self.parent_path() / "../libexec/revisit/revisit-slice",
+          self.parent_path() / "../lib/revisit/revisit-slice"})
+        if (access(place.c_str(), X_OK) == 0) return place.string();
+    return {};
+}
+
+Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros) {
+    const auto helper = slicer_path();
+    if (helper.empty())
+        return fail(
+            "this build cannot read C or LLVM IR: revisit-slice is not beside it (built without LLVM "
+            "19)");
+    if (access(source.path.c_str(), R_OK) != 0) return fail(source.path, "", "cannot be read");
+    std::vector<std::string> arguments{helper, std::to_string(source.optimise), source.function,
+                                       source.path};
+    arguments.insert(arguments.end(), source.flags.begin(), source.flags.end());
+    for (const auto& m : macros) {
+        arguments.push_back("--");
+        for (const auto& [name, value] : m)
+            arguments.push_back("-D" + name + "=" + std::to_string(value));
+    }
+    std::string out, messages;
+    const auto status = run(std::move(arguments), out, messages);
+    if (!status) return std::unexpected(status.error());
+    while (!messages.empty() && messages.back() == '\n') messages.pop_back();
+    if (*status != 0) return fail(source.path, "", messages.empty() ? "does not compile" : messages);
+    auto programs = programs_from_text(out);
+    const bool intermediate = source.path.ends_with(".ll") || source.path.ends_with(".bc");
+    if (programs && programs->size() != (intermediate ? 1 : std::max<std::size_t>(1, macros.size())))
+        return fail(source.path, "", "the slicer gave up");
+    return programs;
+}
+
+}  // namespace revisit::predict

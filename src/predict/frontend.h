@@ -1,0 +1,24 @@
+// Sources into slices: runs the slicer helper.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "predict/machine.h"
+
+namespace revisit::predict {
+
+struct Source {
+    std::string path;
+    std::string function;
+    int optimise = 1;
+    std::vector<std::string> flags;  // -I, -D of everything that is not a size
+};
+
+// The helper beside this program, or where it is installed; empty when this build has none.
+std::string slicer_path();
+
+// One program a set of macros.
+Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros);
+
+}  // namespace revisit::predict

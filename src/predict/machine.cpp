@@ -1,0 +1,645 @@
+// Interprets a slice.
+//
+// Objects get addresses as a linker and an allocator would give them: globals one after the other,
+// arguments that are pointers as separate arrays far apart, the stack downwards no further than needed;
+// every array starts on a 64-byte boundary. A value the data would decide is carried as unknown and
+// does no harm until a branch or an address depends on it; then the run says so (a doubt) and goes on
+// with a coin toss, or stops where there is nothing to guess.
+//
+// A loop place is a loop under one path of calls, so that the iteration vector of an access runs
+// through its callers' loops too. About 60 M slice instructions a second.
+#include "predict/machine.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <unordered_map>
+
+namespace revisit::predict {
+namespace {
+
+constexpr std::uint64_t kLine = 64;
+constexpr std::uint64_t kGlobalBase = std::uint64_t{1} << 32;
+constexpr std::uint64_t kHeapBase = std::uint64_t{1} << 44;
+constexpr std::uint64_t kStackBase = std::uint64_t{1} << 46;
+constexpr std::uint64_t kArgumentBase = std::uint64_t{1} << 47;
+constexpr std::uint64_t kArgumentSpan = std::uint64_t{1} << 41;
+constexpr int kMaxDepth = 200;
+
+std::uint64_t align_up(std::uint64_t value, std::uint64_t to) {
+    return (value + to - 1) / to * to;
+}
+
+std::int64_t sign_extend(std::int64_t value, unsigned width) {
+    if (width >= 64) return value;
+    if (width == 1) return value & 1;
+    const unsigned shift = 64 - width;
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << shift) >> shift;
+}
+std::uint64_t zero_extend(std::int64_t value, unsigned width) {
+    return width >= 64 ? static_cast<std::uint64_t>(value)
+                       : static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << width) - 1);
+}
+
+struct Stop {
+    enum class Why { budget, failed } why;
+    std::string message;
+    std::uint32_t line = 0;
+};
+
+class Machine {
+ public:
+    Machine(const Program& program, const Parameters& parameters, const RunOptions& options)
+        : program_(program), parameters_(parameters), options_(options), random_(options.seed) {
+        std::uint64_t next = kGlobalBase;
+        for (const Global& g : program.globals) {
+            next = align_up(next, g.size >= kLine ? std::max(kLine, g.align) : g.align);
+            globals_.push_back(next);
+            next += g.size;
+        }
+        if (program.memory_needed) {
+            for (std::size_t i = 0; i < program.globals.size(); ++i) {
+                const Global& g = program.globals[i];
+                if (const auto at = parameters.find(g.name); at != parameters.end())
+                    memory_[globals_[i]] = at->second;
+                else
+                    for (std::size_t k = 0; k < g.values.size(); ++k)
+                        memory_[globals_[i] + k * g.element] = g.values[k];
+            }
+        }
+        trace_.block_counts.resize(program.functions.size());
+        for (std::size_t i = 0; i < program.functions.size(); ++i) {
+            const Function& f = program.functions[i];
+            trace_.block_counts[i].assign(f.blocks.size(), 0);
+            Image image;
+            image.values.assign(f.registers, 0);
+            image.known.assign(f.registers, 1);
+            for (const Constant& c : f.constants) {
+                image.values[c.reg] =
+                    c.value + (c.global >= 0 ? static_cast<std::int64_t>(globals_[c.global]) : 0);
+                image.known[c.reg] = c.known;
+            }
+            images_.push_back(std::move(image));
+        }
+        contexts_.push_back({0});
+        on_stack_.assign(program.functions.size(), 0);
+    }
+
+    Result<Trace> run() {
+        const Function& entry = program_.functions.front();
+        Frame frame = enter(0, 0, -1, 0);
+        std::uint64_t pointers = 0;
+        for (const Argument& a : entry.arguments) {
+            if (a.kind == Kind::pointer) ++pointers;
+            if (a.reg < 0) continue;
+            if (a.kind == Kind::pointer) {
+                // Skewed by an odd number of lines, so that arrays do not all start in one cache set.
+                frame.values[a.reg] = static_cast<std::int64_t>(
+                    kArgumentBase + pointers * kArgumentSpan + pointers * 65 * kLine);
+            } else if (const auto at = parameters_.find(a.name); at != parameters_.end()) {
+                frame.values[a.reg] = sign_extend(at->second, a.width);
+            } else {
+                frame.known[a.reg] = 0;
+            }
+        }
+        try {
+            execute(frame);
+        } catch (const Stop& stop) {
+            if (stop.why == Stop::Why::failed)
+                return fail({}, stop.line ? "line " + std::to_string(stop.line) : "", stop.message);
+            trace_.complete = false;
+        }
+        for (const std::string& limit : program_.limits) doubts_.insert(limit);
+        trace_.doubts.assign(doubts_.begin(), doubts_.end());
+        return std::move(trace_);
+    }
+
+ private:
+    struct Image {
+        std::vector<std::int64_t> values;
+        std::vector<std::uint8_t> known;
+    };
+    struct Context {
+        std::uint64_t key;
+    };
+    struct Active {
+        std::int32_t loop;  // in the function
+        std::int32_t run;   // index into trace_.runs, -1 when not kept
+        std::uint32_t place;
+        std::uint32_t iteration;
+        std::int64_t first, last, step;
+    };
+    struct Frame {
+        std::uint32_t function = 0;
+        std::uint32_t context = 0;
+        std::vector<std::int64_t> values;
+        std::vector<std::uint8_t> known;
+        std::vector<Active> loops;  // of this function, outermost first
+        std::int32_t outer_run = -1;
+        std::uint32_t outer_iteration = 0;
+        std::int32_t outer_place = -1;
+        std::int64_t result = 0;
+        bool result_known = true;
+        std::vector<std::int32_t>* places = nullptr;  // of this context's references
+    };
+
+    Frame enter(std::uint32_t function, std::uint32_t context, std::int32_t run,
+                std::uint32_t iteration) {
+        Frame f;
+        f.function = function;
+        f.context = context;
+        f.values = images_[function].values;
+        f.known = images_[function].known;
+        f.outer_run = run;
+        f.outer_iteration = iteration;
+        f.places = &reference_places_[context];
+        if (f.places->empty()) f.places->assign(program_.functions[function].references.size(), -1);
+        return f;
+    }
+
+    [[noreturn]] void stop(const std::string& message, std::uint32_t line) {
+        throw Stop{Stop::Why::failed, message, line};
+    }
+
+    void doubt(const std::string& what, std::uint32_t line) {
+        doubts_.insert((line ? "line " + std::to_string(line) + ": " : "") + what);
+    }
+
+    std::uint32_t loop_place(Frame& f, std::int32_t loop) {
+        const auto key = (std::uint64_t{f.context} << 32) | static_cast<std::uint32_t>(loop);
+        const auto [at, fresh] =
+            loop_places_.try_emplace(key, static_cast<std::uint32_t>(trace_.loops.size()));
+        if (fresh) {
+            const std::int32_t parent =
+                f.loops.empty() ? f.outer_place : static_cast<std::int32_t>(f.loops.back().place);
+            trace_.loops.push_back({f.function, static_cast<std::uint32_t>(loop), parent, true});
+        }
+        return at->second;
+    }
+
+    std::uint32_t reference_place(Frame& f, std::uint32_t reference) {
+        auto& table = *f.places;
+        if (table[reference] < 0) {
+            table[reference] = static_cast<std::int32_t>(trace_.references.size());
+            ReferencePlace place;
+            place.function = f.function;
+            place.reference = reference;
+            place.context = contexts_[f.context].key;
+            std::int32_t at =
+                f.loops.empty() ? f.outer_place : static_cast<std::int32_t>(f.loops.back().place);
+            for (; at >= 0; at = trace_.loops[at].parent)
+                place.loops.push_back(static_cast<std::uint32_t>(at));
+            std::reverse(place.loops.begin(), place.loops.end());
+            place.largest_index.assign(
+                program_.functions[f.function].references[reference].extents.size(), 0);
+            trace_.references.push_back(std::move(place));
+        }
+        return static_cast<std::uint32_t>(table[reference]);
+    }
+
+    void access(Frame& f, std::uint32_t reference, std::uint64_t address, std::uint32_t size) {
+        const auto place = reference_place(f, reference);
+        if (options_.keep) {
+            const bool inside = !f.loops.empty();
+            trace_.accesses.push_back({address, place, inside ? f.loops.back().run : f.outer_run,
+                                       inside ? f.loops.back().iteration : f.outer_iteration, size});
+            const auto& extents = program_.functions[f.function].references[reference].extents;
+            for (std::size_t k = 0; k < extents.size(); ++k) {
+                auto& largest = trace_.references[place].largest_index[k];
+                largest = std::max(largest, f.values[extents[k].first]);
+            }
+        }
+        ++trace_.count;
+        if (options_.sink && !options_.sink(place, address, size)) throw Stop{Stop::Why::budget, {}, 0};
+        if (trace_.count >= options_.max_accesses) throw Stop{Stop::Why::budget, {}, 0};
+    }
+
+    std::uint64_t address_in(Frame& f, std::int32_t reg, std::uint32_t line) {
+        if (!f.known[reg])
+            stop("the address depends on data (or on a value that --param must give)", line);
+        return static_cast<std::uint64_t>(f.values[reg]);
+    }
+
+    void leave_loops(Frame& f, std::int32_t target) {
+        while (!f.loops.empty()) {
+            const auto& loops = program_.functions[f.function].loops;
+            for (std::int32_t l = target; l >= 0; l = loops[l].parent)
+                if (l == f.loops.back().loop) return;
+            close(f.loops.back());
+            f.loops.pop_back();
+        }
+    }
+
+    void close(const Active& a) {
+        if (a.run < 0) return;
+        auto& run = trace_.runs[a.run];
+        run.iterations = a.iteration + 1;
+        run.first = a.first;
+        run.step = a.step;
+    }
+
+    // Control arrives at the header of a loop.
+    void arrive(Frame& f, std::int32_t loop, bool again) {
+        const auto& l = program_.functions[f.function].loops[loop];
+        if (again) {
+            auto& a = f.loops.back();
+            ++a.iteration;
+            if (l.induction >= 0) {
+                const auto now = f.values[l.induction];
+                if (a.iteration == 1)
+                    a.step = now - a.first;
+                else if (now - a.last != a.step)
+                    trace_.loops[a.place].linear = false;
+                a.last = now;
+            }
+            return;
+        }
+        Active a{loop, -1, loop_place(f, loop), 0, 0, 0, 0};
+        if (options_.keep) {
+            const bool inside = !f.loops.empty();
+            a.run = static_cast<std::int32_t>(trace_.runs.size());
+            trace_.runs.push_back({a.place, inside ? f.loops.back().run : f.outer_run,
+                                   inside ? f.loops.back().iteration : f.outer_iteration, 1, 0, 0});
+        }
+        if (l.induction >= 0)
+            a.first = a.last = f.values[l.induction];
+        else
+            a.step = 1;
+        f.loops.push_back(a);
+    }
+
+    void follow(Frame& f, const Edge& edge, std::int32_t& block) {
+        const Function& function = program_.functions[f.function];
+        if (edge.moves.size() == 1) {
+            f.values[edge.moves[0].to] = f.values[edge.moves[0].from];
+            f.known[edge.moves[0].to] = f.known[edge.moves[0].from];
+        } else if (!edge.moves.empty()) {
+            buffer_.clear();
+            for (const Move& m : edge.moves) buffer_.push_back({f.values[m.from], f.known[m.from]});
+            for (std::size_t i = 0; i < edge.moves.size(); ++i) {
+                f.values[edge.moves[i].to] = buffer_[i].first;
+                f.known[edge.moves[i].to] = buffer_[i].second;
+            }
+        }
+        const std::int32_t to = edge.block;
+        const std::int32_t loop = function.blocks[to].loop;
+        if (!f.loops.empty()) leave_loops(f, loop);
+        if (loop >= 0 && function.loops[loop].header == to) {
+            const bool again = !f.loops.empty() && f.loops.back().loop == loop;
+            arrive(f, loop, again);
+        }
+        block = to;
+    }
+
+    void execute(Frame& f) {
+        const Function& function = program_.functions[f.function];
+        if (++depth_ > kMaxDepth)
+            stop("recursion deeper than " + std::to_string(kMaxDepth) + " calls", 0);
+        if (on_stack_[f.function]++ > 0) doubt("recursion in " + function.name, 0);
+        const auto stack = stack_;
+        stack_ = align_up(stack_, kLine);
+        std::int32_t block = 0;
+        auto& counts = trace_.block_counts[f.function];
+        if (function.blocks[0].loop >= 0 && function.loops[function.blocks[0].loop].header == 0)
+            arrive(f, function.blocks[0].loop, false);
+        for (;;) {
+            const Block& b = function.blocks[block];
+            ++counts[block];
+            if (steps_ += b.code.size() + 1; steps_ > options_.max_steps)
+                throw Stop{Stop::Why::budget, {}, b.line};
+            for (const Instruction& i : b.code) step(f, i);
+            if (b.exit == Exit::jump) {
+                follow(f, b.edges[0], block);
+            } else if (b.exit == Exit::branch) {
+                bool taken = f.values[b.value] & 1;
+                if (!f.known[b.value]) {
+                    doubt("the data decides this branch; taken with probability " +
+                              std::to_string(options_.branch_probability).substr(0, 4),
+                          b.line);
+                    taken =
+                        std::uniform_real_distribution<double>()(random_) < options_.branch_probability;
+                }
+                follow(f, b.edges[taken ? 0 : 1], block);
+            } else if (b.exit == Exit::choose) {
+                std::size_t which = 0;
+                if (!f.known[b.value]) {
+                    doubt("the data decides this switch; all cases taken as equally likely", b.line);
+                    which = random_() % b.edges.size();
+                } else {
+                    const auto at = std::find(b.cases.begin(), b.cases.end(), f.values[b.value]);
+                    if (at != b.cases.end()) which = 1 + static_cast<std::size_t>(at - b.cases.begin());
+                }
+                follow(f, b.edges[which], block);
+            } else if (b.exit == Exit::leave) {
+                if (b.value >= 0) {
+                    f.result = f.values[b.value];
+                    f.result_known = f.known[b.value];
+                }
+                break;
+            } else {
+                stop("control reaches code that cannot be followed", b.line);
+            }
+        }
+        leave_loops(f, -1);
+        stack_ = stack;
+        --on_stack_[f.function];
+        --depth_;
+    }
+
+    void call(Frame& f, const Instruction& i) {
+        const Call& c = program_.functions[f.function].calls[i.imm];
+        const auto key = (std::uint64_t{f.context} << 32) | static_cast<std::uint64_t>(i.imm);
+        auto [at, fresh] =
+            call_contexts_.try_emplace(key, static_cast<std::uint32_t>(contexts_.size()));
+        if (fresh) {
+            const auto parent = contexts_[f.context].key;
+            contexts_.push_back({(parent ^ (static_cast<std::uint64_t>(i.imm) + 0x9E3779B97F4A7C15ull +
+                                            (std::uint64_t{f.function} << 32))) *
+                                     0xff51afd7ed558ccdull +
+                                 1});
+        }
+        const bool inside = !f.loops.empty();
+        Frame g = enter(static_cast<std::uint32_t>(c.function), at->second,
+                        inside ? f.loops.back().run : f.outer_run,
+                        inside ? f.loops.back().iteration : f.outer_iteration);
+        g.outer_place = inside ? static_cast<std::int32_t>(f.loops.back().place) : f.outer_place;
+        const Function& callee = program_.functions[c.function];
+        for (std::size_t k = 0; k < c.arguments.size(); ++k)
+            if (c.arguments[k] >= 0) {
+                g.values[callee.arguments[k].reg] = f.values[c.arguments[k]];
+                g.known[callee.arguments[k].reg] = f.known[c.arguments[k]];
+            }
+        execute(g);
+        if (c.dst >= 0) {
+            f.values[c.dst] = g.result;
+            f.known[c.dst] = g.result_known;
+        }
+    }
+
+    void step(Frame& f, const Instruction& i) {
+        auto& v = f.values;
+        auto& k = f.known;
+        const auto set = [&](std::int64_t value) { v[i.dst] = sign_extend(value, i.width); };
+        const auto binary_known = [&] { k[i.dst] = k[i.a] & k[i.b]; };
+        const auto wrap = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+        const auto u = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+        switch (i.op) {
+            case Op::offset:
+                v[i.dst] = wrap(u(v[i.a]) + u(v[i.b]) * u(i.imm));
+                return binary_known();
+            case Op::add:
+                set(wrap(u(v[i.a]) + u(v[i.b])));
+                return binary_known();
+            case Op::sub:
+                set(wrap(u(v[i.a]) - u(v[i.b])));
+                return binary_known();
+            case Op::mul:
+                set(wrap(u(v[i.a]) * u(v[i.b])));
+                return binary_known();
+            case Op::load:
+                return load(f, i);
+            case Op::store:
+                return store(f, i);
+            case Op::eq:
+                v[i.dst] = v[i.a] == v[i.b];
+                mark(i, v[i.dst]);
+                return binary_known();
+            case Op::ne:
+                v[i.dst] = v[i.a] != v[i.b];
+                mark(i, v[i.dst]);
+                return binary_known();
+            case Op::slt:
+                v[i.dst] = v[i.a] < v[i.b];
+                mark(i, v[i.dst]);
+                return binary_known();
+            case Op::sle:
+                v[i.dst] = v[i.a] <= v[i.b];
+                mark(i, v[i.dst]);
+                return binary_known();
+            case Op::ult:
+                v[i.dst] = u(v[i.a]) < u(v[i.b]);
+                mark(i, v[i.dst]);
+                return binary_known();
+            case Op::ule:
+                v[i.dst] = u(v[i.a]) <= u(v[i.b]);
+                mark(i, v[i.dst]);
+                return binary_known();
+            case Op::udiv:
+            case Op::sdiv:
+            case Op::urem:
+            case Op::srem:
+                divide(f, i);
+                return;
+            case Op::shl:
+                set(wrap(u(v[i.a]) << (v[i.b] & 63)));
+                return binary_known();
+            case Op::lshr:
+                set(wrap(zero_extend(v[i.a], i.width) >> (v[i.b] & 63)));
+                return binary_known();
+            case Op::ashr:
+                set(v[i.a] >> (v[i.b] & 63));
+                return binary_known();
+            case Op::bit_and:
+                v[i.dst] = v[i.a] & v[i.b];
+                return binary_known();
+            case Op::bit_or:
+                v[i.dst] = v[i.a] | v[i.b];
+                return binary_known();
+            case Op::bit_xor:
+                v[i.dst] = v[i.a] ^ v[i.b];
+                return binary_known();
+            case Op::smin:
+                v[i.dst] = std::min(v[i.a], v[i.b]);
+                mark(i, v[i.dst] == v[i.a]);
+                return binary_known();
+            case Op::smax:
+                v[i.dst] = std::max(v[i.a], v[i.b]);
+                mark(i, v[i.dst] == v[i.a]);
+                return binary_known();
+            case Op::umin:
+                v[i.dst] = wrap(std::min(u(v[i.a]), u(v[i.b])));
+                mark(i, v[i.dst] == v[i.a]);
+                return binary_known();
+            case Op::umax:
+                v[i.dst] = wrap(std::max(u(v[i.a]), u(v[i.b])));
+                mark(i, v[i.dst] == v[i.a]);
+                return binary_known();
+            case Op::abs:
+                set(v[i.a] < 0 ? wrap(0 - u(v[i.a])) : v[i.a]);
+                k[i.dst] = k[i.a];
+                return;
+            case Op::select: {
+                const auto from = v[i.a] ? i.b : i.c;
+                v[i.dst] = v[from];
+                k[i.dst] = k[i.a] ? k[from] : (k[i.b] && k[i.c] && v[i.b] == v[i.c]);
+                return;
+            }
+            case Op::trunc:
+                set(v[i.a]);
+                k[i.dst] = k[i.a];
+                return;
+            case Op::zext:
+                v[i.dst] = wrap(zero_extend(v[i.a], i.width));
+                k[i.dst] = k[i.a];
+                return;
+            case Op::sext:
+                v[i.dst] = i.width == 1 ? -v[i.a] : v[i.a];
+                k[i.dst] = k[i.a];
+                return;
+            case Op::copy:
+                v[i.dst] = v[i.a];
+                k[i.dst] = k[i.a];
+                return;
+            case Op::reserve: {
+                if (!k[i.a]) stop("the size of a local array depends on data", i.line);
+                const auto size = u(v[i.a]) * u(i.imm);
+                stack_ =
+                    align_up(stack_, size >= kLine ? std::max<std::uint64_t>(kLine, u(i.b)) : u(i.b));
+                v[i.dst] = wrap(stack_);
+                k[i.dst] = 1;
+                stack_ += size;
+                return;
+            }
+            case Op::allocate: {
+                if (!k[i.a] || (i.b >= 0 && !k[i.b]))
+                    stop("the size of an allocation depends on data", i.line);
+                const auto size = u(v[i.a]) * (i.b >= 0 ? u(v[i.b]) : 1);
+                v[i.dst] = wrap(kHeapBase + heap_);
+                k[i.dst] = 1;
+                heap_ = align_up(heap_ + size, kLine) + kLine;
+                return;
+            }
+            case Op::stack_save:
+                v[i.dst] = wrap(stack_);
+                k[i.dst] = 1;
+                return;
+            case Op::stack_restore:
+                stack_ = u(v[i.a]);
+                return;
+            case Op::fill:
+            case Op::move:
+                return transfer(f, i);
+            case Op::call:
+                return call(f, i);
+            case Op::unknown:
+                v[i.dst] = 0;
+                k[i.dst] = 0;
+                return;
+        }
+    }
+
+    void mark(const Instruction& i, bool outcome) {
+        if (i.imm <= 0) return;
+        if (trace_.outcomes.size() < static_cast<std::size_t>(i.imm))
+            trace_.outcomes.resize(static_cast<std::size_t>(i.imm), 0);
+        trace_.outcomes[i.imm - 1] |= outcome ? 2 : 1;
+    }
+
+    void divide(Frame& f, const Instruction& i) {
+        f.known[i.dst] = f.known[i.a] & f.known[i.b];
+        if (!f.known[i.dst]) return;
+        const auto a = f.values[i.a], b = f.values[i.b];
+        if (b == 0) stop("division by zero", i.line);
+        if (b == -1) {
+            f.values[i.dst] =
+                i.op == Op::sdiv
+                    ? sign_extend(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a)), i.width)
+                    : 0;
+            if (i.op == Op::sdiv || i.op == Op::srem) return;
+        }
+        const auto ua = zero_extend(a, i.width), ub = zero_extend(b, i.width);
+        const std::int64_t result = i.op == Op::sdiv   ? a / b
+                                    : i.op == Op::srem ? a % b
+                                    : i.op == Op::udiv ? static_cast<std::int64_t>(ua / ub)
+                                                       : static_cast<std::int64_t>(ua % ub);
+        f.values[i.dst] = sign_extend(result, i.width);
+    }
+
+    void load(Frame& f, const Instruction& i) {
+        const auto address = address_in(f, i.a, i.line);
+        access(f, static_cast<std::uint32_t>(i.imm), address,
+               program_.functions[f.function].references[i.imm].size);
+        if (i.dst < 0) return;
+        if (i.b >= 0) {
+            f.values[i.dst] = f.values[i.b];
+            f.known[i.dst] = f.known[i.b];
+        } else if (const auto at = memory_.find(address); at != memory_.end()) {
+            f.values[i.dst] = sign_extend(at->second, i.width);
+            f.known[i.dst] = 1;
+        } else {
+            f.values[i.dst] = 0;
+            f.known[i.dst] = 0;
+        }
+    }
+
+    void store(Frame& f, const Instruction& i) {
+        const auto address = address_in(f, i.a, i.line);
+        access(f, static_cast<std::uint32_t>(i.imm), address,
+               program_.functions[f.function].references[i.imm].size);
+        if (i.b >= 0) {
+            if (i.c >= 0) {
+                f.values[i.b] = f.values[i.c];
+                f.known[i.b] = f.known[i.c];
+            }
+        } else if (program_.memory_needed) {
+            if (i.c >= 0 && f.known[i.c])
+                memory_[address] = f.values[i.c];
+            else if (!memory_.empty())
+                memory_.erase(address);
+        }
+    }
+
+    // A block of memory filled or moved counts as accesses of eight bytes.
+    void transfer(Frame& f, const Instruction& i) {
+        const bool moving = i.op == Op::move;
+        const auto length_reg = moving ? i.c : i.b;
+        if (!f.known[length_reg]) stop("the length of a copied block depends on data", i.line);
+        const auto to = address_in(f, i.a, i.line);
+        const auto from = moving ? address_in(f, i.b, i.line) : 0;
+        const auto length = static_cast<std::uint64_t>(f.values[length_reg]);
+        for (std::uint64_t at = 0; at < length; at += 8) {
+            const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(8, length - at));
+            if (moving) access(f, static_cast<std::uint32_t>(i.imm), from + at, size);
+            access(f, static_cast<std::uint32_t>(i.imm) + (moving ? 1 : 0), to + at, size);
+        }
+        if (program_.memory_needed)
+            doubt("integers are copied in bulk; the copies' values are not followed", i.line);
+    }
+
+    const Program& program_;
+    const Parameters& parameters_;
+    const RunOptions& options_;
+    std::mt19937_64 random_;
+    Trace trace_;
+    std::vector<std::uint64_t> globals_;
+    std::vector<Image> images_;
+    std::unordered_map<std::uint64_t, std::int64_t> memory_;
+    std::vector<Context> contexts_;
+    std::unordered_map<std::uint64_t, std::uint32_t> call_contexts_;
+    std::unordered_map<std::uint64_t, std::uint32_t> loop_places_;
+    std::unordered_map<std::uint32_t, std::vector<std::int32_t>> reference_places_;
+    std::vector<std::pair<std::int64_t, std::uint8_t>> buffer_;
+    std::vector<int> on_stack_;
+    std::set<std::string> doubts_;
+    std::uint64_t stack_ = kStackBase;
+    std::uint64_t heap_ = 0;
+    std::uint64_t steps_ = 0;
+    int depth_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> open_parameters(const Program& program, const Parameters& parameters) {
+    std::vector<std::string> open;
+    for (const Argument& a : program.functions.front().arguments)
+        if (a.kind == Kind::integer && a.reg >= 0 && !parameters.contains(a.name))
+            open.push_back(a.name);
+    return open;
+}
+
+Result<Trace> interpret(const Program& program, const Parameters& parameters,
+                        const RunOptions& options) {
+    return Machine(program, parameters, options).run();
+}
+
+}  // namespace revisit::predict

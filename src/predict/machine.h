@@ -1,0 +1,77 @@
+// Interprets a slice and writes down which reference touched what in which iteration.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "predict/slice.h"
+
+namespace revisit::predict {
+
+using Parameters = std::map<std::string, std::int64_t>;
+
+struct RunOptions {
+    std::uint64_t max_accesses = 50'000'000;
+    std::uint64_t max_steps = 2'000'000'000;
+    std::uint64_t seed = 1;
+    double branch_probability = 0.5;  // of a branch that only the data decides
+    bool keep = true;                 // record accesses; else only call `sink`
+    std::function<bool(std::uint32_t reference, std::uint64_t address, std::uint32_t size)>
+        sink;  // false stops the run
+};
+
+// One execution of a loop, from entry to exit.
+struct LoopRun {
+    std::uint32_t loop = 0;    // index into Trace::loops
+    std::int32_t parent = -1;  // the run it was entered from
+    std::uint32_t parent_iteration = 0;
+    std::uint32_t iterations = 0;  // times the header was reached
+    std::int64_t first = 0;        // its variable in iteration 0
+    std::int64_t step = 0;
+};
+
+// A loop or a reference under one path of calls.
+struct LoopPlace {
+    std::uint32_t function = 0;
+    std::uint32_t loop = 0;
+    std::int32_t parent = -1;
+    bool linear = true;  // its variable moved by one step always
+};
+struct ReferencePlace {
+    std::uint32_t function = 0;
+    std::uint32_t reference = 0;
+    std::uint64_t context = 0;                // the path of calls, hashed: the same in every run
+    std::vector<std::uint32_t> loops;         // enclosing, outermost first
+    std::vector<std::int64_t> largest_index;  // by extent, see Reference::extents
+};
+
+struct Access32 {
+    std::uint64_t address = 0;
+    std::uint32_t reference = 0;  // index into Trace::references
+    std::int32_t run = -1;        // innermost LoopRun
+    std::uint32_t iteration = 0;  // of it
+    std::uint32_t size = 0;
+};
+
+struct Trace {
+    std::vector<LoopPlace> loops;
+    std::vector<ReferencePlace> references;
+    std::vector<LoopRun> runs;
+    std::vector<Access32> accesses;
+    std::uint64_t count = 0;
+    bool complete = true;             // false: stopped at max_accesses
+    std::vector<std::string> doubts;  // data decided a branch, memory was unknown, recursion
+    std::vector<std::vector<std::uint64_t>> block_counts;  // by function and block
+    std::vector<std::uint8_t> outcomes;  // of marked comparisons: bit 0 false, bit 1 true
+};
+
+// Names the integer arguments and globals of unknown value that `parameters` must give.
+std::vector<std::string> open_parameters(const Program& program, const Parameters& parameters);
+
+Result<Trace> interpret(const Program& program, const Parameters& parameters,
+                        const RunOptions& options = {});
+
+}  // namespace revisit::predict

@@ -1,0 +1,85 @@
+// Labelled reuse: what the fits are made from.
+//
+// Every access of every sample run becomes a row: the sizes it ran at, its iteration vector, how many
+// iterations of each loop were left, and how far away its block was last touched and by which
+// reference. Rows are kept apart by (reference, source of the reuse): a stream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "predict/machine.h"
+#include "predict/polynomial.h"
+
+namespace revisit::predict {
+
+inline constexpr std::int32_t kCold = -1;
+
+struct Stream {
+    std::int32_t reference = 0;
+    std::int32_t source = kCold;
+    std::size_t loops = 0;
+    Points points;                     // variables: sizes, then iteration numbers, outermost first
+    std::vector<std::int32_t> left;    // by row and loop: iterations after this one
+    std::vector<std::int32_t> value;   // by row and loop: the loop's variable
+    std::vector<std::int32_t> sample;  // by row
+    std::vector<std::uint16_t> phase;  // by row: address within the block
+};
+
+// A reference under one path of calls, the same in all samples.
+struct ReferenceInfo {
+    std::uint32_t function = 0;
+    std::uint32_t reference = 0;
+    std::uint64_t context = 0;
+    std::vector<std::string> loops;                        // names of the enclosing loops' variables
+    std::vector<double> totals;                            // accesses by sample
+    std::vector<std::vector<std::int64_t>> largest_index;  // by sample and extent
+};
+
+class RowTable {
+ public:
+    RowTable(std::size_t sizes, std::uint64_t granularity) : sizes_(sizes), granularity_(granularity) {}
+
+    // Takes the accesses of a run at `size`.
+    void add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size);
+
+    const std::vector<Stream>& streams() const { return streams_; }
+    const std::vector<ReferenceInfo>& references() const { return references_; }
+    const std::vector<std::vector<std::int64_t>>& samples() const { return samples_; }
+    std::size_t sizes() const { return sizes_; }
+    std::uint64_t granularity() const { return granularity_; }
+    std::uint64_t rows() const { return rows_; }
+
+ private:
+    std::size_t sizes_;
+    std::uint64_t granularity_;
+    std::uint64_t rows_ = 0;
+    std::vector<Stream> streams_;
+    std::vector<ReferenceInfo> references_;
+    std::vector<std::vector<std::int64_t>> samples_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::int32_t> reference_index_;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stream_index_;
+};
+
+// Exact reuse distances of a known number of accesses, one by one.
+class DistanceStack {
+ public:
+    explicit DistanceStack(std::size_t accesses);
+    struct Answer {
+        std::int64_t distance = -1;  // -1: cold
+        std::int64_t previous = -1;  // number of the access before
+    };
+    Answer access(std::uint64_t block);
+    std::uint64_t distinct() const { return distinct_; }
+
+ private:
+    void grow();
+    std::vector<std::int32_t> tree_;  // Fenwick over time: blocks whose last access is then
+    std::vector<std::uint64_t> keys_;
+    std::vector<std::int64_t> last_;  // by slot; -1 = empty
+    std::size_t now_ = 0;
+    std::uint64_t distinct_ = 0;
+};
+
+}  // namespace revisit::predict

@@ -1,0 +1,221 @@
+// Prediction: exact fits, cells, certificates, and the paper's tables.
+#include "predict/predict.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "random_nests.h"
+
+namespace revisit::predict {
+namespace {
+
+using Distances = std::map<std::int64_t, double>;  // -1 = cold
+
+Distances distances(const Profile& p) {
+    Distances out;
+    for (const Bin& b : p.reuse.bins) out[static_cast<std::int64_t>(b.low)] = b.count;
+    if (p.reuse.cold > 0) out[-1] = p.reuse.cold;
+    return out;
+}
+
+// --- polynomials ---
+
+TEST(Polynomial, finds_the_simplest_form_and_prints_it) {
+    Points points;
+    points.variables = 3;
+    std::vector<std::uint32_t> which;
+    for (int n = 5; n < 12; ++n)
+        for (int i = 0; i < n; ++i)
+            for (int j = 0; j < 4; ++j) {
+                points.x.insert(points.x.end(), {n, i, j});
+                points.y.push_back(n * (n - 1) / 2 + 3 * i);
+                which.push_back(static_cast<std::uint32_t>(which.size()));
+            }
+    const std::uint8_t order[] = {0, 1, 2};
+    const auto p = fit_simplest(points, which, order, 3);
+    ASSERT_TRUE(p);
+    const std::string names[] = {"n", "i", "j"};
+    EXPECT_EQ(p->text(names), "n^2/2 - n/2 + 3*i");
+    const std::int64_t far[16] = {1'000'000, 17};
+    EXPECT_EQ(p->integer(far), 999'999LL * 500'000 + 51);
+    EXPECT_TRUE(p->determined_at(far));
+}
+
+TEST(Polynomial, refuses_what_points_do_not_determine) {
+    Points points;
+    points.variables = 1;
+    std::vector<std::uint32_t> which;
+    for (int n = 5; n < 8; ++n) {
+        points.x.push_back(n);
+        points.y.push_back(n * n);
+        which.push_back(static_cast<std::uint32_t>(which.size()));
+    }
+    const std::uint8_t order[] = {0};
+    EXPECT_FALSE(fit_simplest(points, which, order, 3));
+}
+
+// --- whole predictions from slices ---
+
+Request request_for(const Program& program, std::int64_t n, std::int64_t m, std::uint64_t granularity) {
+    Request r;
+    r.compiler = [program](const std::vector<Parameters>&) -> Result<std::vector<Program>> {
+        return std::vector<Program>{program};
+    };
+    r.source.path = "nest";
+    r.parameters = {{"n", n}, {"m", m}};
+    r.granularity = granularity;
+    r.bins = Binning::exact();
+    return r;
+}
+
+// The one property that matters: what is called exact is what brute force measures.
+void compare(std::uint64_t seed, std::int64_t n, std::int64_t m, std::uint64_t granularity, int& exact,
+             int& total) {
+    const auto program = RandomNest(seed).program();
+    auto request = request_for(program, n, m, granularity);
+    request.method = Method::simulate;
+    const auto truth = predict(request);
+    if (!truth) return;
+    request.method = Method::fit;
+    const auto fitted = predict(request);
+    ASSERT_TRUE(fitted) << "seed " << seed << ": " << fitted.error().sentence();
+    ++total;
+    if (!fitted->profile.exact.value_or(false)) return;
+    ++exact;
+    EXPECT_EQ(distances(fitted->profile), distances(truth->profile)) << "seed " << seed;
+    EXPECT_EQ(fitted->profile.accesses, truth->profile.accesses) << "seed " << seed;
+}
+
+TEST(Predict, random_nests_called_exact_are_exact_by_elements) {
+    int exact = 0, total = 0;
+    // Seeds whose nests are small; fuzz/predict.cpp takes any.
+    for (const std::uint64_t seed : {1, 2, 4, 5, 7, 8, 10, 11, 12, 13, 30})
+        compare(seed, 31, 23, 1, exact, total);
+    EXPECT_GE(exact, total * 3 / 4) << exact << " of " << total;
+}
+
+// --- through clang ---
+
+class FromSource : public ::testing::Test {
+ protected:
+    void SetUp() override {
+        setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
+        if (slicer_path().empty() || access(REVISIT_TEST_SLICER, X_OK) != 0)
+            GTEST_SKIP() << "built without LLVM 19";
+    }
+    static Request kernel(const std::string& file, const std::string& function, int optimise,
+                          Parameters macros) {
+        Request r;
+        r.source = {std::string(REVISIT_KERNELS) + "/" + file, function, optimise, {}};
+        r.macros = std::move(macros);
+        r.granularity = 1;
+        r.bins = Binning::exact();
+        return r;
+    }
+    static Distances predicted(const Request& request) {
+        const auto p = predict(request);
+        EXPECT_TRUE(p) << p.error().sentence();
+        if (!p) return {};
+        EXPECT_TRUE(p->profile.exact.value_or(false))
+            << (p->failures.empty() ? "" : p->failures.front());
+        return distances(p->profile);
+    }
+};
+
+TEST_F(FromSource, tables_1_and_2_of_the_paper) {
+    EXPECT_EQ(predicted(kernel("paper.c", "figure_4", 0, {{"K", 2}})),
+              (Distances{{0, 5}, {1, 9}, {2, 5}, {-1, 7}}));
+    EXPECT_EQ(predicted(kernel("paper.c", "figure_4", 0, {{"K", 3}})),
+              (Distances{{0, 7}, {1, 13}, {2, 8}, {-1, 9}}));
+    EXPECT_EQ(predicted(kernel("paper.c", "figure_4", 0, {{"K", 4}})),
+              (Distances{{0, 9}, {1, 17}, {2, 11}, {-1, 11}}));
+    auto far = kernel("paper.c", "figure_4", 0, {{"K", 102}});
+    far.method = Method::fit;
+    EXPECT_EQ(predicted(far), (Distances{{0, 205}, {1, 409}, {2, 305}, {-1, 207}}));
+}
+
+TEST_F(FromSource, table_3_of_the_paper) {
+    EXPECT_EQ(predicted(kernel("paper.c", "figure_1", 0, {{"I", 2}, {"J", 2}, {"K", 2}})),
+              (Distances{{0, 35},
+                         {1, 11},
+                         {2, 37},
+                         {3, 25},
+                         {4, 5},
+                         {5, 12},
+                         {7, 4},
+                         {9, 1},
+                         {10, 2},
+                         {11, 1},
+                         {-1, 13}}));
+    EXPECT_EQ(predicted(kernel("paper.c", "figure_1", 0, {{"I", 2}, {"J", 2}, {"K", 3}})),
+              (Distances{{0, 43},
+                         {1, 15},
+                         {2, 53},
+                         {3, 37},
+                         {4, 5},
+                         {5, 20},
+                         {9, 6},
+                         {12, 1},
+                         {13, 2},
+                         {14, 2},
+                         {15, 1},
+                         {-1, 17}}));
+    EXPECT_EQ(predicted(kernel("paper.c", "figure_1", 0, {{"I", 2}, {"J", 2}, {"K", 4}})),
+              (Distances{{0, 51},
+                         {1, 19},
+                         {2, 69},
+                         {3, 49},
+                         {4, 5},
+                         {5, 28},
+                         {11, 8},
+                         {15, 1},
+                         {16, 2},
+                         {17, 2},
+                         {18, 2},
+                         {19, 1},
+                         {-1, 21}}));
+}
+
+TEST_F(FromSource, totals_of_the_papers_six_kernels) {
+    const auto total = [&](const std::string& function, Parameters macros) {
+        auto r = kernel("paper.c", function, 0, std::move(macros));
+        r.method = Method::fit;
+        r.bins = Binning::log2();
+        const auto p = predict(r);
+        EXPECT_TRUE(p && p->profile.exact.value_or(false));
+        return p ? p->profile.accesses : 0;
+    };
+    EXPECT_EQ(total("paper_atax", {{"I", 150}, {"J", 70}}), 106'059);
+    EXPECT_EQ(total("paper_gemver", {{"I", 400}, {"J", 500}}), 2'013'609);
+    EXPECT_EQ(total("paper_mvt", {{"I", 100}, {"J", 200}}), 260'709);
+    EXPECT_EQ(total("paper_trmm", {{"I", 1000}, {"J", 1000}}), 16'007'009);
+    EXPECT_EQ(total("paper_2mm", {{"I", 300}, {"J", 200}, {"K", 102}}), 92'402'109);
+}
+
+TEST_F(FromSource, kernels_at_sizes_not_fitted) {
+    for (const auto& [file, function, macros] :
+         {std::tuple<const char*, const char*, Parameters>{
+              "gemm.c", "kernel_gemm", {{"NI", 33}, {"NJ", 41}, {"NK", 27}}},
+          {"trisolv.c", "kernel_trisolv", {{"N", 90}}},
+          {"jacobi-2d.c", "kernel_jacobi_2d", {{"TSTEPS", 14}, {"N", 37}}},
+          {"lu.c", "kernel_lu", {{"N", 45}}}}) {
+        auto r = kernel(file, function, 1, macros);
+        r.method = Method::simulate;
+        const auto truth = predicted(r);
+        r.method = Method::fit;
+        EXPECT_EQ(predicted(r), truth) << file;
+    }
+}
+
+TEST_F(FromSource, says_what_is_wrong_with_the_source) {
+    auto r = kernel("gemm.c", "no_such_function", 1, {{"NI", 10}});
+    const auto p = predict(r);
+    ASSERT_FALSE(p);
+    EXPECT_NE(p.error().sentence().find("kernel_gemm"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace revisit::predict
