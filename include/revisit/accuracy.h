@@ -18,5 +18,7 @@ double smoothed_accuracy(const Histogram& truth, const Histogram& estimate,
 // 95 % half-width of a bin's share, and of a whole histogram of `bins` bins.
 double share_error(double share, double samples);
 double histogram_error(double bins, double samples);
+// Samples that hold every bin's share within `error`, whatever the share.
+double samples_for_error(double error);
 
 }  // namespace revisit

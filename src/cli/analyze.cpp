@@ -37,9 +37,7 @@ class AnalyzeCommand : public Command {
         app.add_flag("--pairs", pairs_, "use → reuse pairs of sites")->group("Analysis");
         app.add_flag("--no-sites", no_sites_, "no histograms by site, though the trace has sites")
             ->group("Analysis");
-        app.add_option("--rate", rate_, "share of accesses (or blocks) that sampling methods take")
-            ->capture_default_str()
-            ->group("Analysis");
+        sampling_.declare(app);
         app.add_option("--simulate", simulate_,
                        "also run a true LRU cache on the trace, to hold the prediction against")
             ->type_name("SIZE:WAYS:LINE")
@@ -60,7 +58,7 @@ class AnalyzeCommand : public Command {
         options->time = time_;
         options->sites = sites_;
         options->pairs = pairs_;
-        options->rate = rate_;
+        if (auto applied = sampling_.apply(*options); !applied) return std::unexpected(applied.error());
         model_.apply(*options);
         auto reader = open_trace(trace_, format_);
         if (!reader) return std::unexpected(reader.error());
@@ -178,7 +176,7 @@ class AnalyzeCommand : public Command {
     bool sites_ = false;
     bool pairs_ = false;
     bool no_sites_ = false;
-    double rate_ = 0.01;
+    SamplingOptions sampling_;
     std::vector<std::string> simulate_;
 };
 

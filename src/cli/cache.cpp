@@ -23,7 +23,8 @@ class CacheCommand : public Command {
     }
 
     Result<int> run() override {
-        if (auto given = caches_.give_back(profile_, "PROFILE"); !given) return std::unexpected(given.error());
+        if (auto given = caches_.give_back(profile_, "PROFILE"); !given)
+            return std::unexpected(given.error());
         auto profile = load_profile(profile_);
         if (!profile) return std::unexpected(profile.error());
         auto caches = caches_.caches();

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/files.h"
@@ -110,6 +111,46 @@ void ModelOption::apply(EngineOptions& options) const {
     options.shared = model == "both";
 }
 
+void SamplingOptions::declare(CLI::App& app) {
+    app.add_option("--rate", rate, "share of accesses (or blocks) that are chosen: 0.01, 1%, 1/100")
+        ->type_name("SHARE")
+        ->capture_default_str()
+        ->group("Sampling");
+    app.add_option("--target-error", target_error,
+                   "choose as many accesses as hold every bin's share and every hit rate within this, "
+                   "at 95 %")
+        ->type_name("SHARE")
+        ->group("Sampling");
+    app.add_option("--prune", prune,
+                   "give the oldest open sample up once it is deeper than this share of those before; "
+                   "off: never")
+        ->type_name("SHARE")
+        ->capture_default_str()
+        ->group("Sampling");
+    app.add_option("--prune-after", prune_after, "… of at least so many")
+        ->type_name("N")
+        ->capture_default_str()
+        ->group("Sampling");
+}
+
+Result<void> SamplingOptions::apply(EngineOptions& options) const {
+    auto take = [](std::string_view option, const std::string& text, double& into) -> Result<void> {
+        auto share = parse_share(text);
+        if (!share) return fail(fmt::format("{}: {}", option, share.error().message));
+        if (*share <= 0) return fail(fmt::format("{}: expected a share above 0", option));
+        into = *share;
+        return {};
+    };
+    if (auto taken = take("--rate", rate, options.rate); !taken) return taken;
+    if (!target_error.empty())
+        if (auto taken = take("--target-error", target_error, options.target_error); !taken)
+            return taken;
+    if (auto taken = take("--prune", prune == "off" ? "1" : prune, options.prune_share); !taken)
+        return taken;
+    options.prune_after = prune_after;
+    return {};
+}
+
 void OutputOptions::declare(CLI::App& app, const std::string& output_help) {
     app.add_option("-o,--output", output, output_help)->type_name("FILE")->group("Output");
     app.add_flag("--json", json, "the result as JSON on standard output")->group("Output");
@@ -137,6 +178,23 @@ Result<std::vector<CacheSpec>> CacheOptions::caches() const {
         if (!spec) return fail("--cache: " + spec.error().message);
         out.push_back(*spec);
     }
+    return out;
+}
+
+Result<LowLocalityOptions> low_locality_options(const std::vector<std::string>& coverages,
+                                                const CacheOptions& given,
+                                                const std::vector<CacheSpec>& caches,
+                                                bool reuses_only) {
+    LowLocalityOptions out;
+    if (!given.specs.empty()) out.cache = caches.front();
+    out.cold_counts = !reuses_only;
+    if (!coverages.empty()) out.coverages.clear();
+    for (const std::string& text : coverages) {
+        auto share = parse_share(text);
+        if (!share) return fail("--miss-coverage: " + share.error().message);
+        out.coverages.push_back(*share);
+    }
+    std::sort(out.coverages.begin(), out.coverages.end());
     return out;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/low_locality.h"
 #include "report/terminal.h"
 #include "revisit/revisit.h"
 
@@ -50,6 +51,17 @@ struct ModelOption {
     std::string name() const { return model == "both" ? "private" : model; }
 };
 
+// What the sampling methods are told.
+struct SamplingOptions {
+    std::string rate = "0.01";
+    std::string target_error;
+    std::string prune = "99%";
+    std::uint64_t prune_after = 100;
+
+    void declare(CLI::App& app);
+    Result<void> apply(EngineOptions& options) const;
+};
+
 struct OutputOptions {
     std::string output;
     bool json = false;
@@ -67,6 +79,12 @@ struct CacheOptions {
     // The given caches, or this machine's when none is given.
     Result<std::vector<CacheSpec>> caches() const;
 };
+
+// What `report --miss-coverage` and `diff --weight-match` ask for: no coverage given means the usual
+// four, no cache given the size chosen by the profile itself.
+Result<LowLocalityOptions> low_locality_options(const std::vector<std::string>& coverages,
+                                                const CacheOptions& given,
+                                                const std::vector<CacheSpec>& caches, bool reuses_only);
 
 // Colour and width of this terminal; NO_COLOR is honoured.
 TerminalStyle stdout_style();

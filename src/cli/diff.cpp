@@ -1,6 +1,8 @@
 // revisit diff: an old and a new profile, what changed, and whether a build should fail over it.
 #include "report/diff.h"
 
+#include <nlohmann/json.hpp>
+
 #include "cli/command.h"
 #include "core/files.h"
 
@@ -31,6 +33,17 @@ class DiffCommand : public Command {
             ->type_name("EXPR")
             ->allow_extra_args(false)
             ->group("Gate");
+        app.add_flag("--weight-match", weight_match_,
+                     "score the new profile's choice of the sites that miss most by the old one's "
+                     "misses, instead of all else")
+            ->group("Sites");
+        app.add_option("--miss-coverage", coverages_, "… for these shares of the misses")
+            ->type_name("SHARE,…")
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->group("Sites");
+        app.add_flag("--reuses-only", reuses_only_, "cold misses do not count in --weight-match")
+            ->group("Sites");
         caches_.declare(app, "caches to compare hit rates of, nearest first (default: this machine's)");
         app.get_option("--cache")->allow_extra_args(false);
         output_.declare(app, "write the result here instead of standard output");
@@ -60,6 +73,7 @@ class DiffCommand : public Command {
         if (!before) return std::unexpected(before.error());
         auto after = load_all(new_, more_new_);
         if (!after) return std::unexpected(after.error());
+        if (weight_match_) return match_weights(before->front(), after->front(), *caches);
         auto diff = compare(*before, *after, options);
         if (!diff) return std::unexpected(diff.error());
         std::string text = output_.json ? diff_json(*diff)
@@ -71,6 +85,27 @@ class DiffCommand : public Command {
     }
 
  private:
+    Result<int> match_weights(const Profile& reference, const Profile& estimate,
+                              const std::vector<CacheSpec>& caches) {
+        auto options = low_locality_options(coverages_, caches_, caches, reuses_only_);
+        if (!options) return std::unexpected(options.error());
+        auto matches = weight_match(reference, estimate, *options);
+        if (!matches) return std::unexpected(matches.error());
+        std::string text;
+        if (output_.json) {
+            nlohmann::ordered_json list = nlohmann::ordered_json::array();
+            for (const WeightMatch& match : *matches)
+                list.push_back(
+                    {{"coverage", match.coverage}, {"sites", match.sites}, {"match", match.match}});
+            text = nlohmann::ordered_json{{"weight_match", list}}.dump(2) + "\n";
+        } else {
+            text = weight_match_text(*matches);
+        }
+        auto written = output_.output.empty() ? print(text) : write_file(output_.output, text);
+        if (!written) return std::unexpected(written.error());
+        return 0;
+    }
+
     static Result<std::vector<Profile>> load_all(const std::string& first,
                                                  const std::vector<std::string>& more) {
         std::vector<std::string> paths = {first};
@@ -91,6 +126,9 @@ class DiffCommand : public Command {
     std::vector<std::string> fail_if_;
     CacheOptions caches_;
     OutputOptions output_;
+    std::vector<std::string> coverages_;
+    bool weight_match_ = false;
+    bool reuses_only_ = false;
     bool markdown_ = false;
 };
 

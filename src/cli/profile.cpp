@@ -28,9 +28,7 @@ class ProfileCommand : public Command {
         app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
         app.add_flag("--no-sites", no_sites_, "leave histograms by instruction out")->group("Analysis");
         app.add_flag("--no-pairs", no_pairs_, "leave use → reuse pairs out")->group("Analysis");
-        app.add_option("--rate", rate_, "share of accesses (or blocks) that sampling methods take")
-            ->capture_default_str()
-            ->group("Analysis");
+        sampling_.declare(app);
         app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
             ->group("Recording");
         output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
@@ -50,7 +48,7 @@ class ProfileCommand : public Command {
         engine->time = time_;
         engine->sites = !no_sites_;
         engine->pairs = !no_pairs_;
-        engine->rate = rate_;
+        if (auto applied = sampling_.apply(*engine); !applied) return std::unexpected(applied.error());
         model_.apply(*engine);
         std::string method = method_ == "auto" ? automatic_method() : method_;
         // Where the distances come from is told by every method that can tell it.
@@ -145,7 +143,7 @@ class ProfileCommand : public Command {
     std::string method_ = "auto";
     ModelOption model_;
     bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false;
-    double rate_ = 0.01;
+    SamplingOptions sampling_;
 
     std::uint32_t first_ = 0;
     bool have_profile_ = false;

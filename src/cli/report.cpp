@@ -18,6 +18,16 @@ class ReportCommand : public Command {
                        "write one self-contained HTML page here instead of text on the terminal")
             ->type_name("FILE.html")
             ->group("Output");
+        app.add_option(
+               "--miss-coverage", coverages_,
+               "list the few sites that cause these shares of the misses (in the first --cache, "
+               "or at the size a tenth of the reuses miss)")
+            ->type_name("SHARE,…")
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->group("Sites");
+        app.add_flag("--reuses-only", reuses_only_, "cold misses do not count in --miss-coverage")
+            ->group("Sites");
         app.add_flag("--sources", sources_, "take the source files of the sites along in the page")
             ->group("Output");
         app.add_flag("--quiet", quiet_, "no hints")->group("Output");
@@ -25,6 +35,7 @@ class ReportCommand : public Command {
             "Examples:\n"
             "  revisit report profile.json\n"
             "  revisit report profile.json --cache 32K:8:64 --cache 1M:16:64\n"
+            "  revisit report profile.json --miss-coverage 75%,80%,90%,95%\n"
             "  revisit report profile.json --sources -o report.html\n"
             "  revisit report before.json after.json -o compare.html\n"
             "  revisit analyze --json trace.din | revisit report -");
@@ -48,6 +59,7 @@ class ReportCommand : public Command {
             if (!profile) return std::unexpected(profile.error());
             loaded.push_back({std::move(*profile), label_of(path)});
         }
+        if (!coverages_.empty()) return list_sites(loaded[0].profile, *caches);
         auto written = output_.empty()
                            ? print(terminal_report(loaded[0].profile, *caches, stdout_style()))
                            : write_page(loaded, *caches);
@@ -56,6 +68,17 @@ class ReportCommand : public Command {
     }
 
  private:
+    Result<int> list_sites(const Profile& profile, const std::vector<CacheSpec>& caches) {
+        if (!output_.empty()) return fail("--miss-coverage is for the terminal; leave -o out");
+        auto options = low_locality_options(coverages_, caches_, caches, reuses_only_);
+        if (!options) return std::unexpected(options.error());
+        auto found = low_locality(profile, *options);
+        if (!found) return std::unexpected(found.error());
+        if (auto printed = print(low_locality_text(*found, profile.granularity)); !printed)
+            return std::unexpected(printed.error());
+        return 0;
+    }
+
     static std::string label_of(const std::string& path) {
         return path == "-" ? "standard input" : std::filesystem::path(path).stem().string();
     }
@@ -75,6 +98,8 @@ class ReportCommand : public Command {
     std::vector<std::string> profiles_;
     CacheOptions caches_;
     std::string output_;
+    std::vector<std::string> coverages_;
+    bool reuses_only_ = false;
     bool sources_ = false;
     bool quiet_ = false;
 };

@@ -89,6 +89,10 @@ double share_error(double share, double samples) {
     return 1.96 * std::sqrt(std::max(0.0, share * (1 - share)) / samples);
 }
 
+double samples_for_error(double error) {
+    return std::ceil(0.25 * 1.96 * 1.96 / (error * error));  // the worst share is a half
+}
+
 double histogram_error(double bins, double samples) {
     return samples <= 0 ? 1 : 1.96 * std::sqrt(bins / samples);
 }

@@ -96,6 +96,26 @@ Result<std::uint64_t> parse_count(std::string_view text) {
     return scaled(value, std::pow(1000.0, power), text);
 }
 
+Result<double> parse_share(std::string_view text) {
+    auto bad = [&] {
+        return fail(fmt::format("expected a share such as 0.25, 25% or 1/1000, found \"{}\"", text));
+    };
+    auto number = leading_number(text, "a share");
+    if (!number) return bad();
+    auto [share, rest] = *number;
+    if (rest == "%") {
+        share /= 100;
+    } else if (rest.starts_with("/")) {
+        auto under = leading_number(rest.substr(1), "a number");
+        if (!under || !under->second.empty() || under->first <= 0) return bad();
+        share /= under->first;
+    } else if (!rest.empty()) {
+        return bad();
+    }
+    if (!(share >= 0 && share <= 1)) return bad();
+    return share;
+}
+
 std::string format_bytes(double bytes) {
     static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
     return with_unit(bytes, 1024, kUnits, 6);

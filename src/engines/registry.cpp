@@ -9,6 +9,7 @@ namespace revisit {
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_naive(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_olken(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_sample(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options);
 
 namespace {
@@ -17,6 +18,7 @@ constexpr EngineEntry kEngines[] = {
     {"exact", "every access, marks over time counted by the word", make_exact},
     {"olken", "the textbook tree; the yardstick", make_olken},
     {"time", "time distances, and reuse distances estimated from them", make_time},
+    {"sample", "accesses chosen at random, followed to their reuse", make_sample},
     {"naive", "a list; for tests and tiny traces", make_naive},
 };
 

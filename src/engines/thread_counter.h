@@ -54,7 +54,7 @@ class ThreadCounter {
 
     REVISIT_INLINE static std::uint64_t slot_of(std::uint64_t distance) {
         if (distance < 2 * kPerOctave) return distance;
-        const int shift = std::bit_width(distance) - 7;
+        const int shift = static_cast<int>(std::bit_width(distance)) - 7;
         return kPerOctave * static_cast<std::uint64_t>(shift) + (distance >> shift);
     }
     static std::uint64_t low_of(std::uint64_t slot) {

@@ -1,0 +1,447 @@
+// Reuse distances of randomly chosen accesses, in private or shared stacks.
+//
+// Problem. Full analysis pays for every access. Idea. Choose accesses with geometric gaps, so that each
+// is as likely as any other, and follow each chosen one until its block is used again: the set of
+// blocks met in between is its distance. Between samples nothing is looked at.
+//
+// Sets without sets. Every active sample has its own distance set, but the sets of a thread are nested:
+// sample i's holds the blocks last used after its start. So one table block → time of last use stands
+// for all of them, and a sample is three numbers: start, depth, holes. A use of a block whose last use
+// was L enters the sets of the samples started after L, which are the newest ones; the one started at L
+// itself is the block's own, and ends. Entries from before the oldest active sample are in no set, so
+// nothing is cleared when sampling pauses.
+//
+// Private stacks. A write elsewhere takes the block out of the sets it is in and leaves them a hole
+// each; the next block to enter fills one, which leaves the depth as it is. That is exact: with every
+// access chosen, the result is the full analysis (tests hold it to that). A write to a sampled block
+// ends its measurement; whether it was a reuse lost (invalidated) or the last touch (cold) is known
+// when the thread comes back for the block, or never does.
+//
+// Pruning. A sample that stays open keeps analysis on. When one is chosen, the oldest open one is given
+// up and counted as cold if it is already deeper than 99 % of those before it; what was given up counts
+// among those, or the limit would sink with every one. Samples open at the end are last touches: cold.
+//
+// Target error. A stream does not tell its length in advance. Start with every access; whenever there
+// are twice as many samples as the error needs, drop each with probability 1/2 and halve the rate. What
+// is left is a sample of the whole stream at the final rate.
+//
+// Source. Schuff, Kulkarni, Pai 2010, section 3 and appendix A; nested sets and halving are ours.
+// docs/sampling.md has the formulas.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <new>
+#include <random>
+#include <unordered_map>
+
+#include "engines/tally.h"
+#include "engines/thread_counter.h"
+#include "revisit/accuracy.h"
+
+namespace revisit {
+namespace {
+
+// Block → time of last use, where entries before a given time may be forgotten.
+class LastUses {
+ public:
+    // The time of the block's last use, 0 when there is none to know of.
+    std::uint64_t find(std::uint64_t block) const { return time_of(entries_[slot(block)]); }
+
+    std::uint64_t exchange(std::uint64_t block, std::uint64_t now, std::uint64_t oldest) {
+        Entry* entry = &entries_[slot(block)];
+        if (entry->stamp == 0) {
+            if ((used_ + 1) * 2 > entries_.size()) {
+                rebuild(oldest);
+                entry = &entries_[slot(block)];
+            }
+            used_++;
+        }
+        const std::uint64_t before = time_of(*entry);
+        *entry = {block, now + 1};
+        return before;
+    }
+    void forget(std::uint64_t block) {
+        if (Entry& entry = entries_[slot(block)]; entry.stamp != 0) entry.stamp = 1;
+    }
+
+ private:
+    struct Entry {
+        std::uint64_t block = 0;
+        std::uint64_t stamp = 0;  // 0: empty; 1: forgotten; else time + 1
+    };
+    static std::uint64_t time_of(const Entry& entry) { return entry.stamp < 2 ? 0 : entry.stamp - 1; }
+
+    std::size_t slot(std::uint64_t block) const {
+        const std::uint64_t hash = (block ^ block >> 32) * 0x9e3779b97f4a7c15u;
+        std::size_t i = hash >> shift_;
+        while (entries_[i].stamp != 0 && entries_[i].block != block)
+            i = (i + 1) & (entries_.size() - 1);
+        return i;
+    }
+    void rebuild(std::uint64_t oldest) {
+        std::erase_if(entries_, [&](const Entry& e) { return time_of(e) < oldest || e.stamp < 2; });
+        std::vector<Entry> kept = std::exchange(entries_, {});
+        const std::size_t size = std::max<std::size_t>(16, std::bit_ceil(4 * kept.size() + 1));
+        entries_.resize(size);
+        shift_ = 64 - static_cast<unsigned>(std::countr_zero(size));
+        used_ = kept.size();
+        for (const Entry& entry : kept) entries_[slot(entry.block)] = entry;
+    }
+
+    std::vector<Entry> entries_ = std::vector<Entry>(16);
+    unsigned shift_ = 60;
+    std::size_t used_ = 0;
+};
+
+enum class Outcome : std::uint8_t { reused, cold, invalidated };
+
+// A chosen access, from its use to its end.
+struct Sample {
+    std::uint64_t start = 0;  // in its thread's accesses, from 1
+    std::uint64_t block = 0;
+    std::uint32_t depth = 0;  // blocks in its distance set and holes among them
+    std::uint32_t holes = 0;
+    std::uint32_t use_site = 0;
+};
+
+struct Finished {
+    std::uint64_t time = 0;
+    std::uint32_t distance = 0;
+    std::uint32_t use_site = 0;
+    std::uint32_t site = 0;  // of the reuse; of the use when there is none
+    std::uint16_t thread = 0;
+    Outcome outcome = Outcome::cold;
+    bool write = false;
+};
+
+// One stack with the samples that are followed in it: a thread's, or the shared one.
+struct Stack {
+    std::vector<Sample> open;                             // by rising start
+    std::unordered_multimap<std::uint64_t, Sample> lost;  // by block: taken, and not used again yet
+    LastUses last_uses;
+    std::uint64_t now = 0;
+    std::uint16_t thread = 0;
+    bool is_listed = false;  // among those with open samples
+
+    std::uint64_t oldest() const { return open.empty() ? now : open.front().start; }
+    // Index of the first sample that started after `time`.
+    std::size_t first_after(std::uint64_t time) const {
+        std::size_t i = open.size();
+        while (i > 0 && open[i - 1].start > time) --i;
+        return i;
+    }
+};
+
+// Deeper than a share of the samples before: the limit for giving up.
+class DepthLimit {
+ public:
+    DepthLimit(double share, std::uint64_t after) : share_(share), after_(after) {}
+    void add(std::uint64_t depth) {
+        seen_[Binning::log2(64).low_edge(depth)]++;
+        count_++;
+    }
+    bool exceeded_by(std::uint64_t depth) {
+        if (share_ >= 1 || count_ < std::max<std::uint64_t>(1, after_)) return false;
+        if (static_cast<double>(count_) > 1.02 * static_cast<double>(counted_)) settle();
+        return depth > limit_;
+    }
+
+ private:
+    void settle() {
+        counted_ = count_;
+        double below = 0;
+        for (auto [low, count] : seen_) {
+            below += static_cast<double>(count);
+            limit_ = Binning::log2(64).high_edge(low) - 1;
+            if (below >= share_ * static_cast<double>(count_)) return;
+        }
+    }
+    double share_;
+    std::uint64_t after_;
+    std::map<std::uint64_t, std::uint64_t> seen_;
+    std::uint64_t count_ = 0, counted_ = 0, limit_ = 0;
+};
+
+class SampleEngine : public Engine {
+ public:
+    explicit SampleEngine(const EngineOptions& options)
+        : options_(options),
+          is_private_(options.model == StackModel::private_),
+          rate_(options.target_error > 0 ? 1 : options.rate),
+          wanted_(options.target_error > 0
+                      ? static_cast<std::uint64_t>(samples_for_error(options.target_error))
+                      : 0),
+          limit_(options.prune_share, options.prune_after),
+          random_(options.seed),
+          reuse_(options.bins) {
+        to_next_ = gap();
+    }
+
+    Result<void> add(const BlockBatch& batch) override {
+        try {
+            for (std::size_t i = 0; i < batch.count();) {
+                if (active_.empty() && lost_ == 0) {  // fast mode: on to the next sample
+                    const std::uint64_t skip = std::min<std::uint64_t>(to_next_ - 1, batch.count() - i);
+                    accesses_ += skip;
+                    to_next_ -= skip;
+                    i += skip;
+                    if (i == batch.count()) break;
+                }
+                access(batch.blocks[i], batch.threads.empty() ? std::uint16_t{0} : batch.threads[i],
+                       !batch.flags.empty() && (batch.flags[i] & kWrite) != 0,
+                       batch.sites.empty() ? 0 : batch.sites[i]);
+                ++i;
+            }
+            return {};
+        } catch (const std::bad_alloc&) {
+            return fail("not enough memory for the samples' distance sets; use a lower --rate");
+        }
+    }
+
+    Result<Profile> finish() override {
+        for (auto& [id, stack] : stacks_) {
+            for (const Sample& sample : stack.open) end(stack, sample, Outcome::cold, sample.use_site);
+            for (const auto& [block, sample] : stack.lost)
+                end(stack, sample, Outcome::cold, sample.use_site);
+        }
+        count_finished();
+        return profile();
+    }
+
+ private:
+    std::uint64_t gap() {
+        if (rate_ >= 1) return 1;
+        const double u = 1 - std::generate_canonical<double, 53>(random_);  // in (0, 1]
+        const double skipped = std::floor(std::log(u) / std::log1p(-rate_));
+        return skipped > 1e18 ? std::uint64_t{1} << 62 : 1 + static_cast<std::uint64_t>(skipped);
+    }
+
+    Stack& stack_of(std::uint16_t thread) {
+        Stack& stack = stacks_[is_private_ ? thread : 0];
+        stack.thread = is_private_ ? thread : 0;
+        return stack;
+    }
+
+    void access(std::uint64_t block, std::uint16_t thread, bool write, std::uint32_t site) {
+        Stack& mine = stack_of(thread);
+        ++accesses_, ++analyzed_, ++mine.now;
+        if (!mine.open.empty()) use(mine, block, write, site);
+        if (!mine.lost.empty()) come_back(mine, block, write, site);
+        if (write && is_private_) take_from_others(mine, block);
+        if (--to_next_ == 0) {
+            choose(mine, block, site);
+            to_next_ = gap();
+        }
+    }
+
+    void use(Stack& mine, std::uint64_t block, bool write, std::uint32_t site) {
+        const std::uint64_t last = mine.last_uses.exchange(block, mine.now, mine.oldest());
+        const std::size_t after = mine.first_after(last);
+        for (std::size_t i = after; i < mine.open.size(); ++i) {
+            Sample& sample = mine.open[i];
+            if (sample.holes > 0)
+                --sample.holes;
+            else
+                ++sample.depth;
+        }
+        if (after == 0 || mine.open[after - 1].start != last) return;
+        limit_.add(mine.open[after - 1].depth);
+        end(mine, mine.open[after - 1], Outcome::reused, site, write);
+        close(mine, after - 1);
+    }
+
+    void come_back(Stack& mine, std::uint64_t block, bool write, std::uint32_t site) {
+        auto [first, last] = mine.lost.equal_range(block);
+        for (auto at = first; at != last; ++at, --lost_)
+            end(mine, at->second, Outcome::invalidated, site, write);
+        mine.lost.erase(first, last);
+    }
+
+    void take_from_others(const Stack& mine, std::uint64_t block) {
+        for (std::size_t k = 0; k < active_.size();) {
+            Stack& other = *active_[k];
+            const std::uint64_t last = &other == &mine ? 0 : other.last_uses.find(block);
+            if (last == 0 || last < other.oldest()) {
+                ++k;
+                continue;
+            }
+            other.last_uses.forget(block);
+            std::size_t after = other.first_after(last);
+            if (after > 0 && other.open[after - 1].start == last) {
+                other.lost.emplace(block, other.open[after - 1]);
+                ++lost_;
+                close(other, --after);
+            }
+            for (std::size_t i = 0; i < after; ++i) ++other.open[i].holes;
+            if (other.is_listed) ++k;  // else another one took its place on the list
+        }
+    }
+
+    void choose(Stack& mine, std::uint64_t block, std::uint32_t site) {
+        mine.last_uses.exchange(block, mine.now, mine.oldest());
+        mine.open.push_back({mine.now, block, 0, 0, site});
+        ++samples_;
+        if (!mine.is_listed) {
+            mine.is_listed = true;
+            active_.push_back(&mine);
+        }
+        prune();
+        if (wanted_ != 0 && samples_ > 2 * wanted_) halve();
+    }
+
+    void prune() {
+        // The oldest of each thread; starts of different threads do not compare.
+        for (std::size_t k = 0; k < active_.size(); ++k) {
+            Stack& stack = *active_[k];
+            const Sample oldest = stack.open.front();
+            if (!limit_.exceeded_by(oldest.depth)) continue;
+            limit_.add(oldest.depth);
+            ++pruned_;
+            end(stack, oldest, Outcome::cold, oldest.use_site);
+            close(stack, 0);
+            return;
+        }
+    }
+
+    void halve() {
+        auto dropped = [&](const auto&) {
+            const bool drop = random_() % 2 == 0;
+            samples_ -= drop;
+            return drop;
+        };
+        std::erase_if(finished_, dropped);
+        for (auto& [id, stack] : stacks_) {
+            std::erase_if(stack.open, dropped);
+            lost_ -= std::erase_if(stack.lost, dropped);
+        }
+        std::erase_if(active_, [](Stack* stack) { return !(stack->is_listed = !stack->open.empty()); });
+        pruned_ /= 2;
+        rate_ /= 2;
+    }
+
+    void close(Stack& stack, std::size_t index) {
+        stack.open.erase(stack.open.begin() + static_cast<std::ptrdiff_t>(index));
+        if (!stack.open.empty()) return;
+        stack.is_listed = false;
+        auto at = std::find(active_.begin(), active_.end(), &stack);
+        *at = active_.back();
+        active_.pop_back();
+    }
+
+    void end(const Stack& stack, const Sample& sample, Outcome outcome, std::uint32_t site,
+             bool write = false) {
+        finished_.push_back({stack.now - sample.start, sample.depth, sample.use_site, site,
+                             stack.thread, outcome, write});
+        if (wanted_ == 0 && finished_.size() >= 4096) count_finished();
+    }
+
+    void count_finished() {
+        for (const Finished& one : finished_) {
+            auto into = [&](auto& counter, auto add) {
+                if (one.outcome == Outcome::reused)
+                    add(counter);
+                else
+                    ++(one.outcome == Outcome::cold ? counter.cold : counter.invalidated);
+            };
+            auto by_distance = [&](auto& counter) { counter.add(one.distance); };
+            auto small = [&](SmallCounter& counter) { counter.add(options_.bins, one.distance); };
+            into(reuse_, by_distance);
+            if (options_.time) into(time_, [&](auto& c) { c.add(options_.bins, one.time); });
+            if (is_private_)
+                into(threads_.try_emplace(one.thread, options_.bins).first->second, by_distance);
+            if (options_.sites) {
+                SiteTally& tally = attribution_.sites[one.site];
+                ++tally.accesses;
+                tally.writes += one.write;
+                into(tally.reuse, small);
+            }
+            if (options_.pairs && one.outcome == Outcome::reused)
+                small(attribution_.pairs[Attribution::pair_key(one.use_site, one.site)]);
+        }
+        finished_.clear();
+    }
+
+    // From samples to the whole run, with 95 % half-widths; `1 - n/N` because the run is finite.
+    Histogram scaled(Histogram samples) const {
+        const double n = static_cast<double>(samples_), all = static_cast<double>(accesses_);
+        const double left_out = std::sqrt(std::max(0.0, 1 - n / all));
+        auto scale = [&](double& count, double& error) {
+            error = share_error(count / n, n) * all * left_out;
+            count *= all / n;
+        };
+        scale(samples.cold, samples.cold_error);
+        scale(samples.invalidated, samples.invalidated_error);
+        for (Bin& bin : samples.bins) scale(bin.count, bin.error);
+        return samples;
+    }
+
+    Profile profile() const {
+        Profile out;
+        out.method = "sample";
+        if (is_private_) out.model = "private";
+        out.granularity = options_.granularity;
+        out.accesses = static_cast<double>(accesses_);
+        const auto n = static_cast<double>(samples_);
+        const double period = samples_ == 0 ? 0 : out.accesses / n;
+        out.sampled = Sampling{period, n, samples_ == 0 ? 0 : static_cast<double>(pruned_) / n};
+        if (samples_ == 0) {
+            if (accesses_ != 0) out.notes.push_back("no access was chosen; use a higher --rate");
+            return out;
+        }
+        out.reuse = scaled(reuse_.histogram());
+        out.distinct = out.reuse.cold;
+        if (options_.time) out.time = scaled(time_.histogram(options_.bins));
+        for (const auto& [id, counter] : threads_) {
+            Histogram reuse = scaled(counter.histogram());
+            const double accesses = reuse.total();
+            out.threads.push_back({id, accesses, std::move(reuse)});
+        }
+        attribution_.fill(out, options_.bins, options_.sites, options_.pairs);
+        for (Site& site : out.sites) {
+            site.accesses *= period;
+            site.writes *= period;
+            site.reuse = scaled(site.reuse);
+        }
+        for (Pair& pair : out.pairs) {
+            pair.count *= period;
+            pair.distances = scaled(pair.distances);
+        }
+        out.notes.push_back(fmt::format(
+            "{:.1f} % of the accesses were analyzed, {:.2f} % of the "
+            "samples pruned; distinct blocks are an estimate",
+            100 * static_cast<double>(analyzed_) / out.accesses, 100 * out.sampled->pruned));
+        return out;
+    }
+
+    EngineOptions options_;
+    bool is_private_;
+    double rate_;
+    std::uint64_t wanted_;  // samples, 0 = whatever the rate gives
+    DepthLimit limit_;
+    std::mt19937_64 random_;
+
+    std::unordered_map<std::uint16_t, Stack> stacks_;
+    std::vector<Stack*> active_;  // with open samples
+    std::uint64_t lost_ = 0;      // samples taken and not used again
+    std::uint64_t to_next_ = 1;   // accesses up to and with the next sample
+    std::uint64_t accesses_ = 0, analyzed_ = 0, samples_ = 0, pruned_ = 0;
+
+    std::vector<Finished> finished_;
+    ThreadCounter reuse_;
+    SmallCounter time_;
+    std::map<std::uint16_t, ThreadCounter> threads_;
+    Attribution attribution_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_sample(const EngineOptions& options) {
+    if (!(options.rate > 0 && options.rate <= 1))
+        return fail(fmt::format("expected a rate above 0 and up to 1, found {}", options.rate));
+    if (options.shared) return fail("the sample method takes one model at a time");
+    return std::make_unique<SampleEngine>(options);
+}
+
+}  // namespace revisit
