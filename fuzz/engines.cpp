@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (data[2] & 16) options.model = StackModel::private_;
     std::string naive = to_json(run("naive", blocks, sites, threads, flags, blocks.size(), options));
-    for (std::string_view method : {"olken", "exact"}) {
+    for (std::string_view method : {"olken", "exact", "partition"}) {
         if (!make_engine(method, options)) continue;
         if (to_json(run(method, blocks, sites, threads, flags, cut, options)) != naive) std::abort();
     }

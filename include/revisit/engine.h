@@ -19,10 +19,13 @@ enum class StackModel : std::uint8_t {
     private_,  // a stack a thread, writes elsewhere invalidate
 };
 
+enum class Device : std::uint8_t { cpu, gpu };
+
 struct EngineOptions {
     Binning bins = Binning::log2(8);
     std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
     StackModel model = StackModel::single;
+    Device device = Device::cpu;
     bool shared = false;                         // private model: the shared stack's histogram as well
     unsigned threads = 1;                        // 0 = all cores
     bool time = false;                           // the time-distance histogram as well
@@ -33,6 +36,10 @@ struct EngineOptions {
     double target_error = 0;          // sample: half-width of every bin's share; picks the rate
     double prune_share = 0.99;        // sample: give up what is deeper than this share; 1 = never
     std::uint64_t prune_after = 100;  // sample: … of at least so many
+    std::uint64_t sample_blocks = 0;  // shards: follow at most so many blocks; 0 = by rate alone
+    unsigned thread_trace = 2048;     // hprda: accesses a thread
+    unsigned block_threads = 64;      // hprda: threads a block
+    bool adjust = true;               // hprda: by the effective factor
     std::uint64_t seed = 1;
 };
 

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cluster/cluster.h"
 #include "core/blocks.h"
 #include "engines/set_associative.h"
 #include "symbols/origins.h"
@@ -31,6 +32,10 @@ class AnalyzeCommand : public Command {
             ->type_name("NAME")
             ->group("Analysis");
         model_.declare(app);
+        app.add_option("--device", device_, "where to count: cpu, or gpu (methods exact and hprda)")
+            ->capture_default_str()
+            ->check(CLI::IsMember({"cpu", "gpu"}))
+            ->group("Analysis");
         analysis_.declare(app);
         app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
         app.add_flag("--sites", sites_, "histograms by site")->group("Analysis");
@@ -38,6 +43,22 @@ class AnalyzeCommand : public Command {
         app.add_flag("--no-sites", no_sites_, "no histograms by site, though the trace has sites")
             ->group("Analysis");
         sampling_.declare(app);
+        app.add_option("--sample-blocks", sample_blocks_,
+                       "shards: follow at most so many blocks, lowering the rate as they come")
+            ->type_name("N")
+            ->group("Analysis");
+        app.add_option("--thread-trace", thread_trace_, "hprda: accesses a thread")
+            ->type_name("N")
+            ->capture_default_str()
+            ->group("Analysis");
+        app.add_option("--block-threads", block_threads_, "hprda: threads a block")
+            ->type_name("N")
+            ->capture_default_str()
+            ->group("Analysis");
+        app.add_flag("--no-adjust", no_adjust_, "hprda: leave sums as they are")->group("Analysis");
+        app.add_flag("--cluster", cluster_,
+                     "count with all ranks of an MPI job: mpirun -n N revisit analyze --cluster TRACE")
+            ->group("Analysis");
         app.add_option("--simulate", simulate_,
                        "also run a true LRU cache on the trace, to hold the prediction against")
             ->type_name("SIZE:WAYS:LINE")
@@ -60,6 +81,12 @@ class AnalyzeCommand : public Command {
         options->pairs = pairs_;
         if (auto applied = sampling_.apply(*options); !applied) return std::unexpected(applied.error());
         model_.apply(*options);
+        options->sample_blocks = sample_blocks_;
+        options->thread_trace = thread_trace_;
+        options->block_threads = block_threads_;
+        options->adjust = !no_adjust_;
+        options->device = device_ == "gpu" ? Device::gpu : Device::cpu;
+        if (cluster_) return run_on_cluster(*options);
         auto reader = open_trace(trace_, format_);
         if (!reader) return std::unexpected(reader.error());
         std::uint64_t natural = (*reader)->info().natural_granularity;
@@ -99,6 +126,18 @@ class AnalyzeCommand : public Command {
     }
 
  private:
+    Result<int> run_on_cluster(EngineOptions options) {
+        if (method_ != "exact" || options.device != Device::cpu || !simulate_.empty())
+            return fail("--cluster goes with the exact method on the CPU and nothing simulated");
+        if (!analysis_.granularity_given()) options.granularity = 0;
+        auto profile = analyze_on_cluster(trace_, format_, options);
+        if (!profile) return std::unexpected(profile.error());
+        if (!*profile) return 0;  // rank 0 speaks
+        (*profile)->model = model_.name();
+        if (auto shown = show(**profile, {}); !shown) return std::unexpected(shown.error());
+        return 0;
+    }
+
     Result<void> feed(TraceReader& reader, Result<AccessBatch> batch, Engine& engine,
                       std::uint64_t granularity, std::vector<Simulation>& simulations) {
         Progress progress("analyzing", output_.quiet);
@@ -170,6 +209,8 @@ class AnalyzeCommand : public Command {
     std::string format_;
     std::string method_ = "exact";
     ModelOption model_;
+    std::string device_ = "cpu";
+    bool cluster_ = false;
     AnalysisOptions analysis_;
     OutputOptions output_;
     bool time_ = false;
@@ -177,6 +218,10 @@ class AnalyzeCommand : public Command {
     bool pairs_ = false;
     bool no_sites_ = false;
     SamplingOptions sampling_;
+    std::uint64_t sample_blocks_ = 0;
+    unsigned thread_trace_ = 2048;
+    unsigned block_threads_ = 64;
+    bool no_adjust_ = false;
     std::vector<std::string> simulate_;
 };
 

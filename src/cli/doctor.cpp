@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cluster/cluster.h"
 #include "formats/format.h"
+#include "gpu/gpu.h"
 #include "record/launch.h"
 #include "record/probe.h"
 
@@ -53,6 +55,10 @@ std::vector<Finding> findings() {
                               "valgrind for all others"
                             : "exact, for programs built with revisit-clang only"});
     out.push_back({"cores", true, fmt::format("{}", std::thread::hardware_concurrency())});
+    const GpuReport gpu = describe_gpu();
+    out.push_back({"gpu", gpu.works, gpu.detail});
+    const ClusterReport cluster = describe_cluster();
+    out.push_back({"cluster", cluster.works, cluster.detail});
     return out;
 }
 

@@ -14,7 +14,8 @@ int complain(const std::string& program, std::string message) {
     for (char& c : message)
         if (c == '\n') c = ' ';
     while (!message.empty() && message.back() == ' ') message.pop_back();
-    fmt::print(stderr, "{}: {}\n", program, message);
+    // Where several ranks of a cluster fail alike, one of them speaks.
+    if (!message.empty()) fmt::print(stderr, "{}: {}\n", program, message);
     return 2;
 }
 

@@ -31,6 +31,8 @@
 #include <algorithm>
 #include <new>
 
+#include "engines/exact_threads.h"
+
 namespace revisit {
 
 Result<std::unique_ptr<Engine>> make_private(const EngineOptions& options);
@@ -199,13 +201,17 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
         const auto [count, fresh] =
             (bitmap_.*count_batch)(previous[batch % 2], look.size(batch), distances, order);
         distances_.add_cold(static_cast<std::uint64_t>(std::popcount(fresh)));
+        if (first_touches_ != nullptr)
+            for (std::uint64_t left = fresh; left != 0; left &= left - 1)
+                first_touches_->push_back(
+                    blocks[batch * kBatch + static_cast<unsigned>(std::countr_zero(left))]);
         if (by_access != nullptr) {
             std::fill_n(by_access + batch * kBatch, look.size(batch), SiteAttribution::kCold);
             for (unsigned i = 0; i < count; i++) by_access[batch * kBatch + order[i]] = distances[i];
         }
         found_count += count;
         if (found_count > (kBatchesAtOnce - 1) * kBatch || !more) {
-            distances_.add(std::span<const std::uint32_t>(found, found_count));
+            if (!silent_) distances_.add(std::span<const std::uint32_t>(found, found_count));
             found_count = 0;
         }
         if (!more) return std::min(blocks.size(), (batch + 1) * kBatch);
@@ -232,11 +238,37 @@ std::uint64_t ExactEngine::window_lines() const {
                       TimeBitmap::kMostLines);
 }
 
+Result<void> ExactEngine::settle() {
+    auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_});
+    pending_blocks_.clear();
+    pending_sites_.clear();
+    pending_flags_.clear();
+    return counted;
+}
+
+Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks) {
+    if (auto settled = settle(); !settled) return settled;
+    silent_ = true;
+    auto touched = count_blocks(blocks, nullptr);
+    silent_ = false;
+    if (!blocks.empty()) last_block_ = blocks.back();
+    return touched;
+}
+
+std::vector<std::uint64_t> ExactEngine::take_oldest(std::size_t count) {
+    std::vector<std::uint64_t> oldest(count);
+    bitmap_.renumber([&](auto new_position) {
+        last_.drain([&](std::uint64_t block, std::uint32_t position) {
+            const std::uint32_t rank = TimeBitmap::rank_of_renumbered(new_position(position));
+            if (rank < count) oldest[rank] = block;
+        });
+    });
+    return oldest;
+}
+
 Result<Profile> ExactEngine::finish() {
     try {
-        if (auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_}); !counted)
-            return std::unexpected(counted.error());
-        pending_blocks_.clear();
+        if (auto settled = settle(); !settled) return std::unexpected(settled.error());
         Profile profile;
         profile.method = "exact";
         profile.granularity = options_.granularity;
@@ -254,6 +286,7 @@ Result<Profile> ExactEngine::finish() {
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options) {
     if (options.model == StackModel::private_) return make_private(options);
     try {
+        if (std::unique_ptr<Engine> threaded = make_exact_threads(options)) return threaded;
         return std::make_unique<ExactEngine>(options);
     } catch (const std::bad_alloc&) {
         return fail("not enough memory for the exact method");

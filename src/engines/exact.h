@@ -33,6 +33,19 @@ class ExactEngine : public Engine {
     Result<void> add(const BlockBatch& batch) override;
     Result<Profile> finish() override;
 
+    // What counting on several threads needs (exact_threads.cpp). None of it goes with time distances,
+    // sites or pairs.
+    // From now on blocks touched for the first time are appended to `list`; null ends it.
+    void list_first_touches(std::vector<std::uint64_t>* list) { first_touches_ = list; }
+    // Counts what was added and still waits to fill a batch.
+    Result<void> settle();
+    // Accesses blocks, all known, without counting distances.
+    Result<void> touch(std::span<const std::uint64_t> blocks);
+    // Takes out the blocks whose last accesses are the oldest, in their order. Leaves an empty table.
+    std::vector<std::uint64_t> take_oldest(std::size_t count);
+    std::size_t live() const { return bitmap_.live(); }
+    const DistanceTable& distances() const { return distances_; }
+
     std::uint64_t renumberings() const { return renumberings_; }
     bool uses_hash() const { return last_.is_hash(); }
 
@@ -62,6 +75,9 @@ class ExactEngine : public Engine {
     std::vector<std::uint64_t> pending_blocks_;
     std::vector<std::uint32_t> pending_sites_;
     std::vector<std::uint8_t> pending_flags_;
+
+    std::vector<std::uint64_t>* first_touches_ = nullptr;
+    bool silent_ = false;  // distances are not counted
 
     std::optional<std::uint64_t> last_block_;
     std::vector<std::uint32_t> distance_of_access_;

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include "core/blocks.h"
+#include "gpu/gpu.h"
 #include "revisit/engine.h"
 
 namespace revisit {
 
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_hprda(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_naive(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_olken(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_sample(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_partition(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_shards(const EngineOptions& options);
 Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options);
 
 namespace {
@@ -17,6 +21,10 @@ namespace {
 constexpr EngineEntry kEngines[] = {
     {"exact", "every access, marks over time counted by the word", make_exact},
     {"olken", "the textbook tree; the yardstick", make_olken},
+    {"partition", "every access, by parallel passes over chunks: the GPU's algorithm on threads",
+     make_partition},
+    {"shards", "an estimate from a hashed share of the blocks, for huge traces", make_shards},
+    {"hprda", "the GPU paper's approximation, cut into thread-level traces", make_hprda},
     {"time", "time distances, and reuse distances estimated from them", make_time},
     {"sample", "accesses chosen at random, followed to their reuse", make_sample},
     {"naive", "a list; for tests and tiny traces", make_naive},
@@ -29,6 +37,7 @@ std::span<const EngineEntry> engines() {
 }
 
 Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options) {
+    if (options.device == Device::gpu) return make_gpu_engine(name, options);
     std::string names;
     for (const EngineEntry& entry : kEngines) {
         if (entry.name == name) return entry.make(options);

@@ -77,6 +77,12 @@ class TimeBitmap {
     }
     bool worth_prefetching() const { return levels_ > 2; }
 
+    // Which mark in order of time lies at a renumbered position, the oldest being 0.
+    static std::uint32_t rank_of_renumbered(std::uint32_t position) {
+        const std::uint32_t offset = position - kFirstWord * 64;
+        return offset / 512 * kPositionsPerLine + offset % 512;
+    }
+
     // Before restart(): calls use(renumber) with the function from a marked position to its new one.
     template <class Use>
     void renumber(Use use);

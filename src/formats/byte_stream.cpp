@@ -16,16 +16,21 @@ constexpr std::size_t kBlock = std::size_t{4} << 20;
 
 class DescriptorSource : public ByteSource {
  public:
-    DescriptorSource(int descriptor, std::string name, std::shared_ptr<std::uint64_t> bytes_read)
-        : descriptor_(descriptor), name_(std::move(name)), bytes_read_(std::move(bytes_read)) {}
+    DescriptorSource(int descriptor, std::string name, std::shared_ptr<std::uint64_t> bytes_read,
+                     std::uint64_t left = ~std::uint64_t{0})
+        : descriptor_(descriptor),
+          name_(std::move(name)),
+          bytes_read_(std::move(bytes_read)),
+          left_(left) {}
     ~DescriptorSource() override { close(descriptor_); }
 
     Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
         for (;;) {
-            ssize_t count = ::read(descriptor_, into, size);
+            ssize_t count = ::read(descriptor_, into, std::min<std::uint64_t>(size, left_));
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) return fail(name_, {}, fmt::format("cannot read: {}", std::strerror(errno)));
             *bytes_read_ += static_cast<std::uint64_t>(count);
+            left_ -= static_cast<std::uint64_t>(count);
             return static_cast<std::size_t>(count);
         }
     }
@@ -34,6 +39,7 @@ class DescriptorSource : public ByteSource {
     int descriptor_;
     std::string name_;
     std::shared_ptr<std::uint64_t> bytes_read_;
+    std::uint64_t left_;  // to the end of the range
 };
 
 class MemorySource : public ByteSource {
@@ -69,7 +75,23 @@ Result<ByteStream> ByteStream::open(const std::string& path) {
     }
     auto plain = unpacked(std::move(source), stream.name_);
     if (!plain) return std::unexpected(plain.error());
+    stream.packed_ = (*plain)->unpacks();
     stream.source_ = std::move(*plain);
+    return stream;
+}
+
+Result<ByteStream> ByteStream::open_range(const std::string& path, std::uint64_t begin,
+                                          std::uint64_t end) {
+    ByteStream stream;
+    stream.name_ = path;
+    int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return fail(path, {}, fmt::format("cannot open: {}", std::strerror(errno)));
+    stream.source_ =
+        std::make_unique<DescriptorSource>(descriptor, path, stream.file_bytes_read_, end - begin);
+    if (lseek(descriptor, static_cast<off_t>(begin), SEEK_SET) < 0)
+        return fail(path, {}, fmt::format("cannot seek: {}", std::strerror(errno)));
+    stream.position_ = begin;
+    stream.file_bytes_total_ = end - begin;
     return stream;
 }
 

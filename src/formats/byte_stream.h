@@ -21,6 +21,7 @@ class ByteSource {
     virtual ~ByteSource() = default;
     // Fills up to `size` bytes; 0 is the end.
     virtual Result<std::size_t> read(std::uint8_t* into, std::size_t size) = 0;
+    virtual bool unpacks() const { return false; }
 };
 
 // Wraps `packed` when its first bytes are those of zstd, xz or gzip; `head` is what was read to tell.
@@ -30,6 +31,9 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
 class ByteStream {
  public:
     static Result<ByteStream> open(const std::string& path);  // "-" = standard input
+    // Bytes [begin, end) of a file, as they are.
+    static Result<ByteStream> open_range(const std::string& path, std::uint64_t begin,
+                                         std::uint64_t end);
     static Result<ByteStream> of_memory(std::string bytes, std::string name = "memory");
 
     // The next bytes: at least `want` unless the end comes first; valid until the next peek.
@@ -40,6 +44,7 @@ class ByteStream {
     std::uint64_t position() const { return position_; }  // unpacked bytes consumed
     std::uint64_t file_bytes_read() const { return *file_bytes_read_; }
     std::uint64_t file_bytes_total() const { return file_bytes_total_; }  // 0 = unknown
+    bool packed() const { return packed_; }
 
     std::unexpected<Error> error_here(const std::string& message) const;
 
@@ -53,6 +58,7 @@ class ByteStream {
     std::uint64_t position_ = 0;
     std::shared_ptr<std::uint64_t> file_bytes_read_ = std::make_shared<std::uint64_t>(0);
     std::uint64_t file_bytes_total_ = 0;
+    bool packed_ = false;
 };
 
 }  // namespace revisit

@@ -182,6 +182,7 @@ class UnpackedSource : public ByteSource {
           kind_(kind),
           buffer_(kBuffer) {}
 
+    bool unpacks() const override { return true; }
     Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
         Cursor out{into, size};
         while (out.left == size) {

@@ -24,9 +24,14 @@ struct FormatEntry {
     Result<std::unique_ptr<TraceReader>> (*open)(ByteStream stream);
     Result<std::unique_ptr<TraceWriter>> (*create)(
         std::unique_ptr<ByteSink> sink);  // nullptr: read only
+    std::size_t record_bytes = 0;         // where the file is nothing but records of one size
 };
 
 std::span<const FormatEntry> formats();
+
+// The format by name, or by the stream's first bytes and the file's name.
+Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view format,
+                                       std::string_view path);
 
 // As open_trace, for bytes that are already a stream (tests, fuzzers).
 Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,

@@ -31,12 +31,12 @@ constexpr FormatEntry kFormats[] = {
      create_din},
     {"csv", "columns address, thread, write, site, size", ".csv", recognize_csv, open_csv, create_csv},
     {"champsim", "ChampSim's 64-byte instruction records", ".champsim .champsimtrace",
-     recognize_champsim, open_champsim, create_champsim},
+     recognize_champsim, open_champsim, create_champsim, 64},
     {"oracle", "libCacheSim's oracleGeneral", ".oracleGeneral .oracle", recognize_oracle, open_oracle,
-     nullptr},
+     nullptr, 24},
     {"records", "16-byte records: address, site, thread, size, flags", ".records .rec",
-     recognize_records, open_records, create_records},
-    {"u64", "little-endian 8-byte addresses", ".u64", nullptr, open_u64, create_u64},
+     recognize_records, open_records, create_records, 16},
+    {"u64", "little-endian 8-byte addresses", ".u64", nullptr, open_u64, create_u64, 8},
 };
 
 std::string names() {
@@ -71,31 +71,37 @@ std::span<const FormatEntry> formats() {
     return kFormats;
 }
 
-Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,
-                                                 std::string_view path) {
+Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view format,
+                                       std::string_view path) {
     if (!format.empty()) {
         const FormatEntry* entry = by_name(format);
         if (entry == nullptr)
             return fail(fmt::format("expected a format out of {}, found \"{}\"", names(), format));
-        return entry->open(std::move(stream));
+        return entry;
     }
     auto head = stream.peek(kSniffWindow);
     if (!head) return std::unexpected(head.error());
     auto window = head->first(std::min(head->size(), kSniffWindow));
-    if (window.empty())
-        return by_name("u64")->open(std::move(stream));  // an empty trace, in any format
+    if (window.empty()) return by_name("u64");  // an empty trace, in any format
     // A name that says a binary format outweighs a guess; text and magic numbers outweigh the name.
     const FormatEntry* named = by_suffix(path);
     for (const FormatEntry& entry : kFormats) {
         if (entry.recognizes == nullptr || !entry.recognizes(window)) continue;
         bool sure = entry.name == "revisit" || entry.name == "lackey" || entry.name == "din" ||
                     entry.name == "csv";
-        return (named != nullptr && !sure ? *named : entry).open(std::move(stream));
+        return named != nullptr && !sure ? named : &entry;
     }
-    if (named != nullptr) return named->open(std::move(stream));
+    if (named != nullptr) return named;
     return fail(
         stream.name(), {},
         fmt::format("cannot tell the trace's format from its content; give --format ({})", names()));
+}
+
+Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,
+                                                 std::string_view path) {
+    auto entry = tell_format(stream, format, path);
+    if (!entry) return std::unexpected(entry.error());
+    return (*entry)->open(std::move(stream));
 }
 
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format) {

@@ -1,0 +1,226 @@
+// Exact reuse distances on many machines, over MPI.
+//
+// Problem. A trace larger than a node's memory and patience, in a file that all nodes can read.
+// Idea. As on threads (engines/exact_threads.cpp): rank k counts part k of the file with an engine that
+// starts empty, and the first touches of a part are resolved by earlier parts. Here they flow as one
+// stream down the ranks: rank k sends its own first touches to rank k-1, and after them whatever of
+// rank k+1's stream it did not know itself. Rank 0 ends with what is new to all. Sends never wait for
+// the receiver, so all ranks play their streams side by side. Cost. Rank k sends every block that
+// occurs in part k or after it once: 8 bytes times the distinct blocks of the trace's rest, at most 8
+// D. docs/cluster.md holds that against measured volumes. Failure. A rank that fails ends its process;
+// mpirun then ends the job. Nothing is shown before all ranks have reported to rank 0, so there is no
+// partial result.
+#include "cluster/cluster.h"
+
+#include <fmt/format.h>
+
+#ifdef REVISIT_HAVE_MPI
+
+#include <mpi.h>
+
+#include <deque>
+#include <new>
+
+#include "core/blocks.h"
+#include "engines/exact.h"
+#include "formats/part.h"
+#include "revisit/units.h"
+
+namespace revisit {
+namespace {
+
+enum Tag : int { kBlocks = 1, kEnd = 2, kCounts = 3 };
+constexpr std::size_t kSegment = std::size_t{1} << 17;  // blocks a message: 1 MiB
+
+// Messages on their way. They wait for their receivers here, not in our way.
+class Outbox {
+ public:
+    void send(std::vector<std::uint64_t> words, int to, Tag tag) {
+        sent_bytes_ += words.size() * sizeof(std::uint64_t);
+        waiting_.push_back({std::move(words), {}});
+        Message& message = waiting_.back();
+        MPI_Isend(message.words.data(), static_cast<int>(message.words.size()), MPI_UINT64_T, to, tag,
+                  MPI_COMM_WORLD, &message.request);
+        while (!waiting_.empty()) {
+            int done = 0;
+            MPI_Test(&waiting_.front().request, &done, MPI_STATUS_IGNORE);
+            if (done == 0) break;
+            waiting_.pop_front();
+        }
+    }
+    void wait() {
+        for (Message& message : waiting_) MPI_Wait(&message.request, MPI_STATUS_IGNORE);
+        waiting_.clear();
+    }
+    std::uint64_t sent_bytes() const { return sent_bytes_; }
+
+ private:
+    struct Message {
+        std::vector<std::uint64_t> words;
+        MPI_Request request;
+    };
+    std::deque<Message> waiting_;  // a deque: requests stay where they are
+    std::uint64_t sent_bytes_ = 0;
+};
+
+// Sends what is in `list`, in messages of a segment, when it is worth one or `all` must go.
+void pass_on(std::vector<std::uint64_t>& list, Outbox& out, int to, bool all) {
+    if (list.size() < kSegment && !all) return;
+    for (std::size_t at = 0; at < list.size(); at += kSegment) {
+        const auto first = list.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto count = static_cast<std::ptrdiff_t>(std::min(kSegment, list.size() - at));
+        out.send(std::vector<std::uint64_t>(first, first + count), to, kBlocks);
+    }
+    list.clear();
+}
+
+std::vector<std::uint64_t> receive(int from, Tag& tag) {
+    MPI_Status status;
+    MPI_Probe(from, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+    int count = 0;
+    MPI_Get_count(&status, MPI_UINT64_T, &count);
+    std::vector<std::uint64_t> words(static_cast<std::size_t>(count));
+    MPI_Recv(words.data(), count, MPI_UINT64_T, from, status.MPI_TAG, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+    tag = static_cast<Tag>(status.MPI_TAG);
+    return words;
+}
+
+struct Part {
+    std::unique_ptr<TraceReader> reader;
+    std::uint64_t accesses = 0;  // after cutting into blocks
+};
+
+Result<void> count_part(Part& part, ExactEngine& engine, const EngineOptions& options) {
+    BlockCutter cutter(options.granularity);
+    for (;;) {
+        auto batch = part.reader->next();
+        if (!batch) return std::unexpected(batch.error());
+        if (batch->count() == 0) return engine.settle();
+        auto added = cutter.cut(*batch, [&](const BlockBatch& piece) {
+            part.accesses += piece.count();
+            return engine.add({piece.blocks, {}, {}, {}});
+        });
+        if (!added) return added;
+    }
+}
+
+// Rank 0 sums what the others send it; each sends (accesses, bytes sent, then low, high, count by bin).
+Profile collect(ExactEngine& engine, const Part& part, const Outbox& out, int ranks) {
+    Profile profile = engine.finish().value();
+    std::uint64_t accesses = part.accesses, bytes = out.sent_bytes(), most = bytes;
+    for (int rank = 1; rank < ranks; ++rank) {
+        Tag tag;
+        const auto words = receive(rank, tag);
+        accesses += words[0];
+        bytes += words[1];
+        most = std::max(most, words[1]);
+        Histogram counted;
+        for (std::size_t i = 2; i + 2 < words.size(); i += 3)
+            counted.bins.push_back({words[i], words[i + 1], static_cast<double>(words[i + 2]), 0});
+        profile.reuse.merge(counted);
+    }
+    profile.accesses = static_cast<double>(accesses);
+    profile.notes.push_back(
+        fmt::format("counted by {} ranks, which sent each other {} bytes of blocks, {} at most", ranks,
+                    bytes, most));
+    return profile;
+}
+
+void report(const ExactEngine& engine, const Part& part, Outbox& out) {
+    std::vector<std::uint64_t> words = {part.accesses, out.sent_bytes()};
+    for (const Bin& bin : engine.distances().histogram().bins) {
+        words.push_back(bin.low);
+        words.push_back(bin.high);
+        words.push_back(static_cast<std::uint64_t>(bin.count));
+    }
+    out.send(std::move(words), 0, kCounts);
+}
+
+// The lowest rank that failed speaks for all.
+Result<void> agree(Result<void> mine, int rank, int ranks) {
+    int failed = mine ? ranks : rank, first = 0;
+    MPI_Allreduce(&failed, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (first == ranks) return {};
+    return first == rank ? mine : fail("");
+}
+
+}  // namespace
+
+ClusterReport describe_cluster() {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    std::string name(version, static_cast<std::size_t>(length));
+    return {true, name.substr(0, name.find(','))};
+}
+
+Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std::string_view format,
+                                                  EngineOptions options) {
+    if (MPI_Init(nullptr, nullptr) != MPI_SUCCESS) return fail("--cluster: MPI did not start");
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (options.time || options.sites || options.pairs || options.model != StackModel::single)
+        return std::unexpected(
+            agree(fail("--cluster counts reuse distances of the single model: no time, sites or pairs"),
+                  rank, ranks)
+                .error());
+    Part part;
+    auto opened =
+        open_trace_part(trace, format, static_cast<unsigned>(rank), static_cast<unsigned>(ranks));
+    auto good = agree(opened ? Result<void>{} : std::unexpected(opened.error()), rank, ranks);
+    if (!good) return std::unexpected(good.error());
+    part.reader = std::move(*opened);
+    if (options.granularity == 0) {
+        const std::uint64_t natural = part.reader->info().natural_granularity;
+        options.granularity = natural != 0 ? natural : 64;
+    }
+    try {
+        ExactEngine engine(options);
+        std::vector<std::uint64_t> unknown;  // to this rank's part and all after it that have spoken
+        if (rank != 0) engine.list_first_touches(&unknown);
+        if (auto counted = agree(count_part(part, engine, options), rank, ranks); !counted)
+            return std::unexpected(counted.error());
+        Outbox out;
+        if (rank != 0) pass_on(unknown, out, rank - 1, true);
+        for (Tag tag = rank + 1 < ranks ? kBlocks : kEnd; tag != kEnd;) {
+            const auto list = receive(rank + 1, tag);
+            if (auto played = engine.add({list, {}, {}, {}}); !played)
+                return std::unexpected(played.error());
+            if (tag == kEnd)
+                if (auto settled = engine.settle(); !settled) return std::unexpected(settled.error());
+            if (rank != 0) pass_on(unknown, out, rank - 1, tag == kEnd);
+        }
+        std::optional<Profile> profile;
+        if (rank != 0) {
+            out.send({}, rank - 1, kEnd);
+            report(engine, part, out);
+        } else {
+            profile = collect(engine, part, out, ranks);
+        }
+        out.wait();
+        MPI_Finalize();
+        return profile;
+    } catch (const std::bad_alloc&) {
+        return fail(fmt::format("rank {}: not enough memory", rank));
+    }
+}
+
+}  // namespace revisit
+
+#else
+
+namespace revisit {
+
+ClusterReport describe_cluster() {
+    return {false, "this build has no MPI"};
+}
+
+Result<std::optional<Profile>> analyze_on_cluster(const std::string&, std::string_view, EngineOptions) {
+    return fail("--cluster: this build has no MPI; build with Open MPI's development files installed");
+}
+
+}  // namespace revisit
+
+#endif

@@ -1,0 +1,23 @@
+// The exact engine on several threads; exact_threads.cpp tells how it works.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "revisit/engine.h"
+
+namespace revisit {
+
+// What tests turn to reach every path with small traces.
+struct ThreadTuning {
+    std::size_t least_chunk = std::size_t{1} << 18;   // accesses a thread; less is left to one thread
+    std::size_t first_chunk = std::size_t{1} << 20;   // accesses a thread that are collected at first
+    std::size_t most_chunk = std::size_t{1} << 24;    // and at last: 128 MiB a thread
+    std::size_t direct_chunk = std::size_t{1} << 26;  // where the trace lies in memory as it is
+};
+
+// Null where one thread will do: one is wanted, or time distances, sites or pairs are.
+std::unique_ptr<Engine> make_exact_threads(const EngineOptions& options,
+                                           const ThreadTuning& tuning = {});
+
+}  // namespace revisit

@@ -1,0 +1,193 @@
+// Exact reuse distances in parallel: the count as a stable partition.
+//
+// Problem. The usual algorithms carry a state from access to access. To use thousands of threads, the
+// distances of a chunk must come out of passes over arrays.
+// Idea. Let prev[i] be the index of the access before i to the same block. Of the i - prev[i] - 1
+// accesses in between, those whose own previous access lies in between as well repeat a block already
+// seen there:
+//     distance(i) = (i - prev[i] - 1) - #{ j < i : prev[j] > prev[i] }.
+// So every element needs the number of larger ones to its left. Keep the elements in time order and
+// split them stably by the leading bits of prev. An element with digit d goes past every earlier
+// element of its bucket with a larger digit, and nothing else ever separates the two again: subtract
+// that number, then go on inside each bucket. First touches have no prev and drop out before. Replacing
+// prev by its rank among the accesses that are reused makes buckets exact powers of two
+// (partition_plan.h). Cost. ceil((log2 n - tail) / widest) passes over 8 bytes an element, then one in
+// fast memory; no random access but the making of prev. The GPU engine runs the same passes; this form
+// is its reference, and is what the tests hold against the definition. Source. Counting inversions in a
+// merge sort is folklore; splitting by key instead is the construction of a wavelet tree. Bender et
+// al., Increment-and-Freeze (SPAA 2023), reach the same bound another way.
+#include "engines/partition_count.h"
+
+#include <bit>
+#include <cassert>
+#include <unordered_map>
+#include <utility>
+
+#include "core/parallel.h"
+#include "engines/partition_plan.h"
+
+namespace revisit {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 16;
+
+std::size_t pieces_of(std::size_t count, std::size_t piece = kPiece) {
+    return (count + piece - 1) / piece;
+}
+
+unsigned hash_part(std::uint64_t block, unsigned bits) {
+    return bits == 0
+               ? 0
+               : static_cast<unsigned>((block ^ block >> 32) * 0x9e3779b97f4a7c15u >> (64 - bits));
+}
+
+struct Elements {
+    std::vector<std::uint32_t> key;
+    std::vector<std::uint32_t> span;
+};
+
+void count_digits(const PartitionPass& pass, const Elements& in, std::uint32_t tile,
+                  std::vector<std::uint32_t>& counts) {
+    const std::size_t low = std::size_t{tile} << pass.tail;
+    const std::size_t high = std::min(in.key.size(), low + (std::size_t{1} << pass.tail));
+    for (std::size_t i = low; i < high; ++i) ++counts[pass.count_index(tile, pass.digit(in.key[i]))];
+}
+
+// `places` holds, for this tile and every digit, where its next element goes.
+void split_tile(const PartitionPass& pass, const Elements& in, Elements& out, std::uint32_t tile,
+                const std::vector<std::uint32_t>& counts) {
+    const std::uint64_t bucket = pass.bucket_of_tile(tile);
+    std::uint32_t place[256];   // by digit
+    std::uint32_t before[256];  // earlier elements of the bucket with that digit
+    const unsigned digits = pass.digits();
+    for (unsigned d = 0; d < digits; ++d) {
+        place[d] = counts[pass.count_index(tile, d)];
+        before[d] = place[d] - static_cast<std::uint32_t>(
+                                   std::min<std::uint64_t>(in.key.size(), pass.begin(bucket, d)));
+    }
+    const std::size_t low = std::size_t{tile} << pass.tail;
+    const std::size_t high = std::min(in.key.size(), low + (std::size_t{1} << pass.tail));
+    for (std::size_t i = low; i < high; ++i) {
+        const unsigned digit = pass.digit(in.key[i]);
+        std::uint32_t larger = 0;
+        for (unsigned d = digit + 1; d < digits; ++d) larger += before[d];
+        out.key[place[digit]] = in.key[i];
+        out.span[place[digit]] = in.span[i] - larger;
+        ++place[digit];
+        ++before[digit];
+    }
+}
+
+// The bits that are left, one at a time, in the tile itself. Afterwards keys are in order.
+void finish_tile(unsigned tail, Elements& elements, std::uint32_t tile, Elements& scratch) {
+    const std::size_t low = std::size_t{tile} << tail;
+    const std::size_t high = std::min(elements.key.size(), low + (std::size_t{1} << tail));
+    for (unsigned bit = tail; bit-- > 0;) {
+        const std::size_t width = std::size_t{2} << bit;
+        for (std::size_t group = low; group < high; group += width) {
+            const std::size_t end = std::min(high, group + width);
+            std::size_t zeros = group, ones = group + width / 2;
+            const std::size_t first_one = ones;
+            for (std::size_t i = group; i < end; ++i) {
+                const bool one = (elements.key[i] >> bit & 1) != 0;
+                const std::size_t to = one ? ones++ : zeros++;
+                scratch.key[to - low] = elements.key[i];
+                scratch.span[to - low] =
+                    elements.span[i] - (one ? 0 : static_cast<std::uint32_t>(ones - first_one));
+            }
+            for (std::size_t i = group; i < end; ++i) {
+                elements.key[i] = scratch.key[i - low];
+                elements.span[i] = scratch.span[i - low];
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> previous_accesses(std::span<const std::uint64_t> blocks, unsigned threads) {
+    // Indices are dealt to parts by the block's hash, in time order; each part is one thread's own.
+    const unsigned bits = threads <= 1 ? 0 : std::bit_width(threads - 1u) + 1u;
+    const std::size_t parts = std::size_t{1} << bits, pieces = pieces_of(blocks.size());
+    std::vector<std::uint32_t> starts(parts * pieces + 1);
+    auto each = [&](std::size_t piece, auto take) {
+        const std::size_t low = piece * kPiece, high = std::min(blocks.size(), low + kPiece);
+        for (std::size_t i = low; i < high; ++i) take(i, hash_part(blocks[i], bits));
+    };
+    parallel_for(threads, pieces, [&](std::size_t piece) {
+        each(piece, [&](std::size_t, unsigned part) { ++starts[part * pieces + piece]; });
+    });
+    std::uint32_t sum = 0;
+    for (std::uint32_t& start : starts) sum += std::exchange(start, sum);
+    std::vector<std::uint32_t> dealt(blocks.size());
+    std::vector<std::uint32_t> cursor = starts;
+    parallel_for(threads, pieces, [&](std::size_t piece) {
+        each(piece, [&](std::size_t i, unsigned part) {
+            dealt[cursor[part * pieces + piece]++] = static_cast<std::uint32_t>(i);
+        });
+    });
+    std::vector<std::uint32_t> previous(blocks.size());
+    parallel_for(threads, parts, [&](std::size_t part) {
+        std::unordered_map<std::uint64_t, std::uint32_t> last;
+        const std::size_t end = starts[(part + 1) * pieces];
+        for (std::size_t k = starts[part * pieces]; k < end; ++k) {
+            const std::uint32_t i = dealt[k];
+            auto [found, is_new] = last.try_emplace(blocks[i], i);
+            previous[i] = is_new ? kNoAccess : std::exchange(found->second, i);
+        }
+    });
+    return previous;
+}
+
+Reuses reuses_of(std::span<const std::uint32_t> previous) {
+    std::vector<bool> reused(previous.size());
+    for (std::uint32_t p : previous)
+        if (p != kNoAccess) reused[p] = true;
+    std::vector<std::uint32_t> rank(previous.size());
+    std::uint32_t count = 0;
+    for (std::size_t i = 0; i < previous.size(); ++i) {
+        rank[i] = count;
+        count += reused[i];
+    }
+    Reuses out;
+    out.key.reserve(count);
+    out.span.reserve(count);
+    for (std::size_t i = 0; i < previous.size(); ++i) {
+        if (previous[i] == kNoAccess) continue;
+        out.key.push_back(rank[previous[i]]);
+        out.span.push_back(static_cast<std::uint32_t>(i) - previous[i] - 1);
+    }
+    return out;
+}
+
+std::vector<std::uint32_t> distances_by_key(Reuses reuses, unsigned threads,
+                                            const PartitionShape& shape) {
+    assert(shape.widest <= 8);
+    Elements from{std::move(reuses.key), std::move(reuses.span)};
+    const std::size_t count = from.key.size();
+    Elements to{std::vector<std::uint32_t>(count), std::vector<std::uint32_t>(count)};
+    const std::size_t tiles = pieces_of(count, std::size_t{1} << shape.tail);
+    const PartitionPlan plan = plan_partition(count, shape.tail, shape.widest);
+    std::vector<std::uint32_t> counts;
+    for (unsigned p = 0; p < plan.count; ++p) {
+        const PartitionPass pass = plan.passes[p];
+        counts.assign(pass.count_size(count), 0);
+        parallel_for(threads, tiles, [&](std::size_t tile) {
+            count_digits(pass, from, static_cast<std::uint32_t>(tile), counts);
+        });
+        std::uint32_t sum = 0;
+        for (std::uint32_t& place : counts) sum += std::exchange(place, sum);
+        parallel_for(threads, tiles, [&](std::size_t tile) {
+            split_tile(pass, from, to, static_cast<std::uint32_t>(tile), counts);
+        });
+        std::swap(from, to);
+    }
+    parallel_for(threads, tiles, [&](std::size_t tile) {
+        const std::size_t size = std::size_t{1} << shape.tail;
+        Elements scratch{std::vector<std::uint32_t>(size), std::vector<std::uint32_t>(size)};
+        finish_tile(shape.tail, from, static_cast<std::uint32_t>(tile), scratch);
+    });
+    return std::move(from.span);
+}
+
+}  // namespace revisit

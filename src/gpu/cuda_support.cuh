@@ -1,0 +1,104 @@
+// Checks, owned memory and small device helpers.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace revisit::gpu {
+
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+inline void check(cudaError_t status, const char* what) {
+    if (status != cudaSuccess)
+        throw std::runtime_error(std::string("the GPU could not ") + what + ": " +
+                                 cudaGetErrorString(status));
+}
+
+template <class T>
+class DeviceArray {
+ public:
+    DeviceArray() = default;
+    explicit DeviceArray(std::size_t count) { require(count); }
+    DeviceArray(const DeviceArray&) = delete;
+    DeviceArray& operator=(const DeviceArray&) = delete;
+    ~DeviceArray() { cudaFree(data_); }
+
+    // At least `count` elements; what was there is lost when it grows.
+    void require(std::size_t count) {
+        if (count <= count_) return;
+        check(cudaFree(data_), "free memory");
+        data_ = nullptr;
+        count_ = 0;
+        check(cudaMalloc(&data_, count * sizeof(T)), "give memory");
+        count_ = count;
+    }
+    void swap(DeviceArray& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(count_, other.count_);
+    }
+    T* data() const { return data_; }
+    std::size_t count() const { return count_; }
+
+ private:
+    T* data_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+// Lanes of the warp before this one.
+__device__ __forceinline__ u32 lanes_before() {
+    u32 mask;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
+    return mask;
+}
+
+// Within a warp: which lanes hold my digit, and which a larger one.
+struct DigitMasks {
+    u32 equal = ~0u;
+    u32 larger = 0;
+};
+template <unsigned kBits>
+__device__ __forceinline__ DigitMasks compare_digits(u32 digit) {
+    DigitMasks masks;
+#pragma unroll
+    for (int bit = kBits - 1; bit >= 0; --bit) {
+        const bool one = (digit >> bit & 1) != 0;
+        const u32 ones = __ballot_sync(~0u, one);
+        if (!one) masks.larger |= masks.equal & ones;
+        masks.equal &= one ? ones : ~ones;
+    }
+    return masks;
+}
+
+// Exclusive sum over the block; every thread's value in, the sum of those before it out.
+template <unsigned kThreads>
+__device__ __forceinline__ u32 exclusive_sum(u32 value, u32* warp_sums) {
+    static_assert(kThreads % 32 == 0 && kThreads <= 1024);
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    u32 sum = value;
+#pragma unroll
+    for (int step = 1; step < 32; step <<= 1) {
+        const u32 below = __shfl_up_sync(~0u, sum, step);
+        if (lane >= step) sum += below;
+    }
+    if (lane == 31) warp_sums[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {
+        u32 total = lane < kThreads / 32 ? warp_sums[lane] : 0;
+#pragma unroll
+        for (int step = 1; step < 32; step <<= 1) {
+            const u32 below = __shfl_up_sync(~0u, total, step);
+            if (lane >= step) total += below;
+        }
+        if (lane < kThreads / 32) warp_sums[lane] = total;
+    }
+    __syncthreads();
+    return sum - value + (warp == 0 ? 0 : warp_sums[warp - 1]);
+}
+
+}  // namespace revisit::gpu

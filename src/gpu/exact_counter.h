@@ -1,0 +1,78 @@
+// The GPU's exact counter as the rest of the program sees it: plain C++20, no CUDA.
+//
+// Failures are thrown as std::runtime_error with a sentence; engine.cpp turns them into Errors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace revisit::gpu {
+
+struct Device {
+    std::string name;
+    std::uint64_t memory = 0;
+};
+// What is there; when nothing is, `why` says so in half a sentence.
+struct Devices {
+    std::vector<Device> list;
+    std::string why;
+};
+Devices find_devices();
+
+enum class Memory : std::uint8_t { pageable, pinned, device };
+
+struct Settings {
+    // Bins a power of two counted on the device (at most kMostPerOctave); 0 reports every distance.
+    unsigned per_octave = 1;
+    bool time = false;
+    std::size_t chunk = 0;     // accesses at a time; 0 = chosen
+    bool stage_times = false;  // measure stages (they are then not overlapped with each other)
+};
+inline constexpr unsigned kMostPerOctave = 32;
+
+// Either by bin number (as Binning::index gives it), or (distance, count) pairs in rising order.
+struct Counts {
+    std::vector<std::uint64_t> by_bin;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> by_distance;
+};
+
+struct Stage {
+    std::string name;
+    double milliseconds = 0;
+};
+
+struct Outcome {
+    std::uint64_t accesses = 0;
+    std::uint64_t distinct = 0;
+    Counts reuse;
+    Counts time;
+    // by site: bins_a_site numbers each, cold last
+    std::vector<std::uint64_t> sites;
+    std::size_t bins_a_site = 0;
+    std::vector<Stage> stages;
+};
+
+class ExactCounter {
+ public:
+    virtual ~ExactCounter() = default;
+    // Takes accesses in trace order; returns once `blocks` is no longer needed. Device memory and sites
+    // do not go together.
+    virtual void add(const std::uint64_t* blocks, std::size_t count, Memory where,
+                     const std::uint32_t* sites = nullptr) = 0;
+    // From now on accesses carry sites 0 … sites-1: all of them, from the first, and in log2 bins only.
+    virtual void expect_sites(std::uint32_t sites) = 0;
+    virtual Outcome finish() = 0;
+};
+std::unique_ptr<ExactCounter> make_exact_counter(const Settings& settings);
+
+// Memory for callers that do not see CUDA (benchmarks, tests).
+std::uint64_t* allocate_pinned(std::size_t count);
+void free_pinned(std::uint64_t* memory);
+std::uint64_t* upload(const std::uint64_t* blocks, std::size_t count);
+void free_device(std::uint64_t* memory);
+
+}  // namespace revisit::gpu

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The cluster engine as a user runs it: any number of ranks gives the profile of one process.
+
+    cluster_check.py BUILD      status 77: there is no MPI here
+"""
+import json, pathlib, random, shutil, struct, subprocess, sys, tempfile
+
+revisit = pathlib.Path(sys.argv[1]).resolve() / "revisit"
+doctor = json.loads(subprocess.run([revisit, "doctor", "--json"], capture_output=True, check=True).stdout)
+cluster = next(f for f in doctor["findings"] if f["subject"] == "cluster")
+if not cluster["works"] or not shutil.which("mpirun"):
+    print("skipped: mpirun is missing" if cluster["works"] else "skipped: " + cluster["detail"])
+    sys.exit(77)
+
+
+def ranks(n, *arguments):
+    return subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(n), revisit, "analyze",
+                           "--cluster", "--quiet", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def profile(text):
+    value = json.loads(text)
+    value.pop("notes", None)
+    return value
+
+
+def expect(condition, what):
+    if not condition:
+        print("failed:", what)
+        sys.exit(1)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    chance = random.Random(5)
+    near = [chance.randrange(3000) if chance.random() < 0.7 else chance.randrange(90000) for _ in range(60000)]
+    traces = {
+        "near.u64": near,
+        "cold.u64": list(range(5000)),
+        "few.u64": [7, 7, 8],
+        "none.u64": [],
+        "scan.csv": [i % 900 * 64 for i in range(4000)],
+    }
+    for name, addresses in traces.items():
+        path = folder / name
+        if name.endswith(".csv"):
+            path.write_text("address\n" + "".join(f"{a}\n" for a in addresses))
+        else:
+            path.write_bytes(struct.pack(f"<{len(addresses)}Q", *addresses))
+        options = ["--json", "--bins", "exact", str(path)] + (["--granularity", "1"] if name == "near.u64" else [])
+        alone = subprocess.run([revisit, "analyze", *options], capture_output=True, text=True, check=True)
+        for n in ([2, 3, 5] if name == "near.u64" else [2]):
+            together = ranks(n, *options)
+            expect(together.returncode == 0, f"{name} on {n} ranks: {together.stderr}")
+            expect(profile(together.stdout) == profile(alone.stdout), f"{name} on {n} ranks differs")
+
+    # The volume docs/cluster.md promises: 8 bytes for every block of a rank's part and the parts after it.
+    half = near[len(near) // 2:]
+    note = json.loads(ranks(2, "--json", "--granularity", "1", str(folder / "near.u64")).stdout)["notes"][0]
+    expect(f" {8 * len(set(half))} bytes" in note, f"volume: {note}, expected {8 * len(set(half))}")
+
+    missing = ranks(2, str(folder / "missing.u64"))
+    expect(missing.returncode == 2 and missing.stderr.count("missing.u64: cannot open") == 1, missing.stderr)
+    (folder / "torn.u64").write_bytes(bytes(8 * 1000 + 3))
+    torn = ranks(3, str(folder / "torn.u64"))
+    expect(torn.returncode == 2 and "torn.u64: byte 8000" in torn.stderr and torn.stdout == "", torn.stderr)
+print("alike")

@@ -1,0 +1,85 @@
+// The exact engine on threads against one thread and the definition, cut everywhere.
+#include "engines/exact_threads.h"
+
+#include <random>
+
+#include "random_traces.h"
+#include "revisit/revisit.h"
+
+namespace revisit {
+namespace {
+
+std::string profile_of(Engine& engine, std::span<const std::uint64_t> blocks, std::size_t piece) {
+    for (std::size_t at = 0; at < blocks.size(); at += piece)
+        EXPECT_TRUE(engine.add({blocks.subspan(at, std::min(piece, blocks.size() - at)), {}, {}, {}}));
+    auto profile = engine.finish();
+    EXPECT_TRUE(profile);
+    if (!profile) return {};
+    profile->method = "any";
+    return to_json(*profile);
+}
+
+std::string truth(std::span<const std::uint64_t> blocks) {
+    EngineOptions options;
+    options.bins = Binning::exact();
+    return profile_of(*make_engine("naive", options).value(), blocks, blocks.size() + 1);
+}
+
+std::string threaded(std::span<const std::uint64_t> blocks, unsigned threads, std::size_t chunk,
+                     std::size_t piece) {
+    EngineOptions options;
+    options.bins = Binning::exact();
+    options.threads = threads;
+    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3};
+    return profile_of(*make_exact_threads(options, tuning), blocks, piece);
+}
+
+TEST(ExactThreads, agree_with_naive_for_every_cut) {
+    for (const auto& trace : testing::small_traces(31)) {
+        const std::string expected = truth(trace.blocks);
+        for (unsigned threads : {2u, 5u})
+            for (std::size_t chunk : {1, 65, 300})
+                for (std::size_t piece : {std::size_t{97}, std::size_t{100000}}) {
+                    if (chunk == 1 && trace.blocks.size() > 200) continue;
+                    EXPECT_EQ(threaded(trace.blocks, threads, chunk, piece), expected)
+                        << trace.name << ": " << threads << " threads, chunks of " << chunk
+                        << ", added by " << piece;
+                }
+    }
+}
+
+TEST(ExactThreads, one_past_and_one_before_the_end_of_a_window) {
+    std::mt19937_64 random(6);
+    for (std::size_t count : {255u, 256u, 257u, 511u, 512u, 513u, 2559u, 2561u}) {
+        std::vector<std::uint64_t> blocks(count);
+        for (auto& block : blocks) block = random() % 90;
+        EXPECT_EQ(threaded(blocks, 4, 64, 1000), truth(blocks)) << count;
+        EXPECT_EQ(threaded(blocks, 4, 64, 50), truth(blocks)) << count;
+    }
+}
+
+// Large enough for renumbering, the hash and several windows of usual size.
+TEST(ExactThreads, agree_with_one_thread_at_usual_sizes) {
+    std::mt19937_64 random(7);
+    std::vector<std::uint64_t> blocks(1 << 21);
+    for (auto& block : blocks)
+        block = (random() % 4 == 0 ? random() % 200000 : random() % 3000) * 0x9e3779b97f4a7c15u;
+    EngineOptions options;
+    const std::string one = profile_of(*make_engine("exact", options).value(), blocks, blocks.size());
+    options.threads = 4;
+    EXPECT_EQ(profile_of(*make_engine("exact", options).value(), blocks, blocks.size()), one);
+    EXPECT_EQ(profile_of(*make_engine("exact", options).value(), blocks, 4096), one);
+    EXPECT_EQ(profile_of(*make_exact_threads(options, {1000, 50000, 200000, 100000}), blocks, 70000),
+              one);
+}
+
+TEST(ExactThreads, one_thread_is_left_alone) {
+    EngineOptions options;
+    EXPECT_EQ(make_exact_threads(options), nullptr);
+    options.threads = 2;
+    options.time = true;
+    EXPECT_EQ(make_exact_threads(options), nullptr);
+}
+
+}  // namespace
+}  // namespace revisit
