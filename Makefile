@@ -26,6 +26,7 @@ demo: build
 
 bench: build
 	@$(BUILD)/bench_engines
+	@$(BUILD)/bench_parallel
 
 bench-record: build
 	@bench/record.py $(BUILD)
