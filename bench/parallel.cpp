@@ -113,6 +113,8 @@ int main(int count, char** values) {
             const double alone = cluster_seconds(program, file, 1) - start_one;
             for (std::size_t i = 0; i < threads.size(); ++i) {
                 const double together = cluster_seconds(program, file, threads[i]) - start[i];
+                if (start_one <= 0 || start[i] <= 0 || alone <= 0 || together <= 0)
+                    continue;  // no such job here
                 fmt::print("   {} ranks {:.2f}x one rank", threads[i], alone / together);
             }
             std::filesystem::remove(file);
