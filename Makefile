@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: build check demo bench bench-record fuzz install format tidy clean setup
+.PHONY: build check demo bench bench-record eval-time fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -23,6 +23,10 @@ check: build
 
 demo: build
 	@scripts/demo $(BUILD)
+
+eval-time: build
+	@scripts/install-dependencies bzip2 perl sqlite3 xz-utils
+	@scripts/eval-time $(BUILD)
 
 bench: build
 	@$(BUILD)/bench_engines

@@ -170,6 +170,66 @@ TEST(TimeModels, phases_break_the_independence_assumption) {
         options.time_model = model;
         EXPECT_LT(accuracy(truth.reuse, analyze(blocks, "time", options)->reuse), 0.75);
     }
+    // Asking each phase by itself mends it.
+    options.time_model = TimeModel::phases;
+    EXPECT_GT(accuracy(truth.reuse, analyze(blocks, "time", options)->reuse), 0.88);
+}
+
+// What no model of time distances can know: which blocks a window holds. Two loops of one period, one
+// over many blocks once, one over few many times, in turns too short to be phases.
+TEST(TimeModels, loops_in_quick_turns_stay_beyond_every_model) {
+    std::vector<std::uint64_t> blocks;
+    for (int turn = 0; turn < 200; ++turn) {
+        for (int i = 0; i < 1200; ++i) blocks.push_back(i % 400);
+        for (int i = 0; i < 1200; ++i) blocks.push_back(i % 400 < 200 ? 1000 + i % 2 : 2000 + i % 400);
+    }
+    EngineOptions options;
+    options.granularity = 1;
+    options.bins = Binning::log2(8);
+    Profile truth = analyze(blocks, "olken", options).value();
+    for (const TimeModelEntry& entry : time_models()) {
+        options.time_model = entry.model;
+        EXPECT_LT(accuracy(truth.reuse, analyze(blocks, "time", options)->reuse), 0.9) << entry.name;
+    }
+}
+
+TEST(TimeModels, phases_conserve_counts_and_one_phase_is_the_expected_model) {
+    for (const auto& trace : testing::small_traces(6)) {
+        EngineOptions options;
+        options.granularity = 1;
+        options.bins = Binning::exact();
+        options.time = true;
+        Profile truth = analyze(trace.blocks, "olken", options).value();
+        std::vector<TimePhase> phases{{0, truth.accesses, *truth.time}};
+        Histogram one = reuse_from_phases(phases, truth.distinct, Binning::exact());
+        expect_sound(one, *truth.time, truth.distinct);
+        // Cold accesses are all there are at the start, which one phase knows only through its length.
+        if (trace.blocks.size() > 20 * truth.distinct)
+            EXPECT_GT(
+                smoothed_accuracy(converted(*truth.time, truth.distinct, TimeModel::expected), one),
+                0.9)
+                << trace.name;
+        // The engine's own phases, of a run long enough to have several.
+        std::vector<std::uint64_t> repeated;
+        for (int i = 0; i < 12 && !trace.blocks.empty(); ++i)
+            for (std::uint64_t block : trace.blocks) repeated.push_back(block + (i / 6) * 7);
+        Profile estimate = analyze(repeated, "time", options).value();
+        EXPECT_EQ(estimate.reuse.total(), static_cast<double>(repeated.size())) << trace.name;
+        EXPECT_EQ(estimate.time, analyze(repeated, "olken", options)->time) << trace.name;
+    }
+}
+
+TEST(TimeModels, phases_are_joined_when_there_are_too_many) {
+    std::vector<std::uint64_t> blocks(2'500'000);
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = i % 100;
+    EngineOptions options;
+    options.granularity = 1;
+    options.bins = Binning::log2(8);
+    Histogram reuse = analyze(blocks, "time", options)->reuse;
+    EXPECT_EQ(reuse.cold, 100);
+    ASSERT_EQ(reuse.bins.size(), 1u);
+    EXPECT_EQ(reuse.bins[0].count, 2'499'900);
+    EXPECT_TRUE(reuse.bins[0].low <= 99 && 99 < reuse.bins[0].high);
 }
 
 TEST(TimeModels, the_basic_form_refuses_what_it_cannot_finish) {

@@ -31,7 +31,7 @@ struct EngineOptions {
     bool time = false;                           // the time-distance histogram as well
     bool sites = false;                          // histograms by site
     bool pairs = false;                          // use → reuse site pairs
-    TimeModel time_model = TimeModel::expected;  // how the time method gets reuse distances
+    TimeModel time_model = TimeModel::phases;  // how the time method gets reuse distances
     double rate = 0.01;                          // sampling engines: share of accesses or blocks
     double target_error = 0;          // sample: half-width of every bin's share; picks the rate
     double prune_share = 0.99;        // sample: give up what is deeper than this share; 1 = never

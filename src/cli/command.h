@@ -33,7 +33,7 @@ std::span<const CommandEntry> commands();
 struct AnalysisOptions {
     std::string granularity_text;
     std::string bins_text = "log2:8";
-    std::string model_of = "time=expected";
+    std::string model_of = "time=phases";
     unsigned threads = 0;
     std::uint64_t seed = 1;
 

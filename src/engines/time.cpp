@@ -1,5 +1,5 @@
 // Time distances: how many accesses lie between two to the same block. One lookup an access, nothing to
-// count. A model turns their histogram into reuse distances at the end.
+// count. A model turns their histogram, or one a phase of the run, into reuse distances at the end.
 #include <new>
 
 #include "engines/tally.h"
@@ -18,23 +18,37 @@ class TimeEngine : public Engine {
 
     Result<void> add(const BlockBatch& batch) override {
         try {
-            times_.add(batch.blocks);
+            std::span<const std::uint64_t> blocks = batch.blocks;
+            while (options_.time_model == TimeModel::phases && !blocks.empty()) {
+                std::uint64_t left = phases_.phase_end() - times_.accesses();
+                if (blocks.size() < left) break;
+                times_.add(blocks.first(left));
+                blocks = blocks.subspan(left);
+                phases_.end_phase(times_.accesses(), times_.histogram());
+            }
+            times_.add(blocks);
         } catch (const std::bad_alloc&) {
             return fail("not enough memory for the blocks' last accesses");
         }
         return {};
     }
     Result<Profile> finish() override {
-        Histogram fine = times_.histogram();
-        Histogram time = times_.also_histogram().value_or(fine.rebin(options_.bins));
+        TimeCounts counts;
+        counts.fine = times_.histogram();
+        phases_.end_phase(times_.accesses(), counts.fine);
+        counts.phases = phases_.phases();
+        counts.wanted = times_.also_histogram().value_or(counts.fine.rebin(options_.bins));
         // One bin a distance is as fine as it gets.
-        if (options_.bins.kind() == Binning::Kind::exact) fine = time;
-        return time_profile(options_, std::move(time), fine, times_.accesses(), times_.distinct());
+        if (options_.bins.kind() == Binning::Kind::exact) counts.fine = counts.wanted;
+        counts.accesses = times_.accesses();
+        counts.distinct = times_.distinct();
+        return time_profile(options_, std::move(counts));
     }
 
  private:
     EngineOptions options_;
     TimeDistances times_;
+    PhaseRecorder phases_;
 };
 
 }  // namespace

@@ -24,6 +24,8 @@ namespace revisit {
 namespace {
 
 constexpr TimeModelEntry kTimeModels[] = {
+    {"phases", "the mean number of distinct blocks in a window, by phase of the run",
+     TimeModel::phases},
     {"expected", "the mean number of distinct blocks in a window", TimeModel::expected},
     {"shen", "Shen and Shaw's scalable form: that mean with a binomial spread", TimeModel::shen},
     {"shen-basic", "their basic form, bars of width 1; slow", TimeModel::shen_basic},
@@ -93,6 +95,7 @@ Result<Histogram> reuse_from_time(const Histogram& time, double distinct, TimeMo
     const bool fold = model == TimeModel::shen && time.bins.size() > kMostBinomials;
     TimeBars bars = time_bars(fold ? time.rebin(Binning::log2(256)) : time);
     switch (model) {
+        case TimeModel::phases:
         case TimeModel::expected:
             spread_expected(bars, spread);
             break;
