@@ -44,7 +44,7 @@ class ProfileCommand : public Command {
         if (!run) return std::unexpected(run.error());
         Result<EngineOptions> engine = analysis_.engine_options();
         if (!engine) return std::unexpected(engine.error());
-        if (engine->threads == 0) engine->threads = 1;  // the program wants the other cores
+        if (engine->threads == 0) engine->threads = 2;  // the program wants the other cores
         engine->time = time_;
         engine->sites = !no_sites_;
         engine->pairs = !no_pairs_;

@@ -6,6 +6,16 @@ namespace revisit {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 15;
+constexpr std::size_t kRun = 64;
+
+// Whether any of a run of accesses reaches into another block than it begins in.
+bool any_crosses(const std::uint64_t* addresses, const std::uint32_t* sizes, int shift) {
+    const std::uint64_t mask = (std::uint64_t{1} << shift) - 1;
+    std::uint64_t beyond = 0;
+    for (std::size_t i = 0; i < kRun; ++i)
+        beyond |= (addresses[i] & mask) + (sizes[i] - (sizes[i] != 0 ? 1u : 0u));
+    return (beyond >> shift) != 0;
+}
 
 }  // namespace
 
@@ -36,7 +46,25 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
     if (with_sites) sites_.resize(kPiece);
     if (with_threads) threads_.resize(kPiece);
     if (with_flags) flags_.resize(kPiece);
+    std::size_t one_by_one = 0;  // accesses up to here are taken singly
     for (; at.access < batch.count() && filled < kPiece; ++at.access, at.blocks_done = 0) {
+        // Accesses that cross into another block are rare: look for them a run at a time.
+        while (shift_ >= 0 && at.blocks_done == 0 && at.access >= one_by_one &&
+               batch.count() - at.access >= kRun && kPiece - filled >= kRun) {
+            const std::uint64_t* address = batch.addresses.data() + at.access;
+            if (any_crosses(address, batch.sizes.data() + at.access, shift_)) {
+                one_by_one = at.access + kRun;
+                break;
+            }
+            for (std::size_t i = 0; i < kRun; ++i) blocks_[filled + i] = address[i] >> shift_;
+            if (with_sites) std::copy_n(batch.sites.data() + at.access, kRun, sites_.data() + filled);
+            if (with_threads)
+                std::copy_n(batch.threads.data() + at.access, kRun, threads_.data() + filled);
+            if (with_flags) std::copy_n(batch.flags.data() + at.access, kRun, flags_.data() + filled);
+            filled += kRun;
+            at.access += kRun;
+        }
+        if (at.access == batch.count() || filled == kPiece) break;
         std::uint64_t address = batch.addresses[at.access];
         std::uint64_t reach = std::max<std::uint64_t>(1, batch.sizes[at.access]) - 1;
         std::uint64_t last_byte = address > ~reach ? ~std::uint64_t{0} : address + reach;

@@ -9,7 +9,7 @@
 
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
-#include "engines/site_attribution.h"
+#include "engines/site_attribution_thread.h"
 #include "engines/time_bitmap.h"
 #include "engines/time_distances.h"
 #include "revisit/engine.h"
@@ -67,7 +67,7 @@ class ExactEngine : public Engine {
     LastAccess<std::uint32_t> last_;
     DistanceTable distances_;
     std::optional<TimeDistances> times_;
-    std::optional<SiteAttribution> sites_;
+    std::optional<SiteAttributionThread> sites_;
     std::uint64_t accesses_ = 0;
     std::uint64_t renumberings_ = 0;
 

@@ -15,31 +15,35 @@ constexpr unsigned kBatch = 64;
 
 void SiteAttribution::add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
                           std::span<const std::uint32_t> use_sites) {
+    if (options_.pairs && use_sites.empty()) {
+        sum_pairs_ = true;
+        return add_to_pairs(batch, distances);
+    }
     if (options_.sites) add_to_sites(batch, distances);
     if (!options_.pairs) return;
-    if (use_sites.empty()) return add_to_pairs(batch, distances);
     for (std::size_t i = 0; i < distances.size(); i++)
         if (distances[i] < kInvalidated)
             add_to_pair(use_sites[i], batch.sites.empty() ? 0 : batch.sites[i], distances[i]);
 }
 
-void SiteAttribution::add_to_sites(const BlockBatch& batch, std::span<const std::uint32_t> distances) {
+SiteTally& SiteAttribution::site_tally(std::uint32_t id) {
     if (site_of_id_.empty()) site_of_id_.resize(kIdsWithoutHash);
+    if (id >= kIdsWithoutHash) return attribution_.sites[id];
+    if (site_of_id_[id] == nullptr) site_of_id_[id] = &attribution_.sites[id];
+    return *site_of_id_[id];
+}
+
+void SiteAttribution::add_to_sites(const BlockBatch& batch, std::span<const std::uint32_t> distances) {
     for (std::size_t i = 0; i < distances.size(); i++) {
-        const std::uint32_t id = batch.sites.empty() ? 0 : batch.sites[i];
-        SiteTally* tally = id < kIdsWithoutHash ? site_of_id_[id] : nullptr;
-        if (tally == nullptr) {
-            tally = &attribution_.sites[id];
-            if (id < kIdsWithoutHash) site_of_id_[id] = tally;
-        }
-        tally->accesses++;
-        tally->writes += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
+        SiteTally& tally = site_tally(batch.sites.empty() ? 0 : batch.sites[i]);
+        tally.accesses++;
+        tally.writes += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
         if (distances[i] == kCold)
-            tally->reuse.cold++;
+            tally.reuse.cold++;
         else if (distances[i] == kInvalidated)
-            tally->reuse.invalidated++;
+            tally.reuse.invalidated++;
         else
-            tally->reuse.add(options_.bins, distances[i]);
+            count(tally.reuse, distances[i]);
     }
 }
 
@@ -57,8 +61,11 @@ void SiteAttribution::add_to_pairs(const BlockBatch& batch, std::span<const std:
                 };
                 look.exchange(n, previous, [&](unsigned j) { return std::uint64_t{site(j)} + 1; });
                 for (unsigned j = 0; j < look.size(n); j++) {
+                    if (!batch.flags.empty() && (batch.flags[first + j] & kWrite) != 0)
+                        site_tally(site(j)).writes++;
                     if (previous[j] == 0) {
                         blocks_++;
+                        site_tally(site(j)).reuse.cold++;
                         continue;
                     }
                     const auto use = static_cast<std::uint32_t>(previous[j] - 1);
@@ -72,9 +79,11 @@ void SiteAttribution::add_to_pairs(const BlockBatch& batch, std::span<const std:
 
 void SiteAttribution::add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance) {
     if (SmallCounter* counter = pair_counter(Attribution::pair_key(use, reuse)))
-        counter->add(options_.bins, distance);
-    else
+        count(*counter, distance);
+    else {
         reuses_outside_pairs_++;
+        if (sum_pairs_) count(site_tally(reuse).reuse, distance);
+    }
 }
 
 SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {
@@ -91,7 +100,15 @@ SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {
 }
 
 void SiteAttribution::fill(Profile& profile) const {
-    attribution_.fill(profile, options_.bins, options_.sites, options_.pairs);
+    if (!sum_pairs_) {
+        attribution_.fill(profile, options_.bins, options_.sites, options_.pairs);
+    } else {
+        Attribution whole = attribution_;
+        for (const auto& [key, counter] : attribution_.pairs)
+            whole.sites[static_cast<std::uint32_t>(key)].reuse.merge(counter);
+        for (auto& [id, tally] : whole.sites) tally.accesses = tally.reuse.total();
+        whole.fill(profile, options_.bins, options_.sites, options_.pairs);
+    }
     if (reuses_outside_pairs_ != 0)
         profile.notes.push_back(fmt::format("pairs: the first {} are kept; {} reuses belong to others",
                                             most_pairs_, reuses_outside_pairs_));

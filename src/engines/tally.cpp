@@ -12,14 +12,21 @@ namespace {
 // Up to this many bins an octave the slot vector stays within a few KiB.
 constexpr std::uint64_t kSlotsPerOctave = 8;
 
-bool uses_slots(const Binning& binning) {
+}  // namespace
+
+bool SmallCounter::keeps_slots(const Binning& binning) {
     return binning.kind() == Binning::Kind::log2 && binning.parameter() <= kSlotsPerOctave;
 }
 
-}  // namespace
+std::uint64_t SmallCounter::total() const {
+    std::uint64_t sum = cold + invalidated;
+    for (std::uint64_t count : slots_) sum += count;
+    for (auto [low, count] : sparse_) sum += count;
+    return sum;
+}
 
 void SmallCounter::add(const Binning& binning, std::uint64_t distance, std::uint64_t count) {
-    if (!uses_slots(binning)) {
+    if (!keeps_slots(binning)) {
         sparse_[binning.low_edge(distance)] += count;
         return;
     }

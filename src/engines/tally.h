@@ -14,6 +14,14 @@ namespace revisit {
 class SmallCounter {
  public:
     void add(const Binning& binning, std::uint64_t distance, std::uint64_t count = 1);
+    // The same for one distance whose bin number is known, for binnings that keep slots.
+    static bool keeps_slots(const Binning& binning);
+    void add_to_bin(std::uint64_t index) {
+        if (index >= slots_.size()) [[unlikely]]
+            slots_.resize(index + 1);
+        slots_[index]++;
+    }
+    std::uint64_t total() const;
     void merge(const SmallCounter& other);
     Histogram histogram(const Binning& binning) const;
 
