@@ -101,6 +101,7 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
         run.decode.most_accesses = *most;
     }
     run.decode.contexts = contexts;
+    run.decode.objects = objects;
     run.decode.stack = !no_stack;
     run.decode.only_regions = !functions.empty() || !regions.empty();
     run.decode.regions = regions;

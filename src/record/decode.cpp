@@ -84,6 +84,7 @@ Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), s
     thread_column_.resize(capacity);
     flags_.resize(capacity);
     running_ = &thread(0);
+    if (options.objects) objects_ = std::make_unique<ObjectMap>(origins_);
 }
 
 Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, std::move(sink)) {
@@ -93,6 +94,8 @@ Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, st
     site_places_ = parent.site_places_;
     label_ids_ = parent.label_ids_;
     context_children_ = parent.context_children_;
+    object_labels_ = parent.object_labels_;
+    if (parent.objects_) objects_ = std::make_unique<ObjectMap>(*parent.objects_, origins_);
     threads_ = parent.threads_;
     running_ = &thread(parent.running_->number);
     auto copy = [](const Block& from) {
@@ -158,7 +161,7 @@ void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t 
     const std::uint32_t* label_list = block.context == running_->context && block.labels
                                           ? block.labels
                                           : labels(block, running_->context);
-    if (block.guarded || options_.only_regions || !options_.stack) {
+    if (block.guarded || objects_ || options_.only_regions || !options_.stack) {
         for (std::uint32_t i = 0; i < count; i++)
             if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
                 access(addresses[i], label_list[i], block.sizes[i], block.flags[i]);
@@ -177,7 +180,7 @@ void Decoder::access(std::uint64_t address, std::uint32_t label, std::uint32_t s
     if (options_.only_regions && running_->open_regions == 0) return;
     if (!options_.stack && running_->stack_low <= address && address < running_->stack_high) return;
     addresses_[filled_] = address;
-    label_column_[filled_] = label;
+    label_column_[filled_] = objects_ ? label_with_object(label, address) : label;
     sizes_[filled_] = size;
     flags_[filled_] = flags;
     thread_column_[filled_] = running_->number;
@@ -235,13 +238,22 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             bulk(words.data());
             break;
         case REVISIT_ENTER:
-            if (options_.contexts) enter(place_of_address(n), rest[0]);
+            if (follows_calls()) enter(place_of_address(n), rest[0]);
             break;
         case REVISIT_ENTER_SITE:
-            if (options_.contexts) enter(place_of_site(n), rest[0]);
+            if (follows_calls()) enter(place_of_site(n), rest[0]);
             break;
         case REVISIT_LEAVE:
             leave(n);
+            break;
+        case REVISIT_ALLOC:
+            if (objects_) objects_->allocate(rest[0], rest[1], place_of_address(n), object_context());
+            break;
+        case REVISIT_ALLOC_SITE:
+            if (objects_) objects_->allocate(rest[0], rest[1], place_of_site(n), object_context());
+            break;
+        case REVISIT_FREE:
+            if (objects_) objects_->release(n);
             break;
         case REVISIT_STACK: {
             Thread& of = thread(static_cast<std::uint32_t>(n));
@@ -308,6 +320,7 @@ void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset
     Module module{low, high, offset, parts.empty() ? "" : parts[0], parts.size() > 1 ? parts[1] : ""};
     unload(low, high);
     mapped_[low] = static_cast<std::uint32_t>(origins_.modules.size());
+    if (objects_) objects_->map_file(module);
     origins_.modules.push_back(std::move(module));
 }
 
@@ -317,6 +330,7 @@ void Decoder::unload(std::uint64_t low, std::uint64_t high) {
     auto first = mapped_.lower_bound(low), last = mapped_.lower_bound(high);
     if (first == last) return;
     mapped_.erase(first, last);
+    if (objects_) objects_->unmap(low, high);
     address_places_.erase(address_places_.lower_bound(low), address_places_.lower_bound(high));
 }
 
@@ -363,6 +377,33 @@ const std::uint32_t* Decoder::labels(Block& block, std::uint32_t context) {
     return block.labels = list.get();
 }
 
+// A stack access belongs to the function whose frame it is in: the one that made the call below it, or,
+// in the lowest frame, the one that accesses.
+std::uint32_t Decoder::object_at(std::uint64_t address, std::uint32_t place) {
+    Thread& t = *running_;
+    if (address < t.stack_low || address >= t.stack_high) return objects_->find(address);
+    std::size_t depth = t.frames.size();
+    while (depth > 0 && t.frames[depth - 1].stack_pointer <= address) depth--;
+    return objects_->stack_object(depth == t.frames.size() ? place : t.frames[depth].place);
+}
+
+std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t address) {
+    std::uint32_t object = object_at(address, origins_.labels[label].place);
+    if (object == kNowhere) return label;
+    if (label >= last_object_.size())
+        last_object_.resize(std::max<std::size_t>(label + 1, 2 * last_object_.size()));
+    if (last_object_[label].object == object) return last_object_[label].label;
+    auto [found, is_new] = object_labels_.try_emplace(
+        both(label, object), static_cast<std::uint32_t>(origins_.labels.size()));
+    if (is_new) {
+        Label whole = origins_.labels[label];
+        whole.object = object;
+        origins_.labels.push_back(whole);
+    }
+    last_object_[label] = {object, found->second};
+    return found->second;
+}
+
 void Decoder::bulk(const std::uint64_t* words) {
     auto flags = static_cast<std::uint8_t>(REVISIT_N(words[0]));
     std::uint32_t place =
@@ -380,7 +421,8 @@ void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
         t.context = t.frames.back().context;
         t.frames.pop_back();
     }
-    t.frames.push_back({stack_pointer, t.context});
+    t.frames.push_back({stack_pointer, t.context, place});
+    if (!options_.contexts) return;
     auto [found, is_new] = context_children_.try_emplace(both(t.context, place), 0);
     if (is_new) {
         std::uint32_t node = t.context;

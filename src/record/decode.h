@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "record/objects.h"
 #include "record/slots.h"
 #include "revisit/access.h"
 #include "revisit/error.h"
@@ -23,6 +24,7 @@ namespace revisit::record {
 
 struct DecodeOptions {
     bool contexts = false;             // labels tell call paths apart
+    bool objects = false;              // labels tell data objects apart
     bool stack = true;                 // accesses to thread stacks count
     bool only_regions = false;         // accesses count only inside of the regions named below
     std::vector<std::string> regions;  // "()" is what was chosen by --function; empty: any
@@ -59,6 +61,7 @@ class Decoder {
     struct CallFrame {
         std::uint64_t stack_pointer = 0;
         std::uint32_t context = 0;  // of the caller
+        std::uint32_t place = 0;    // of the call
     };
     struct Thread {
         std::uint16_t number = 0;
@@ -80,11 +83,15 @@ class Decoder {
     void leave(std::uint64_t stack_pointer);
     void region(std::string_view name, bool begins);
 
+    bool follows_calls() const { return options_.contexts || options_.objects; }
+    std::uint32_t object_context() const { return options_.contexts ? running_->context : 0; }
     Block* find_block(std::uint64_t id);
     std::uint32_t place_of_address(std::uint64_t address);
     std::uint32_t place_of_site(std::uint64_t site);
     std::uint32_t label(std::uint32_t place, std::uint32_t context);
     const std::uint32_t* labels(Block& block, std::uint32_t context);
+    std::uint32_t label_with_object(std::uint32_t label, std::uint64_t address);
+    std::uint32_t object_at(std::uint64_t address, std::uint32_t place);
     Thread& thread(std::uint32_t number);
     Result<void> flush();
 
@@ -104,6 +111,13 @@ class Decoder {
     std::unordered_map<std::uint64_t, std::uint32_t> label_ids_;  // place and context
     std::map<std::pair<const Block*, std::uint32_t>, std::unique_ptr<std::uint32_t[]>> label_lists_;
     std::unordered_map<std::uint64_t, std::uint32_t> context_children_;  // context and place
+    std::unordered_map<std::uint64_t, std::uint32_t> object_labels_;     // label and object
+    struct LastObject {
+        std::uint32_t object = kNowhere, label = 0;
+    };
+    std::vector<LastObject>
+        last_object_;  // by label: most accesses of an instruction are to one object
+    std::unique_ptr<ObjectMap> objects_;
     std::map<std::uint32_t, Thread> threads_;
     Thread* running_ = nullptr;
 

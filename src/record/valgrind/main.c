@@ -307,7 +307,7 @@ void RV_(function_returned)(HWord result, HWord target) {
     if (top->kind == FUNCTION_REALLOC && (result || !top->size)) freed(top->argument);
     if (!result) return;
     RV_(need)(3);
-    put(REVISIT_RECORD(REVISIT_ALLOC, top->link));
+    put(REVISIT_RECORD(REVISIT_ALLOC, top->link - (CALL_PUSHES ? 1 : 4))); /* the call itself */
     put(result);
     put(top->size);
 }

@@ -1,0 +1,82 @@
+// Which data object an address belongs to: heap blocks by where they were allocated, globals by symbol.
+//
+// A table by page: a page that is all one object's says so, another has a number for every 16 bytes
+// (what allocators align to) or, where a file's data is mapped, for every 4. Looking up is one hash and
+// one or two loads; allocating costs one store for every 16 bytes, or one a page.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "symbols/origins.h"
+#include "symbols/symbolize.h"
+
+namespace revisit::record {
+
+class ObjectMap {
+ public:
+    explicit ObjectMap(Origins& origins) : origins_(origins) {}
+    ObjectMap(const ObjectMap& other, Origins& origins);
+
+    void allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
+                  std::uint32_t context);
+    void release(std::uint64_t address);
+    void map_file(const Module& module);
+    void unmap(std::uint64_t low, std::uint64_t high);
+
+    std::uint32_t find(std::uint64_t address) {
+        std::uint64_t number = address >> kPageShift;
+        if (number != last_number_) {
+            auto found = pages_.find(number);
+            last_number_ = number;
+            last_page_ = found == pages_.end() ? nullptr : &found->second;
+        }
+        if (last_page_ == nullptr) return kNowhere;
+        std::uint32_t held = last_page_->all;
+        if (held == kMixed) held = last_page_->cells[(address & kPageMask) >> last_page_->cell_shift];
+        return held >= kSymbol && held != kNowhere ? symbol_object(held - kSymbol) : held;
+    }
+
+    // The object for stack accesses of the function that `place` lies in.
+    std::uint32_t stack_object(std::uint32_t place);
+
+ private:
+    static constexpr unsigned kPageShift = 12;
+    static constexpr std::uint64_t kPageMask = (std::uint64_t{1} << kPageShift) - 1;
+    static constexpr std::uint32_t kMixed = kNowhere - 1;
+    static constexpr std::uint32_t kSymbol = std::uint32_t{1} << 31;  // and a symbol's index
+
+    struct Page {
+        std::uint32_t all = kNowhere;
+        std::uint8_t cell_shift = 4;
+        std::vector<std::uint32_t> cells;
+    };
+    struct HeapBlock {
+        std::uint64_t size = 0;
+        std::uint32_t object = 0;
+    };
+    struct Symbol {
+        std::string name;
+        std::uint64_t bytes = 0;
+        std::uint32_t object = kNowhere;
+    };
+
+    void mark(std::uint64_t address, std::uint64_t size, std::uint32_t held, unsigned cell_shift);
+    std::uint32_t symbol_object(std::uint32_t index);
+
+    Origins& origins_;
+    std::unordered_map<std::uint64_t, Page> pages_;
+    std::uint64_t last_number_ = ~std::uint64_t{0};
+    Page* last_page_ = nullptr;
+    std::unordered_map<std::uint64_t, HeapBlock> heap_;
+    std::unordered_map<std::uint64_t, std::uint32_t> heap_objects_;   // context and place
+    std::unordered_map<std::uint32_t, std::uint64_t> live_bytes_;     // by heap object
+    std::unordered_map<std::uint32_t, std::uint32_t> stack_objects_;  // by place
+    std::vector<Symbol> symbols_;
+    std::unordered_map<std::string, std::uint64_t> mapped_files_;  // path → bias it was mapped with
+};
+
+}  // namespace revisit::record
