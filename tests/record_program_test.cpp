@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -116,6 +117,82 @@ TEST_F(RecordProgram, trace_gives_the_profile_that_profiling_gives) {
         EXPECT_EQ(a.sites[i].reuse, p.sites[i].reuse);
     }
     EXPECT_EQ(a.pairs.size(), p.pairs.size());
+}
+
+TEST_F(RecordProgram, data_objects_and_call_paths_are_told_apart) {
+    compile("objects", R"(
+#include <stdlib.h>
+int table[4096];
+int fill(int* to, int n) { for (int i = 0; i < n; i++) ((volatile int*)to)[i] = i; return to[n - 1]; }
+int one(void) { int* block = malloc(4000); int x = fill(block, 1000); free(block); return x; }
+int two(void) { return fill(table, 4096); }
+int main(void) { return one() + two() == 999 + 4095 ? 0 : 1; }
+)");
+    ASSERT_EQ(run("$R profile --quiet -o p.json -- ./objects").status, 0);
+    Profile p = profile("p.json");
+    double table = 0, block = 0;
+    for (const Object& object : p.objects) {
+        if (object.kind == "global" && object.name.starts_with("table")) table += object.accesses;
+        if (object.kind == "heap" && object.name == "one (objects.c:5)") {
+            block += object.accesses;
+            EXPECT_EQ(object.bytes, 4000u);
+        }
+    }
+    EXPECT_EQ(table, 4097);
+    EXPECT_EQ(block, 1001);
+    std::vector<std::string> callers;
+    for (const Pair& pair : p.pairs)
+        for (std::uint32_t at = pair.reuse_context; at != 0; at = p.contexts[at].parent)
+            if (p.contexts[at].frame.function == "one" || p.contexts[at].frame.function == "two") {
+                callers.push_back(p.contexts[at].frame.function);
+                EXPECT_EQ(p.contexts[p.contexts[at].parent].frame.function, "main");
+            }
+    EXPECT_NE(std::ranges::find(callers, "one"), callers.end());
+    EXPECT_NE(std::ranges::find(callers, "two"), callers.end());
+}
+
+TEST_F(RecordProgram, child_processes_have_profiles_of_their_own_or_one_with_follow) {
+    compile("family", R"(
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int data[50000];
+void work(int n) { for (int i = 0; i < n; i++) data[i] = i; }
+int main(void) { if (fork() == 0) { work(50000); _exit(0); } wait(0); work(100); return 0; }
+)");
+    ASSERT_EQ(run("$R profile --quiet --function work -o p.json -- ./family").status, 0);
+    EXPECT_EQ(profile("p.json").accesses, 100);
+    ASSERT_EQ(run("rm p.json; mv p-*.json child.json").status, 0);
+    EXPECT_EQ(profile("child.json").accesses, 50000);
+    ASSERT_EQ(run("$R profile --quiet --follow --function work -o all.json -- ./family").status, 0);
+    EXPECT_EQ(profile("all.json").accesses, 50100);
+    ASSERT_EQ(run("$R profile --quiet --no-children --function work -o p.json -- ./family && $R merge "
+                  "--quiet p.json child.json -o sum.json")
+                  .status,
+              0);
+    EXPECT_EQ(profile("sum.json").reuse, profile("all.json").reuse);
+    EXPECT_EQ(profile("sum.json").accesses, 50100);
+}
+
+TEST_F(RecordProgram, limits_end_the_program_and_regions_cut_it_out) {
+    compile("loop", "int main(void) { volatile int x = 0; for (;;) x++; }");
+    Ran ran = run("$R profile --quiet --max-accesses 1M -o p.json -- ./loop");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(profile("p.json").accesses, 1e6);
+    EXPECT_EQ(run("$R profile --quiet --duration 300ms --method time -o p.json -- ./loop").status, 0);
+    EXPECT_GT(profile("p.json").accesses, 0);
+    ran = run("$R profile --region nowhere --max-accesses 1 --duration 300ms -o p.json -- ./loop");
+    EXPECT_NE(ran.err.find("region \"nowhere\" was never entered"), std::string::npos) << ran.err;
+}
+
+TEST_F(RecordProgram, killed_analyzer_leaves_the_program_running_to_its_end) {
+    compile("busy",
+            "#include <stdio.h>\nint main(void) { volatile long x = 0; for (long i = 0; i < 30000000; "
+            "i++) x += i;\nputs(\"whole\"); }");
+    Ran ran =
+        run("$R profile -o p.json -- ./busy & sleep 1; kill -KILL $!; for i in $(seq 300); do grep -q "
+            "whole .out && break; sleep 0.1; done; wait");
+    EXPECT_EQ(ran.out, "whole\n");
+    EXPECT_NE(ran.err.find("the analyzer is gone"), std::string::npos) << ran.err;
 }
 
 TEST_F(RecordProgram, end_by_signal_is_passed_on_with_a_complete_profile) {

@@ -40,8 +40,6 @@ class ProfileCommand : public Command {
     }
 
     Result<int> run() override {
-        Result<record::RunOptions> run = recording_.run_options();
-        if (!run) return std::unexpected(run.error());
         Result<EngineOptions> engine = analysis_.engine_options();
         if (!engine) return std::unexpected(engine.error());
         if (engine->threads == 0) engine->threads = 2;  // the program wants the other cores
@@ -53,9 +51,12 @@ class ProfileCommand : public Command {
         std::string method = method_ == "auto" ? automatic_method() : method_;
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
+        if (!engine->sites) recording_.no_contexts = recording_.no_objects = true;
         if (Result<std::unique_ptr<Engine>> possible = make_engine(method, *engine); !possible)
             return std::unexpected(possible.error());
 
+        Result<record::RunOptions> run = recording_.run_options();
+        if (!run) return std::unexpected(run.error());
         Result<record::RunOutcome> outcome = record::run(*run, [&](std::uint32_t pid, bool is_first) {
             if (is_first) first_ = pid;
             return record::make_profile_sink(method, *engine,

@@ -66,9 +66,10 @@ void RecordingOptions::declare(CLI::App& app) {
     app.add_flag("--no-stack", no_stack, "leave accesses to thread stacks out")->group("Recording");
     app.add_flag("--no-children", no_children, "leave processes that the program starts out")
         ->group("Recording");
-    app.add_flag("--contexts", contexts, "tell call paths apart")->group("Recording");
-    app.add_flag("--objects", objects,
-                 "tell data objects apart: heap blocks by where they were allocated, globals, stacks")
+    app.add_flag("--no-contexts", no_contexts, "do not tell call paths apart")->group("Recording");
+    app.add_flag(
+           "--no-objects", no_objects,
+           "do not tell data objects apart (heap blocks by where they were allocated, globals, stacks)")
         ->group("Recording");
 }
 
@@ -100,15 +101,15 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
         if (*most == 0) return fail("--max-accesses: expected at least 1");
         run.decode.most_accesses = *most;
     }
-    run.decode.contexts = contexts;
-    run.decode.objects = objects;
+    run.decode.contexts = !no_contexts;
+    run.decode.objects = !no_objects;
     run.decode.stack = !no_stack;
     run.decode.only_regions = !functions.empty() || !regions.empty();
     run.decode.regions = regions;
     if (!functions.empty()) run.decode.regions.push_back("()");
 
-    if (contexts) run.want |= REVISIT_WANT_CALLS;
-    if (objects) run.want |= REVISIT_WANT_OBJECTS | REVISIT_WANT_CALLS;
+    if (!no_contexts) run.want |= REVISIT_WANT_CALLS;
+    if (!no_objects) run.want |= REVISIT_WANT_OBJECTS | REVISIT_WANT_CALLS;
     if (run.decode.only_regions) run.want |= REVISIT_WANT_REGIONS;
     if (!no_children) run.want |= REVISIT_WANT_CHILDREN;
     return run;

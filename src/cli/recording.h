@@ -18,8 +18,8 @@ struct RecordingOptions {
     std::vector<std::string> regions;
     bool no_stack = false;
     bool no_children = false;
-    bool contexts = false;
-    bool objects = false;
+    bool no_contexts = false;
+    bool no_objects = false;
 
     void declare(CLI::App& app);
     Result<record::RunOptions> run_options() const;

@@ -161,14 +161,18 @@ void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t 
     const std::uint32_t* label_list = block.context == running_->context && block.labels
                                           ? block.labels
                                           : labels(block, running_->context);
-    if (block.guarded || objects_ || options_.only_regions || !options_.stack) {
+    if (block.guarded || options_.only_regions || !options_.stack) {
         for (std::uint32_t i = 0; i < count; i++)
             if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
                 access(addresses[i], label_list[i], block.sizes[i], block.flags[i]);
         return;
     }
     std::memcpy(&addresses_[filled_], addresses, count * sizeof *addresses);
-    std::memcpy(&label_column_[filled_], label_list, count * sizeof *label_list);
+    if (objects_)
+        for (std::uint32_t i = 0; i < count; i++)
+            label_column_[filled_ + i] = label_with_object(label_list[i], addresses[i]);
+    else
+        std::memcpy(&label_column_[filled_], label_list, count * sizeof *label_list);
     std::memcpy(&sizes_[filled_], block.sizes.data(), count * sizeof(std::uint32_t));
     std::memcpy(&flags_[filled_], block.flags.data(), count);
     std::fill_n(&thread_column_[filled_], count, running_->number);

@@ -17,8 +17,8 @@ ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origin
 
 void ObjectMap::mark(std::uint64_t address, std::uint64_t size, std::uint32_t held,
                      unsigned cell_shift) {
-    last_number_ = ~std::uint64_t{0};
     std::uint64_t end = address + size;
+    std::size_t pages_before = pages_.size();
     while (address < end) {
         std::uint64_t page_end = (address | kPageMask) + 1, stop = std::min(end, page_end);
         Page& page = pages_[address >> kPageShift];
@@ -38,6 +38,7 @@ void ObjectMap::mark(std::uint64_t address, std::uint64_t size, std::uint32_t he
         }
         address = stop;
     }
+    if (pages_.size() != pages_before) forget();
 }
 
 void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
@@ -84,7 +85,7 @@ void ObjectMap::map_file(const Module& module) {
 }
 
 void ObjectMap::unmap(std::uint64_t low, std::uint64_t high) {
-    last_number_ = ~std::uint64_t{0};
+    forget();
     for (std::uint64_t page = low >> kPageShift; page < high >> kPageShift; page++) pages_.erase(page);
 }
 

@@ -5,7 +5,9 @@
 // one or two loads; allocating costs one store for every 16 bytes, or one a page.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -29,14 +31,15 @@ class ObjectMap {
 
     std::uint32_t find(std::uint64_t address) {
         std::uint64_t number = address >> kPageShift;
-        if (number != last_number_) {
-            auto found = pages_.find(number);
-            last_number_ = number;
-            last_page_ = found == pages_.end() ? nullptr : &found->second;
+        Found& found = found_[number % std::size(found_)];
+        if (found.number != number) [[unlikely]] {
+            auto at = pages_.find(number);
+            found = {number, at == pages_.end() ? nullptr : &at->second};
         }
-        if (last_page_ == nullptr) return kNowhere;
-        std::uint32_t held = last_page_->all;
-        if (held == kMixed) held = last_page_->cells[(address & kPageMask) >> last_page_->cell_shift];
+        const Page* page = found.page;
+        if (page == nullptr) return kNowhere;
+        std::uint32_t held = page->all;
+        if (held == kMixed) held = page->cells[(address & kPageMask) >> page->cell_shift];
         return held >= kSymbol && held != kNowhere ? symbol_object(held - kSymbol) : held;
     }
 
@@ -64,13 +67,17 @@ class ObjectMap {
         std::uint32_t object = kNowhere;
     };
 
+    void forget() { std::fill(std::begin(found_), std::end(found_), Found{}); }
     void mark(std::uint64_t address, std::uint64_t size, std::uint32_t held, unsigned cell_shift);
     std::uint32_t symbol_object(std::uint32_t index);
 
     Origins& origins_;
     std::unordered_map<std::uint64_t, Page> pages_;
-    std::uint64_t last_number_ = ~std::uint64_t{0};
-    Page* last_page_ = nullptr;
+    struct Found {
+        std::uint64_t number = ~std::uint64_t{0};
+        const Page* page = nullptr;
+    };
+    Found found_[1024];  // pages looked up lately; forgotten when pages come or go
     std::unordered_map<std::uint64_t, HeapBlock> heap_;
     std::unordered_map<std::uint64_t, std::uint32_t> heap_objects_;   // context and place
     std::unordered_map<std::uint32_t, std::uint64_t> live_bytes_;     // by heap object
