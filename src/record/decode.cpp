@@ -421,7 +421,8 @@ void Decoder::bulk(const std::uint64_t* words) {
 
 void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
     Thread& t = *running_;
-    while (!t.frames.empty() && t.frames.back().stack_pointer < stack_pointer) {
+    // A call from the same depth means that the call before it has come back, however it did.
+    while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {
         t.context = t.frames.back().context;
         t.frames.pop_back();
     }

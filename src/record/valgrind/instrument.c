@@ -167,13 +167,24 @@ static void statement(IRStmt* st, Addr* where, Addr* next_where) {
     append(st);
 }
 
+/* VEX calls every unconditional branch of arm64 a call; the instruction tells. */
+static Bool is_call(IRSB* in, Addr where) {
+    if (in->jumpkind != Ijk_Call) return False;
+#if defined(VGA_arm64)
+    UInt instruction = *(UInt*)where;
+    return (instruction & 0xfc000000) == 0x94000000 || (instruction & 0xfffffc1f) == 0xd63f0000;
+#else
+    return True;
+#endif
+}
+
 /* At a call: ENTER with the stack pointer that the return will restore. At a return: LEAVE, and the
    result of a function that is waited for. */
 static void calls_and_returns(IRSB* in, Addr where) {
     Bool wants_calls = RV_(want)() & REVISIT_WANT_CALLS;
     UInt at = sb.count ? 1 + sb.count : 0;
     IRExpr* sp;
-    if (in->jumpkind == Ijk_Call && wants_calls) {
+    if (wants_calls && is_call(in, where)) {
         sp = guest_word(sb.layout->offset_SP);
         if (CALL_PUSHES) sp = temp(Ity_I64, IRExpr_Binop(Iop_Add64, sp, mkIRExpr_HWord(CALL_PUSHES)));
         store_at(at, IRExpr_Const(IRConst_U64(REVISIT_RECORD(REVISIT_ENTER, where))));
