@@ -175,7 +175,7 @@ int main(void) { if (fork() == 0) { work(50000); _exit(0); } wait(0); work(100);
 
 TEST_F(RecordProgram, limits_end_the_program_and_regions_cut_it_out) {
     compile("loop", "int main(void) { volatile int x = 0; for (;;) x++; }");
-    Ran ran = run("$R profile --quiet --max-accesses 1M -o p.json -- ./loop");
+    Ran ran = run("$R profile --quiet --granularity 1 --max-accesses 1M -o p.json -- ./loop");
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(profile("p.json").accesses, 1e6);
     EXPECT_EQ(run("$R profile --quiet --duration 300ms --method time -o p.json -- ./loop").status, 0);

@@ -93,6 +93,13 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
     return out;
 }
 
+// Also without accesses: a note may say why there are none.
+std::string notes(const Profile& profile, const TerminalStyle& style) {
+    std::string out = profile.notes.empty() ? "" : heading(style, "Notes");
+    for (const std::string& note : profile.notes) out += fmt::format("  {}\n", note);
+    return out;
+}
+
 }  // namespace
 
 std::string histogram_chart(const Histogram& histogram, std::uint64_t granularity,
@@ -179,7 +186,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
                             const TerminalStyle& style) {
     std::string out = header(profile, style);
     if (profile.reuse.total() <= 0 && (!profile.time || profile.time->total() <= 0))
-        return out + "\nNo accesses: nothing to show.\n";
+        return out + "\nNo accesses: nothing to show.\n" + notes(profile, style);
     if (!profile.reuse.bins.empty() || !profile.time) {
         out += heading(style, profile.granularity == 1
                                   ? "Reuse distance (blocks between two uses of a block)"
@@ -215,8 +222,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
                 profile.granularity);
     }
     out += worst_sites(profile, caches, style);
-    if (!profile.notes.empty()) out += heading(style, "Notes");
-    for (const std::string& note : profile.notes) out += fmt::format("  {}\n", note);
+    out += notes(profile, style);
     return out;
 }
 
