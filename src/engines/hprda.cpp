@@ -11,10 +11,11 @@
 // blocks there are is multiplied by the effective factor ef = M / Σ count (--no-adjust leaves that
 // out). What is not in the paper: it analyses fragments of 2^26 accesses apart, here thread blocks
 // follow each other to the end of the trace; sums of whole threads that stand for a thread block's
-// first and latest are adjusted like distances. Error. It underestimates nothing and overestimates
-// whatever spans traces with common blocks: see docs/benchmarks.md for its error beside the paper's
-// 0.37 %. Source. Cui, Yi, Xue, Wang, Yang, Feng: A Highly Parallel Reuse Distance Analysis Algorithm
-// on GPUs, IPDPS 2012.
+// first and latest are adjusted like distances.
+// Error. Sums overestimate whatever spans traces with common blocks, and the factor, one for all, may
+// bring them down too far: docs/benchmarks.md has its error beside the paper's 0.37 %.
+// Source. Cui, Yi, Xue, Wang, Yang, Feng: A Highly Parallel Reuse Distance Analysis Algorithm on GPUs,
+// IPDPS 2012.
 #include "engines/hprda.h"
 
 #include <fmt/format.h>
