@@ -268,14 +268,25 @@ TEST(ProfileJson, what_is_wrong_is_said_and_where) {
     auto with_bins = [&](const std::string& bins) {
         return wrong(R"({"schema": "revisit/profile@1", "reuse": {"bins": )" + bins + "}}");
     };
-    EXPECT_EQ(with_bins("[[1,1,5]]"), "p.json: profile.reuse.bins[0]: expected low below high");
+    EXPECT_EQ(with_bins("[[1,1,5]]"), "p.json: reuse.bins[0]: expected low below high");
     EXPECT_EQ(with_bins("[[1,2,-5]]"),
-              "p.json: profile.reuse.bins[0]: expected a number that is not negative");
+              "p.json: reuse.bins[0][2]: expected a number that is not negative");
     EXPECT_EQ(with_bins("[[1,3,5],[2,4,5]]"),
-              "p.json: profile.reuse.bins[1]: expected bins in rising order without overlap");
+              "p.json: reuse.bins[1]: expected bins in rising order without overlap");
     EXPECT_FALSE(profile_from_json(
         R"({"schema": "revisit/profile@1", "reuse": {"bins": []}, "pairs": [{"use_context": 9}]})"));
     EXPECT_FALSE(profile_from_json(std::string(200000, '[')));
+    // Keys may come in any order, unknown ones are passed over, however deep (within reason).
+    EXPECT_TRUE(profile_from_json(
+        R"({"new": [{"a": [1, -2.5e3, "\\u00e9", null, true, {}]}], "pairs": [{"use_context": 1}],)"
+        R"( "contexts": [{}, {"parent": 0}], "reuse": {"bins": []}, "schema": "revisit/profile@1"})"));
+    for (std::string bad :
+         {R"("a": 01)", R"("a": 1.)", R"("a": .5)", R"("a": tru)", R"("a": "\x")", R"("a": "\ud800")",
+          R"("a": [1,])", R"("a" 1)", R"(a: 1)", "\"a\": \"\xff\"", "\"a\": \"\n\"", R"("a": 1,)",
+          R"("accesses": 1e999)", R"("accesses": "1")", R"("granularity": 1.5)", R"("a": 1} x)"})
+        EXPECT_FALSE(
+            profile_from_json(R"({"schema": "revisit/profile@1", "reuse": {"bins": []}, )" + bad + "}"))
+            << bad;
 }
 
 TEST(ProfileMerge, sums_and_matches_by_place_not_by_number) {

@@ -1,0 +1,351 @@
+// A profile read from JSON.
+//
+// Reading trusts nothing: every number is checked to be finite and not negative, bins to rise without
+// overlap, references to stay inside their tables. What a newer revisit added as extra keys is ignored;
+// a newer schema version is refused.
+#include <fmt/format.h>
+
+#include "core/json_reader.h"
+#include "revisit/profile.h"
+
+namespace revisit {
+namespace {
+
+constexpr std::string_view kObject = "expected an object";
+constexpr std::string_view kArray = "expected an array";
+
+void read_bins(JsonReader& in, std::vector<Bin>& bins) {
+    in.array("expected an array of [low, high, count]", [&](std::size_t) {
+        Bin bin;
+        std::size_t numbers = 0;
+        in.array("expected [low, high, count]", [&](std::size_t index) {
+            numbers = index + 1;
+            if (index == 0)
+                bin.low = in.whole();
+            else if (index == 1)
+                bin.high = in.whole();
+            else if (index == 2)
+                bin.count = in.number();
+            else
+                in.skip();
+        });
+        if (numbers != 3) in.complain("expected [low, high, count]");
+        if (bin.low >= bin.high) in.complain("expected low below high");
+        if (!bins.empty() && bin.low < bins.back().high)
+            in.complain("expected bins in rising order without overlap");
+        bins.push_back(bin);
+    });
+}
+
+Histogram read_histogram(JsonReader& in) {
+    Histogram out;
+    bool has_bins = false;
+    std::vector<double> errors;
+    in.object("expected an object with cold, invalidated and bins", [&](std::string_view key) {
+        if (key == "cold") {
+            out.cold = in.number();
+        } else if (key == "invalidated") {
+            out.invalidated = in.number();
+        } else if (key == "bins") {
+            has_bins = true;
+            out.bins.clear();
+            read_bins(in, out.bins);
+        } else if (key == "error" && in.at_object()) {
+            in.object(kObject, [&](std::string_view part) {
+                if (part == "cold") {
+                    out.cold_error = in.number();
+                } else if (part == "invalidated") {
+                    out.invalidated_error = in.number();
+                } else if (part == "bins" && in.at_array()) {
+                    in.array(kArray, [&](std::size_t) { errors.push_back(in.number()); });
+                } else {
+                    in.skip();
+                }
+            });
+        } else {
+            in.skip();
+        }
+    });
+    if (!has_bins) in.complain("expected an array of [low, high, count]", ".bins");
+    if (errors.size() == out.bins.size())
+        for (std::size_t i = 0; i < errors.size(); ++i) out.bins[i].error = errors[i];
+    return out;
+}
+
+bool read_frame_key(JsonReader& in, std::string_view key, Frame& frame) {
+    if (key == "function")
+        frame.function = in.text();
+    else if (key == "file")
+        frame.file = in.text();
+    else if (key == "line")
+        frame.line = in.whole32();
+    else
+        return false;
+    return true;
+}
+
+Site read_site(JsonReader& in) {
+    Site site;
+    in.object(kObject, [&](std::string_view key) {
+        if (read_frame_key(in, key, site.frame)) return;
+        if (key == "id")
+            site.id = in.whole32();
+        else if (key == "module")
+            site.module = in.text();
+        else if (key == "offset")
+            site.offset = in.whole();
+        else if (key == "accesses")
+            site.accesses = in.number();
+        else if (key == "writes")
+            site.writes = in.number();
+        else if (key == "reuse")
+            site.reuse = read_histogram(in);
+        else if (key == "inlined")
+            in.array(kArray, [&](std::size_t) {
+                Frame frame;
+                in.object(kObject, [&](std::string_view part) {
+                    if (!read_frame_key(in, part, frame)) in.skip();
+                });
+                site.inlined.push_back(std::move(frame));
+            });
+        else
+            in.skip();
+    });
+    return site;
+}
+
+Context read_context(JsonReader& in, std::size_t index) {
+    Context context;
+    in.object(kObject, [&](std::string_view key) {
+        if (read_frame_key(in, key, context.frame)) return;
+        if (key == "parent")
+            context.parent = in.whole32();
+        else if (key == "module")
+            context.module = in.text();
+        else if (key == "offset")
+            context.offset = in.whole();
+        else
+            in.skip();
+    });
+    // A parent comes before its children, so a walk to the root always ends.
+    if (index > 0 && context.parent >= index) in.complain("expected an earlier context", ".parent");
+    return context;
+}
+
+Pair read_pair(JsonReader& in) {
+    Pair pair;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "use")
+            pair.use = in.whole32();
+        else if (key == "reuse")
+            pair.reuse = in.whole32();
+        else if (key == "use_context")
+            pair.use_context = in.whole32();
+        else if (key == "reuse_context")
+            pair.reuse_context = in.whole32();
+        else if (key == "count")
+            pair.count = in.number();
+        else if (key == "distances")
+            pair.distances = read_histogram(in);
+        else
+            in.skip();
+    });
+    return pair;
+}
+
+Object read_object(JsonReader& in) {
+    Object object;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "kind")
+            object.kind = in.text();
+        else if (key == "name")
+            object.name = in.text();
+        else if (key == "bytes")
+            object.bytes = in.whole();
+        else if (key == "context")
+            object.context = in.whole32();
+        else if (key == "accesses")
+            object.accesses = in.number();
+        else if (key == "reuse")
+            object.reuse = read_histogram(in);
+        else
+            in.skip();
+    });
+    return object;
+}
+
+ThreadProfile read_thread(JsonReader& in) {
+    ThreadProfile thread;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "id")
+            thread.id = in.whole32();
+        else if (key == "accesses")
+            thread.accesses = in.number();
+        else if (key == "reuse")
+            thread.reuse = read_histogram(in);
+        else
+            in.skip();
+    });
+    return thread;
+}
+
+Phase read_phase(JsonReader& in) {
+    Phase phase;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "begin")
+            phase.begin = in.number();
+        else if (key == "end")
+            phase.end = in.number();
+        else if (key == "distinct")
+            phase.distinct = in.number();
+        else if (key == "reuse")
+            phase.reuse = read_histogram(in);
+        else
+            in.skip();
+    });
+    return phase;
+}
+
+Sampling read_sampling(JsonReader& in) {
+    Sampling sampling;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "period")
+            sampling.period = in.number();
+        else if (key == "samples")
+            sampling.samples = in.number();
+        else if (key == "pruned")
+            sampling.pruned = in.number();
+        else
+            in.skip();
+    });
+    return sampling;
+}
+
+// A key of the profile itself; `take` appends one entry of a list.
+class ProfileReader {
+ public:
+    ProfileReader(JsonReader& in, Profile& profile) : in_(in), profile_(profile) {}
+
+    bool has_schema = false;
+    bool has_reuse = false;
+    std::string schema;
+
+    void key(std::string_view key) {
+        if (key == "schema" && in_.at_text()) {
+            schema = in_.text();
+            has_schema = true;
+            if (schema != kProfileSchema)
+                in_.complain(fmt::format("expected \"{}\", found \"{}\"", kProfileSchema, schema));
+        } else if (key == "method") {
+            profile_.method = in_.text();
+        } else if (key == "model") {
+            profile_.model = in_.text();
+        } else if (key == "granularity") {
+            profile_.granularity = in_.whole();
+            if (profile_.granularity == 0) in_.complain("expected at least 1");
+        } else if (key == "accesses") {
+            profile_.accesses = in_.number();
+        } else if (key == "distinct") {
+            profile_.distinct = in_.number();
+        } else if (key == "reuse") {
+            profile_.reuse = read_histogram(in_);
+            has_reuse = true;
+        } else if (key == "time") {
+            profile_.time = read_histogram(in_);
+        } else if (key == "exact") {
+            profile_.exact = in_.boolean();
+        } else if (key == "shared") {
+            profile_.shared = read_histogram(in_);
+        } else if (key == "sampled" && in_.at_object()) {
+            profile_.sampled = read_sampling(in_);
+        } else if (key == "machine") {
+            profile_.machine = in_.text();
+        } else if (key == "clock") {
+            profile_.clock = in_.text();
+        } else if (key == "command") {
+            texts(profile_.command);
+        } else if (key == "notes") {
+            texts(profile_.notes);
+        } else {
+            list(key);
+        }
+    }
+
+ private:
+    void texts(std::vector<std::string>& out) {
+        out.clear();
+        in_.array("expected an array of strings", [&](std::size_t) { out.push_back(in_.text()); });
+    }
+
+    void list(std::string_view key) {
+        auto entries = [&](auto& out, auto read) {
+            out.clear();
+            in_.array(kArray, [&](std::size_t) { out.push_back(read(in_)); });
+        };
+        if (key == "threads")
+            entries(profile_.threads, read_thread);
+        else if (key == "sites")
+            entries(profile_.sites, read_site);
+        else if (key == "contexts")
+            entries(profile_.contexts,
+                    [&](JsonReader& in) { return read_context(in, profile_.contexts.size()); });
+        else if (key == "pairs")
+            entries(profile_.pairs, read_pair);
+        else if (key == "objects")
+            entries(profile_.objects, read_object);
+        else if (key == "phases")
+            entries(profile_.phases, read_phase);
+        else
+            in_.skip();
+    }
+
+    JsonReader& in_;
+    Profile& profile_;
+};
+
+// Keys come in any order, so references are looked at last.
+Result<void> check_references(const Profile& profile, const std::string& file) {
+    auto outside = [&](std::uint32_t context) {
+        return context != 0 && context >= profile.contexts.size();
+    };
+    auto bad = [&](std::string_view list, std::size_t index, std::string_view key) {
+        return fail(file, fmt::format("{}[{}].{}", list, index, key),
+                    "expected the index of a context");
+    };
+    for (std::size_t i = 0; i < profile.pairs.size(); ++i) {
+        if (outside(profile.pairs[i].use_context)) return bad("pairs", i, "use_context");
+        if (outside(profile.pairs[i].reuse_context)) return bad("pairs", i, "reuse_context");
+    }
+    for (std::size_t i = 0; i < profile.objects.size(); ++i)
+        if (outside(profile.objects[i].context)) return bad("objects", i, "context");
+    return {};
+}
+
+}  // namespace
+
+Result<Profile> profile_from_json(std::string_view text, const std::string& file) {
+    JsonReader in(text);
+    Profile profile;
+    profile.method.clear();
+    ProfileReader reader(in, profile);
+    auto no_profile = [&] {
+        return fail(file, {}, "expected a revisit profile (an object with a \"schema\" key)");
+    };
+    if (in.at_array() || in.at_text()) return no_profile();
+    if (!in.at_object())
+        return fail(file, fmt::format("byte {}", in.byte()),
+                    "expected a revisit profile, found broken JSON");
+    in.object({}, [&](std::string_view key) { reader.key(key); });
+    if (!in.failed()) in.finish();
+    if (in.is_broken())
+        return fail(file, fmt::format("byte {}", in.byte()),
+                    "expected a revisit profile, found broken JSON");
+    if (in.failed()) return fail(file, in.where(), in.message());
+    if (!reader.has_schema) return no_profile();
+    if (!reader.has_reuse) return fail(file, {}, "expected a \"reuse\" histogram");
+    if (auto checked = check_references(profile, file); !checked)
+        return std::unexpected(checked.error());
+    return profile;
+}
+
+}  // namespace revisit
