@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "models/hit_table.h"
 #include "report/diff.h"
+#include "report/exports.h"
+#include "report/page.h"
 #include "revisit/revisit.h"
 
 namespace revisit {
@@ -112,6 +116,113 @@ TEST(Diff, a_profile_against_itself_has_not_changed) {
     EXPECT_EQ(diff.accuracy.value, 1);
     EXPECT_TRUE(diff.bins.empty());
     EXPECT_FALSE(diff.failed());
+}
+
+Profile called_profile() {
+    Profile profile;
+    profile.reuse = {12, 0, 0, 0, {{0, 1, 100, 0}, {4096, 8192, 50, 0}}};
+    profile.sites = {
+        {7,
+         "app",
+         16,
+         {"leaf", "a.c", 3},
+         {{"outer", "a.c", 9}},
+         150,
+         0,
+         {10, 0, 0, 0, {{0, 1, 100, 0}, {4096, 8192, 40, 0}}}},
+        {9, "app", 32, {"main", "a.c", 20}, {}, 12, 0, {2, 0, 0, 0, {{4096, 8192, 10, 0}}}}};
+    profile.contexts = {{}, {0, "app", 4, {"main", "a.c", 21}}};
+    profile.pairs = {{7, 7, 1, 1, 140, {0, 0, 0, 0, {{0, 1, 100, 0}, {4096, 8192, 40, 0}}}}};
+    return profile;
+}
+
+TEST(Export, stacks_add_up_to_the_sites) {
+    Profile profile = called_profile();
+    auto samples = stack_samples(profile, {CacheSpec::parse("4K:full:64").value()});
+    double accesses = 0, cold = 0, misses = 0;
+    for (const StackSample& sample : samples) {
+        accesses += sample.accesses;
+        cold += sample.cold;
+        misses += sample.misses[0];
+    }
+    EXPECT_DOUBLE_EQ(accesses, 162);
+    EXPECT_DOUBLE_EQ(cold, 12);
+    EXPECT_DOUBLE_EQ(misses, 62);
+}
+
+// A protobuf message taken apart: field → contents in order; numbers come as their digits.
+std::vector<std::pair<unsigned, std::string>> fields_of(std::string_view bytes) {
+    std::vector<std::pair<unsigned, std::string>> out;
+    std::size_t at = 0;
+    auto varint = [&] {
+        std::uint64_t value = 0;
+        for (int shift = 0; at < bytes.size(); shift += 7) {
+            auto byte = static_cast<unsigned char>(bytes[at++]);
+            value |= std::uint64_t{byte & 0x7fu} << shift;
+            if (byte < 0x80) break;
+        }
+        return value;
+    };
+    while (at < bytes.size()) {
+        std::uint64_t key = varint(), value = varint();
+        if ((key & 7) == 2) {
+            out.emplace_back(key >> 3, bytes.substr(at, value));
+            at += value;
+        } else {
+            out.emplace_back(key >> 3, std::to_string(value));
+        }
+    }
+    EXPECT_EQ(at, bytes.size());
+    return out;
+}
+
+TEST(Export, pprof_is_a_profile_message_with_all_its_tables) {
+    auto text = export_pprof(called_profile(), {{CacheSpec::parse("L2=4K:full:64").value()}, ""});
+    ASSERT_TRUE(text);
+    std::map<unsigned, std::vector<std::string>> by_field;
+    for (auto& [field, content] : fields_of(*text)) by_field[field].push_back(content);
+    EXPECT_EQ(by_field[1].size(), 3u);  // value types
+    EXPECT_EQ(by_field[2].size(), 3u);  // samples: the pair, and the rest of both sites
+    EXPECT_EQ(by_field[3].size(), 1u);  // one module
+    EXPECT_EQ(by_field[4].size(), 3u);  // two sites and a call
+    EXPECT_EQ(by_field[5].size(), 3u);  // leaf, outer, main
+    ASSERT_FALSE(by_field[6].empty());
+    EXPECT_EQ(by_field[6][0], "");  // the first string is empty
+    const auto& strings = by_field[6];
+    EXPECT_NE(std::find(strings.begin(), strings.end(), "L2_misses"), strings.end());
+    EXPECT_EQ(strings.at(std::stoul(by_field[14].at(0))), "L2_misses");
+    // Location 1 is the first site: its own line, then the function it was inlined into.
+    auto location = fields_of(by_field[4][0]);
+    EXPECT_EQ(std::count_if(location.begin(), location.end(), [](auto& f) { return f.first == 4; }), 2);
+}
+
+TEST(Export, names_cannot_break_out_of_their_line) {
+    Profile profile = called_profile();
+    profile.sites[0].frame.function = "a;b\nfn=evil\n1 2 3";
+    profile.contexts[1].frame.function = "x\ny";
+    ExportOptions options{{CacheSpec::parse("L2=4K:full:64").value()}, "accesses"};
+    std::string folded = export_folded(profile, options).value();
+    EXPECT_EQ(std::count(folded.begin(), folded.end(), '\n'), 3);
+    EXPECT_EQ(export_callgrind(profile, options)->find("\nfn=evil"), std::string::npos);
+}
+
+TEST(Page, what_does_not_fit_is_summed) {
+    if (page_template().empty()) GTEST_SKIP() << "this build has no page (node was missing)";
+    Profile profile = called_profile();
+    for (std::uint32_t i = 100; i < 2000; ++i) {
+        profile.sites.push_back(profile.sites[0]);
+        profile.sites.back().id = i;
+        profile.sites.back().reuse = {0, 0, 0, 0, {{0, 1, 3, 0}}};
+    }
+    PageOptions options;
+    options.caches = {CacheSpec::parse("4K:full:64").value()};
+    options.most_bytes = 20000;
+    std::string page = html_page({{profile, "p"}}, options).value();
+    EXPECT_LT(page.size(), page_template().size() + 30000);
+    EXPECT_NE(page.find("\"restSites\":["), std::string::npos);
+    // The sites that miss are in, whatever was left out.
+    EXPECT_NE(page.find("[7,"), std::string::npos);
+    EXPECT_NE(page.find("[9,"), std::string::npos);
 }
 
 }  // namespace

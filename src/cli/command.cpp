@@ -16,6 +16,7 @@ std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_generate_command();
 std::unique_ptr<Command> make_predict_command();
 std::unique_ptr<Command> make_report_command();
@@ -34,6 +35,7 @@ constexpr CommandEntry kCommands[] = {
     {"predict", "profile of C or LLVM IR at any size, without running it", make_predict_command},
     {"report", "show a profile", make_report_command},
     {"diff", "compare two profiles; fail a build over it", make_diff_command},
+    {"export", "write a profile for pprof, KCachegrind, flame graphs, Prometheus", make_export_command},
     {"generate", "make a trace that has a given reuse-distance histogram", make_generate_command},
     {"convert", "copy a trace into another format", make_convert_command},
     {"doctor", "what this machine and this build can do", make_doctor_command},

@@ -1,0 +1,69 @@
+// revisit export: a profile for pprof, KCachegrind, flame graphs, spreadsheets, Prometheus.
+#include "cli/command.h"
+#include "formats/compress.h"
+#include "report/exports.h"
+
+namespace revisit {
+namespace {
+
+class ExportCommand : public Command {
+ public:
+    void declare(CLI::App& app) override {
+        app.add_option("PROFILE", profile_, "a profile; - is standard input")->required();
+        std::string formats;
+        for (const ExportEntry& entry : exports())
+            formats += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
+        app.add_option("--format", format_, "where the file's ending does not tell it:" + formats)
+            ->type_name("NAME");
+        app.add_option("--value", value_, "what folded stacks count: accesses or CACHE.misses")
+            ->type_name("METRIC");
+        caches_.declare(app, "caches whose misses to tell (default: this machine's)");
+        app.get_option("--cache")->allow_extra_args(false);
+        app.add_option("-o,--output", output_, "write here; .gz, .zst and .xz are packed")
+            ->type_name("FILE")
+            ->group("Output");
+        app.footer(
+            "Examples:\n"
+            "  revisit export profile.json -o profile.pb.gz && go tool pprof -http=: profile.pb.gz\n"
+            "  revisit export profile.json -o profile.callgrind && kcachegrind profile.callgrind\n"
+            "  revisit export profile.json --format folded --value l2.misses | flamegraph.pl > "
+            "misses.svg\n"
+            "  revisit export profile.json -o revisit.prom --cache LLC=32M:16:64");
+    }
+
+    Result<int> run() override {
+        auto entry = find_export(format_, output_);
+        if (!entry) return std::unexpected(entry.error());
+        auto caches = caches_.caches();
+        if (!caches) return std::unexpected(caches.error());
+        auto profile = load_profile(profile_);
+        if (!profile) return std::unexpected(profile.error());
+        auto text = (*entry)->write(*profile, {*caches, value_});
+        if (!text) return std::unexpected(text.error());
+        if (auto written = write(*text); !written) return std::unexpected(written.error());
+        return 0;
+    }
+
+ private:
+    Result<void> write(const std::string& text) {
+        if (output_.empty() || output_ == "-") return print(text);
+        auto sink = create_sink(output_);
+        if (!sink) return std::unexpected(sink.error());
+        if (auto written = (*sink)->write(text); !written) return written;
+        return (*sink)->finish();
+    }
+
+    std::string profile_;
+    std::string format_;
+    std::string value_;
+    std::string output_;
+    CacheOptions caches_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_export_command() {
+    return std::make_unique<ExportCommand>();
+}
+
+}  // namespace revisit
