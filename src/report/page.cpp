@@ -313,6 +313,10 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
         put_histogram(out, pool, *profile.time);
         put_errors(out, "timeError", *profile.time);
     }
+    if (profile.shared) {
+        put(out, ",\"shared\":");
+        put_histogram(out, pool, *profile.shared);
+    }
 
     Ranking ranking(options.caches);
     ContextList contexts(profile);

@@ -19,7 +19,7 @@ struct PageOptions {
     std::vector<CacheSpec> caches;  // marked in the charts
     bool caches_are_hosts = false;
     bool sources = false;  // take the source files of the sites along
-    std::size_t most_bytes = 18'000'000;
+    std::size_t most_bytes = 12'000'000;
 };
 
 // What is too much for `most_bytes` is summed: the places and pairs with the fewest misses go first.

@@ -66,28 +66,40 @@ function objectFinding(object: DataObject, misses: number, capacity: number): Fi
       : ['Use smaller types or indices instead of pointers.', 'Work on a part that fits at a time.']};
 }
 
-function findings(profile: Profile, hits: HitTable): {list: Finding[]; all: number} {
+// Pairs that differ only in their contexts say the same; the worst of them speaks for all.
+function groups(profile: Profile): Pair[][] {
+  const byUse = new Map<number, Map<number, Pair[]>>();
+  for (const pair of profile.pairs) {
+    let byReuse = byUse.get(pair.use);
+    if (!byReuse) byUse.set(pair.use, byReuse = new Map());
+    const list = byReuse.get(pair.reuse);
+    if (list) list.push(pair);
+    else byReuse.set(pair.reuse, [pair]);
+  }
+  return [...byUse.values()].flatMap(byReuse => [...byReuse.values()]);
+}
+
+function findings(profile: Profile, together: Pair[][], hits: HitTable): {list: Finding[]; all: number} {
   const cache = hits.cache, list: Finding[] = [];
   const all = hits.misses(profile.reuse);
   const worth = kWorth * all;
-  // Pairs that differ only in their contexts say the same; the worst of them speaks for all.
-  const together = new Map<string, {pair: Pair; misses: number; worst: number}>();
-  for (const pair of profile.pairs) {
-    const misses = hits.misses(pair.distances), key = `${pair.use} ${pair.reuse}`;
-    const entry = together.get(key) ?? {pair, misses: 0, worst: -1};
-    entry.misses += misses;
-    if (misses > entry.worst) { entry.pair = pair; entry.worst = misses; }
-    together.set(key, entry);
+  for (const group of together) {
+    let worst = group[0]!, most = -1, misses = 0;
+    for (const pair of group) {
+      const one = hits.misses(pair.distances);
+      misses += one;
+      if (one > most) { worst = pair; most = one; }
+    }
+    if (misses > worth) list.push(pairFinding(profile, worst, misses, cache.bytes));
   }
-  for (const {pair, misses} of together.values())
-    if (misses > worth) list.push(pairFinding(profile, pair, misses, cache.bytes));
   for (const object of profile.objects) {
     const misses = hits.misses(object.reuse);
     const finding = misses > worth ? objectFinding(object, misses, cache.bytes) : null;
     if (finding) list.push(finding);
   }
   if (profile.reuse.cold > worth) {
-    const site = [...profile.sites].sort((a, b) => b.reuse.cold - a.reuse.cold)[0];
+    let site = profile.sites[0];
+    for (const one of profile.sites) if (one.reuse.cold > site!.reuse.cold) site = one;
     list.push({misses: profile.reuse.cold, title: 'Memory touched for the first time',
       what: [`${percent(profile.reuse.cold / profile.reuse.total)} of accesses are first touches; no cache helps there.`,
         site && site.reuse.cold > 0 ? [' Most at ', h('span', {class: 'name'}, siteName(site, site.id)), '.'] : ''],
@@ -109,12 +121,12 @@ function findings(profile: Profile, hits: HitTable): {list: Finding[]; all: numb
 
 export function advice(): HTMLElement {
   const profile = profiles[view.profile]!;
-  const box = h('div', {});
+  const box = h('div', {}), together = groups(profile);
   const update = () => {
-    const cache = chosenCache(), {list, all} = findings(profile, new HitTable(cache));
+    const cache = chosenCache(), {list, all} = findings(profile, together, new HitTable(cache));
     replace(box,
       h('p', {class: 'quiet'}, `For a cache of ${cacheWords(cache)}: ${count(all)} misses, ${percent(all / Math.max(1, profile.reuse.total))} of accesses. Findings may overlap: a pair and the data it goes through count the same misses.`),
-      profile.pairs.length === 0 ? h('p', {}, 'This profile has no use → reuse pairs, so advice stays general.') : null,
+      !profile.hasPairs ? h('p', {}, 'This profile has no use → reuse pairs, so advice stays general.') : null,
       list.length ? h('ol', {class: 'findings'}, list.map(finding => h('li', {class: 'card'},
         h('h3', {}, finding.title),
         h('p', {class: 'cost'}, h('span', {class: 'meter', style: `--share:${Math.min(100, 100 * finding.misses / Math.max(1, all))}%`}),

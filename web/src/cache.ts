@@ -5,7 +5,7 @@
 // Far from the place where hits turn into misses the binomial's tail is below 1e-13 (Chernoff), and the
 // sum is not run: that leaves a few dozen bins, so a slider answers in milliseconds.
 
-import {edges, Histogram} from './data';
+import {edges, highOf, Histogram, lowOf} from './data';
 
 export interface Cache {
   name: string;
@@ -64,8 +64,9 @@ export class HitTable {
     return value;
   }
   hits(histogram: Histogram): number {
+    const packed = histogram.packed;
     let sum = 0;
-    for (let i = 0; i < histogram.edge.length; ++i) sum += histogram.count[i]! * this.probability(histogram.edge[i]!);
+    for (let i = 2; i < packed.length; i += 2) sum += packed[i + 1]! * this.probability(packed[i]!);
     return sum;
   }
   misses(histogram: Histogram): number {
@@ -79,8 +80,8 @@ export function predict(histogram: Histogram, cache: Cache, table = new HitTable
   if (histogram.total <= 0) return {hitRate: 0, missRate: 0, error: 0};
   const hitRate = table.hits(histogram) / histogram.total;
   let variance = 0;
-  if (histogram.error)
-    histogram.edge.forEach((edge, i) => variance += (histogram.error![i]! * table.probability(edge)) ** 2);
+  if (histogram.errors)
+    for (let i = 0; i < histogram.bins; ++i) variance += (histogram.error(i) * table.probability(histogram.edge(i))) ** 2;
   return {hitRate, missRate: 1 - hitRate, error: Math.sqrt(variance) / histogram.total};
 }
 
@@ -92,14 +93,14 @@ export function missRatioCurve(histogram: Histogram): CurvePoint[] {
   if (histogram.total <= 0) return out;
   let hits = 0, variance = 0;
   out.push({blocks: 0, missRate: 1, error: 0});
-  histogram.edge.forEach((edge, i) => {
-    const low = edges[2 * edge]!, high = edges[2 * edge + 1]!;
+  for (let i = 0; i < histogram.bins; ++i) {
+    const low = lowOf(histogram.edge(i)), high = highOf(histogram.edge(i));
     const error = Math.sqrt(variance) / histogram.total;
     if (low > out[out.length - 1]!.blocks) out.push({blocks: low, missRate: 1 - hits / histogram.total, error});
-    hits += histogram.count[i]!;
-    variance += (histogram.error?.[i] ?? 0) ** 2;
+    hits += histogram.count(i);
+    variance += histogram.error(i) ** 2;
     out.push({blocks: high, missRate: 1 - hits / histogram.total, error: Math.sqrt(variance) / histogram.total});
-  });
+  }
   return out;
 }
 

@@ -5,7 +5,7 @@ import {Child, h, replace} from './dom';
 import {count, fileName, percent, span} from './format';
 import {cacheWords, histogramCard} from './overview';
 import {controls} from './controls';
-import {flame} from './flame';
+import {flame, Tree, treeOf} from './flame';
 import {By, commonFrames, gather, kBys, matches, median, Place, siteName, weigh} from './places';
 import {change, chosenCache, onChange, view} from './state';
 import {table} from './table';
@@ -22,6 +22,7 @@ export function code(): HTMLElement {
   const by = (kBys.includes(view.by as By) ? view.by : 'line') as By;
   const filtered = view.filter ? {...profile, sites: profile.sites.filter(site => matches(site, view.filter))} : profile;
   const places = gather(filtered, by);
+  let shape: Tree | null = null, resting = 0;
   const list = h('div', {}), detail = h('div', {id: 'detail'}), tree = h('div', {}), summary = h('p', {class: 'quiet'});
 
   const update = () => {
@@ -39,7 +40,7 @@ export function code(): HTMLElement {
       {title: 'miss rate', value: place => place.missRate, show: place => percent(place.missRate, 1)},
       {title: 'accesses', value: place => place.accesses, show: place => count(place.accesses)},
       {title: 'median', title_: 'Half the reuses come back within this distance', value: place => median(place.reuse) * profile.granularity,
-       show: place => place.reuse.edge.length ? span(median(place.reuse), profile.granularity) : '–'},
+       show: place => place.reuse.bins ? span(median(place.reuse), profile.granularity) : '–'},
     ], places, {
       name: `places-by-${by}`, caption: `Misses by ${by}`, sort: 1, rowsPerPage: 15,
       onPick: place => { openPair = null; change({pick: place.key === view.pick ? '' : place.key}, 'cache'); },
@@ -48,7 +49,9 @@ export function code(): HTMLElement {
     }));
     const picked = places.find(place => place.key === view.pick);
     replace(detail, picked ? placeDetail(profile, picked, hits, update) : null);
-    replace(tree, flame(profile, filtered.sites, hits));
+    // The graph is large; it follows when the slider rests.
+    clearTimeout(resting);
+    resting = window.setTimeout(() => replace(tree, flame(shape ??= treeOf(profile, filtered.sites), hits)), tree.childElementCount ? 150 : 0);
   };
   update();
   onChange(what => { if (what === 'cache') update(); });
@@ -110,9 +113,12 @@ export function paths(profile: Profile, pair: Pair): Child {
   const shared = commonFrames(profile, pair);
   const show = (frame: Context) => h('li', {}, h('span', {class: 'name'}, frame.function || fileName(frame.module) || '?'),
     frame.file ? h('span', {class: 'quiet'}, ` ${fileName(frame.file)}:${frame.line}`) : '');
-  const end = (id: number) => h('li', {class: 'end'}, siteName(profile.siteById.get(id), id));
+  const end = (id: number) => {
+    const site = profile.siteById.get(id);
+    return h('li', {class: 'end'}, h('span', {class: 'name'}, site?.function || ''), ` ${siteName(site, id)}`);
+  };
   return h('div', {class: 'paths'},
-    h('div', {class: 'shared'}, h('h4', {}, 'Both come from'), h('ol', {}, use.slice(0, shared).map(show))),
+    shared > 0 && h('div', {class: 'shared'}, h('h4', {}, 'Both are called from'), h('ol', {}, use.slice(0, shared).map(show))),
     h('div', {class: 'two'},
       h('div', {}, h('h4', {}, 'Use'), h('ol', {}, use.slice(shared).map(show), end(pair.use))),
       h('div', {}, h('h4', {}, 'Reuse'), h('ol', {}, reuse.slice(shared).map(show), end(pair.reuse)))));

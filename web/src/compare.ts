@@ -32,7 +32,7 @@ function similarity(a: number, b: number, values: number[][]): number {
 function figures(hits: HitTable, bars: number[][]): Figure[] {
   const row = (name: string, value: (profile: Profile, index: number) => number, show: (value: number) => string): Figure => {
     const numbers = profiles.map(value);
-    return {name, numbers, values: numbers.map(show)};
+    return {name, numbers, values: numbers.map(value => show(value))};
   };
   const granularity = profiles[0]!.granularity;
   return [
@@ -73,6 +73,7 @@ export function compare(): HTMLElement {
   const [low, high] = curveRange(profiles);
   const curves = profiles.map(profile => missRatioCurve(profile.reuse));
   const bars = sharedBars();
+  const missAt = (i: number, blocks: number) => curveAt(curves[i]!, blocks * granularity / profiles[i]!.granularity);
   const series = profiles.map((profile, i) => ({name: profile.label, color: kColors[i % kColors.length]!}));
   const numbers = h('div', {}), moves = h('div', {});
   const update = () => {
@@ -107,8 +108,13 @@ export function compare(): HTMLElement {
         marks: caches.map(cache => ({x: cache.bytes / granularity, label: cache.name})),
         low, high, ticks: sizeTicks(low, high, granularity), xTitle: 'cache size', yTitle: 'misses, share of accesses', height: 300,
         tell: blocks => [h('b', {}, span(blocks, granularity)), ' misses ',
-          curves.map((curve, i) => `${profiles[i]!.label} ${percent(curveAt(curve, blocks * granularity / profiles[i]!.granularity))}`).join(', ')],
-      })),
+          profiles.map((profile, i) => `${profile.label} ${percent(missAt(i, blocks))}`).join(', ')],
+      }),
+      behind<number>([
+        {title: 'cache size in bytes', value: blocks => blocks * granularity, show: blocks => span(blocks, granularity)},
+        ...profiles.map((profile, i) => ({title: profile.label, value: (blocks: number) => missAt(i, blocks), show: (blocks: number) => percent(missAt(i, blocks))})),
+      ], Array.from({length: Math.round(Math.log2(high / low)) + 1}, (_, i) => low * 2 ** i),
+      {name: 'compare-curves', caption: 'Miss ratio by cache size, side by side', rowsPerPage: 40})),
     h('section', {class: 'card'}, h('h3', {}, 'Reuse distances'),
       barChart({
         label: 'Reuse distances of the profiles, side by side', series,
@@ -119,6 +125,6 @@ export function compare(): HTMLElement {
         {title: 'distance', wide: true, value: (row: {label: string; values: number[]}) => row.label},
         ...profiles.map((profile, i) => ({title: profile.label, value: (row: {label: string; values: number[]}) => row.values[i]!, show: (row: {label: string; values: number[]}) => percent(row.values[i]!)})),
       ], bars.labels.map((label, i) => ({label, values: bars.values[i]!})), {name: 'compare-distances', caption: 'Reuse distances side by side', rowsPerPage: 40})),
-    h('section', {class: 'card'}, h('h3', {}, 'Side by side'), controls(), numbers),
+    h('section', {class: 'card'}, h('h3', {}, 'Side by side'), h('div', {class: 'toolbar inside'}, controls()), numbers),
     moves);
 }

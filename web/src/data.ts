@@ -1,13 +1,25 @@
 // The data in the page, as src/report/page.cpp packs it: texts and bin edges once, rows that point at them.
 
-export interface Histogram {
-  cold: number;
-  invalidated: number;
-  edge: number[];   // indices into `edges`
-  count: number[];
-  error?: number[];  // 95 % half-widths; absent = exact
-  coldError: number;
-  total: number;
+// A view of a packed row [cold, invalidated, edge, count, edge, count, …]: a page may hold 10^5 of them, so
+// nothing is copied out.
+export class Histogram {
+  private sum = -1;
+  // `errors`: 95 % half-widths [cold, invalidated, bin, bin, …]; absent = exact
+  constructor(readonly packed: number[], readonly errors?: number[]) {}
+  get cold(): number { return this.packed[0]!; }
+  get invalidated(): number { return this.packed[1]!; }
+  get coldError(): number { return this.errors?.[0] ?? 0; }
+  get bins(): number { return (this.packed.length - 2) >> 1; }
+  edge(bin: number): number { return this.packed[2 + 2 * bin]!; }
+  count(bin: number): number { return this.packed[3 + 2 * bin]!; }
+  error(bin: number): number { return this.errors?.[2 + bin] ?? 0; }
+  get total(): number {
+    if (this.sum < 0) {
+      this.sum = this.cold + this.invalidated;
+      for (let i = 3; i < this.packed.length; i += 2) this.sum += this.packed[i]!;
+    }
+    return this.sum;
+  }
 }
 
 export interface Site {
@@ -44,6 +56,7 @@ export interface Profile {
   sampled?: {period: number; samples: number; pruned: number};
   reuse: Histogram;
   time?: Histogram;
+  shared?: Histogram;  // private model: what one stack for all threads would see
   sites: Site[];
   siteById: Map<number, Site>;
   contexts: Context[];
@@ -54,9 +67,10 @@ export interface Profile {
   restSites: Rest;
   restPairs: Rest;
   restObjects: Rest;
+  hasPairs: boolean;
+  hasObjects: boolean;
 }
 
-type PackedHistogram = number[];
 interface Packed {
   schema: string;
   caches: {name: string; bytes: number; ways: number; line: number}[];
@@ -73,52 +87,47 @@ export let caches: Packed['caches'] = [];
 export let cachesAreHosts = false;
 export const sources = new Map<string, string[]>();
 
-function unpack(packed: PackedHistogram, errors?: number[]): Histogram {
-  const n = (packed.length - 2) >> 1;
-  const edge = new Array<number>(n), count = new Array<number>(n);
-  let total = packed[0]! + packed[1]!;
-  for (let i = 0; i < n; ++i) {
-    edge[i] = packed[2 + 2 * i]!;
-    total += count[i] = packed[3 + 2 * i]!;
-  }
-  const out: Histogram = {cold: packed[0]!, invalidated: packed[1]!, edge, count, total, coldError: 0};
-  if (errors) {
-    out.coldError = errors[0]!;
-    out.error = errors.slice(2);
-  }
-  return out;
+// Rows are unpacked when they are first looked at, so that the page opens at once.
+function lazily<T extends object>(target: T, name: keyof T, make: () => unknown): void {
+  Object.defineProperty(target, name, {configurable: true, enumerable: true, get() {
+    const value = make();
+    Object.defineProperty(target, name, {value, enumerable: true});
+    return value;
+  }});
 }
 
 export function load(text: string): void {
   const packed = JSON.parse(text) as Packed;
   const word = (index: number) => packed.strings[index] ?? '';
-  const rest = (row?: [number, number, PackedHistogram]): Rest =>
-    row ? {number: row[0], weight: row[1], reuse: unpack(row[2])} : {number: 0, weight: 0, reuse: unpack([0, 0])};
+  const rest = (row?: [number, number, number[]]): Rest =>
+    row ? {number: row[0], weight: row[1], reuse: new Histogram(row[2])} : {number: 0, weight: 0, reuse: new Histogram([0, 0])};
   edges = packed.edges;
   caches = packed.caches;
   cachesAreHosts = packed.cachesAreHosts;
   for (const [file, content] of packed.sources) sources.set(word(file), content.split('\n'));
   profiles = packed.profiles.map(p => {
-    const sites: Site[] = p.sites.map((r: any[]) => ({
-      id: r[0], module: word(r[1]), offset: r[2], function: word(r[3]), file: word(r[4]), line: r[5], accesses: r[6],
-      writes: r[7], reuse: unpack(r[8]),
-      inlined: (r[9] ?? []).map((f: number[]) => ({function: word(f[0]!), file: word(f[1]!), line: f[2]!})),
-    }));
-    return {
+    const profile = {
       label: p.label, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
       distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled,
-      reuse: unpack(p.reuse, p.reuseError), time: p.time ? unpack(p.time, p.timeError) : undefined,
-      sites, siteById: new Map(sites.map(site => [site.id, site])),
-      contexts: p.contexts.map((r: number[]) =>
-        ({parent: r[0], function: word(r[1]!), file: word(r[2]!), line: r[3], module: word(r[4]!), offset: r[5]})),
-      pairs: p.pairs.map((r: any[]) =>
-        ({use: r[0], reuse: r[1], useContext: r[2], reuseContext: r[3], count: r[4], distances: unpack(r[5])})),
-      objects: p.objects.map((r: any[]) =>
-        ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: unpack(r[5])})),
-      threads: p.threads.map((r: any[]) => ({id: r[0], accesses: r[1], reuse: unpack(r[2])})),
-      phases: p.phases.map((r: any[]) => ({begin: r[0], end: r[1], distinct: r[2], reuse: unpack(r[3])})),
+      reuse: new Histogram(p.reuse, p.reuseError), time: p.time ? new Histogram(p.time, p.timeError) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
+      hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0,
     } as Profile;
+    lazily(profile, 'sites', () => p.sites.map((r: any[]): Site => ({
+      id: r[0], module: word(r[1]), offset: r[2], function: word(r[3]), file: word(r[4]), line: r[5], accesses: r[6],
+      writes: r[7], reuse: new Histogram(r[8]),
+      inlined: (r[9] ?? []).map((f: number[]) => ({function: word(f[0]!), file: word(f[1]!), line: f[2]!})),
+    })));
+    lazily(profile, 'siteById', () => new Map(profile.sites.map(site => [site.id, site])));
+    lazily(profile, 'contexts', () => p.contexts.map((r: number[]): Context =>
+      ({parent: r[0]!, function: word(r[1]!), file: word(r[2]!), line: r[3]!, module: word(r[4]!), offset: r[5]!})));
+    lazily(profile, 'pairs', () => p.pairs.map((r: any[]): Pair =>
+      ({use: r[0], reuse: r[1], useContext: r[2], reuseContext: r[3], count: r[4], distances: new Histogram(r[5])})));
+    lazily(profile, 'objects', () => p.objects.map((r: any[]): DataObject =>
+      ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: new Histogram(r[5])})));
+    lazily(profile, 'threads', () => p.threads.map((r: any[]): Thread => ({id: r[0], accesses: r[1], reuse: new Histogram(r[2])})));
+    lazily(profile, 'phases', () => p.phases.map((r: any[]): Phase => ({begin: r[0], end: r[1], distinct: r[2], reuse: new Histogram(r[3])})));
+    return profile;
   });
 }
 
@@ -129,30 +138,30 @@ export const highOf = (edge: number) => edges[2 * edge + 1]!;
 export interface Octave { low: number; high: number; count: number; error: number }
 export function octaves(histogram: Histogram): Octave[] {
   const slots = new Map<number, Octave>();
-  histogram.edge.forEach((edge, i) => {
-    const low = lowOf(edge), high = highOf(edge), width = high - low;
+  for (let i = 0; i < histogram.bins; ++i) {
+    const low = lowOf(histogram.edge(i)), high = highOf(histogram.edge(i)), width = high - low;
     for (let at = low; at < high;) {
       const power = at < 1 ? -1 : Math.floor(Math.log2(at));
       const from = power < 0 ? 0 : 2 ** power, to = power < 0 ? 1 : 2 ** (power + 1);
       const until = Math.min(to, high), share = (until - at) / width;
       const slot = slots.get(power) ?? {low: from, high: to, count: 0, error: 0};
-      slot.count += histogram.count[i]! * share;
-      slot.error = Math.hypot(slot.error, (histogram.error?.[i] ?? 0) * share);
+      slot.count += histogram.count(i) * share;
+      slot.error = Math.hypot(slot.error, histogram.error(i) * share);
       slots.set(power, slot);
       at = until;
     }
-  });
+  }
   return [...slots.values()].sort((a, b) => a.low - b.low);
 }
 
 export function percentile(histogram: Histogram, share: number): number {
   const finite = histogram.total - histogram.cold - histogram.invalidated;
   let seen = 0;
-  for (let i = 0; i < histogram.edge.length; ++i) {
-    const count = histogram.count[i]!;
+  for (let i = 0; i < histogram.bins; ++i) {
+    const count = histogram.count(i);
     if (count > 0 && seen + count >= share * finite) {
       const inside = Math.max(0, Math.min(1, (share * finite - seen) / count));
-      return lowOf(histogram.edge[i]!) + inside * (highOf(histogram.edge[i]!) - 1 - lowOf(histogram.edge[i]!));
+      return lowOf(histogram.edge(i)) + inside * (highOf(histogram.edge(i)) - 1 - lowOf(histogram.edge(i)));
     }
     seen += count;
   }
@@ -161,18 +170,13 @@ export function percentile(histogram: Histogram, share: number): number {
 
 export function merged(histograms: Histogram[]): Histogram {
   const counts = new Map<number, number>();
-  const out: Histogram = {cold: 0, invalidated: 0, edge: [], count: [], total: 0, coldError: 0};
+  let cold = 0, invalidated = 0;
   for (const histogram of histograms) {
-    out.cold += histogram.cold;
-    out.invalidated += histogram.invalidated;
-    out.total += histogram.total;
-    histogram.edge.forEach((edge, i) => counts.set(edge, (counts.get(edge) ?? 0) + histogram.count[i]!));
+    cold += histogram.cold;
+    invalidated += histogram.invalidated;
+    for (let i = 0; i < histogram.bins; ++i) counts.set(histogram.edge(i), (counts.get(histogram.edge(i)) ?? 0) + histogram.count(i));
   }
-  for (const [edge, count] of [...counts].sort((a, b) => lowOf(a[0]) - lowOf(b[0]))) {
-    out.edge.push(edge);
-    out.count.push(count);
-  }
-  return out;
+  return new Histogram([cold, invalidated, ...[...counts].sort((a, b) => lowOf(a[0]) - lowOf(b[0])).flat()]);
 }
 
 // The root first. `contexts[0]` is the root and is left out.

@@ -1,48 +1,77 @@
 // Misses by call path: the reuse side of every pair, or by module, file and function where paths are missing.
 import {HitTable} from './cache';
-import {pathOf, Profile, Site} from './data';
+import {Histogram, Profile, Site} from './data';
 import {Child, h, replace, responsive} from './dom';
 import {count, fileName, percent} from './format';
 import {siteName} from './places';
 import {behind} from './table';
 
-interface Node { name: string; misses: number; children: Map<string, Node> }
+interface Node { name: string; misses: number; parent: Node | null; children: Map<string, Node> }
 
-const kRow = 22, kNarrowest = 2;
+const kRow = 22, kNarrowest = 3, kDeepest = 200;
 
-function grow(root: Node, path: string[], misses: number): void {
-  root.misses += misses;
-  let at = root;
-  for (const name of path) {
-    let next = at.children.get(name);
-    if (!next) at.children.set(name, next = {name, misses: 0, children: new Map()});
-    next.misses += misses;
-    at = next;
-  }
+// The tree does not depend on the cache; only the misses at its leaves do.
+export interface Tree { root: Node; leaves: {node: Node; histogram: Histogram}[]; remainders: {node: Node; site: Site; paired: Histogram[]}[] }
+
+function below(parent: Node, name: string): Node {
+  let child = parent.children.get(name);
+  if (!child) parent.children.set(name, child = {name, misses: 0, parent, children: new Map()});
+  return child;
 }
 
-function build(profile: Profile, sites: Site[], hits: HitTable): Node {
-  const root: Node = {name: 'all', misses: 0, children: new Map()};
-  const wanted = new Set(sites.map(site => site.id));
-  if (profile.pairs.some(pair => pair.reuseContext > 0)) {
-    // Pairs tell reuses only; first touches have no pair and are added below their site.
-    const paired = new Map<number, number>();
+export function treeOf(profile: Profile, sites: Site[]): Tree {
+  const root: Node = {name: 'all', misses: 0, parent: null, children: new Map()};
+  const tree: Tree = {root, leaves: [], remainders: []};
+  const wanted = new Map(sites.map(site => [site.id, site]));
+  if (profile.contexts.length > 1) {
+    // Pairs tell reuses only; first touches have no pair and hang below their function.
+    const nodes: Node[] = [root], depth = [0], paired = new Map<number, Histogram[]>();
+    profile.contexts.forEach((frame, i) => {
+      if (i === 0) return;
+      const parent = nodes[frame.parent] ?? root;
+      depth[i] = (depth[frame.parent] ?? 0) + 1;
+      nodes[i] = depth[i]! > kDeepest ? parent : below(parent, frame.function || fileName(frame.module) || '?');
+    });
     for (const pair of profile.pairs) {
-      if (!wanted.has(pair.reuse)) continue;
-      const misses = hits.misses(pair.distances);
-      paired.set(pair.reuse, (paired.get(pair.reuse) ?? 0) + misses);
-      const frames = pathOf(profile, pair.reuseContext).map(frame => frame.function || fileName(frame.module) || '?');
-      grow(root, [...frames, siteName(profile.siteById.get(pair.reuse), pair.reuse)], misses);
+      const site = wanted.get(pair.reuse);
+      if (!site) continue;
+      const list = paired.get(site.id);
+      if (list) list.push(pair.distances);
+      else paired.set(site.id, [pair.distances]);
+      // Frames are calls; the function the site is in comes after the last of them.
+      const inside = below(nodes[pair.reuseContext] ?? root, site.function || fileName(site.module) || '?');
+      tree.leaves.push({node: below(inside, siteName(site, site.id)), histogram: pair.distances});
     }
-    for (const site of sites) {
-      const left = hits.misses(site.reuse) - (paired.get(site.id) ?? 0);
-      if (left > 0.5) grow(root, ['first touches and the like', site.function || '?', siteName(site, site.id)], left);
-    }
-  } else {
+    const first = below(root, 'first touches and the like');
     for (const site of sites)
-      grow(root, [fileName(site.module), fileName(site.file), site.function, siteName(site, site.id)].filter(Boolean), hits.misses(site.reuse));
+      tree.remainders.push({node: below(below(first, site.function || '?'), siteName(site, site.id)), site, paired: paired.get(site.id) ?? []});
+  } else {
+    for (const site of sites) {
+      let node = root;
+      for (const name of [fileName(site.module), fileName(site.file), site.function, siteName(site, site.id)]) if (name) node = below(node, name);
+      tree.leaves.push({node, histogram: site.reuse});
+    }
   }
-  return root;
+  return tree;
+}
+
+function weigh(tree: Tree, hits: HitTable): void {
+  const clear = (node: Node) => {
+    node.misses = 0;
+    node.children.forEach(clear);
+  };
+  clear(tree.root);
+  for (const {node, histogram} of tree.leaves) node.misses += hits.misses(histogram);
+  for (const {node, site, paired} of tree.remainders) {
+    let left = hits.misses(site.reuse);
+    for (const histogram of paired) left -= hits.misses(histogram);
+    if (left > 0.5) node.misses += left;
+  }
+  const gather = (node: Node): number => {
+    for (const child of node.children.values()) node.misses += gather(child);
+    return node.misses;
+  };
+  gather(tree.root);
 }
 
 function tint(name: string): number {
@@ -51,20 +80,24 @@ function tint(name: string): number {
   return Math.abs(hash) % 5;
 }
 
-export function flame(profile: Profile, sites: Site[], hits: HitTable): Child {
-  const root = build(profile, sites, hits);
+export function flame(tree: Tree, hits: HitTable): Child {
+  weigh(tree, hits);
+  const root = tree.root;
   if (root.misses <= 0) return h('p', {class: 'quiet'}, 'Nothing misses in this cache.');
   const box = h('div', {});
-  const rows: {path: string; misses: number}[] = [];
-  const walk = (node: Node, path: string[]) => {
-    let own = node.misses;
-    for (const child of node.children.values()) {
-      own -= child.misses;
-      walk(child, [...path, child.name]);
-    }
-    if (own > 1e-9 * root.misses && path.length) rows.push({path: path.join(';'), misses: own});
+  const rows = () => {
+    const out: {path: string; misses: number}[] = [];
+    const walk = (node: Node, path: string[]) => {
+      let own = node.misses;
+      for (const child of node.children.values()) {
+        own -= child.misses;
+        walk(child, [...path, child.name]);
+      }
+      if (own > 1e-9 * root.misses && path.length) out.push({path: path.join(';'), misses: own});
+    };
+    walk(root, []);
+    return out;
   };
-  walk(root, []);
   const show = (top: Node) => replace(box,
     top !== root && h('button', {type: 'button', onclick: () => show(root)}, '← all'),
     responsive('flame', width => draw(top, root, width, show)));

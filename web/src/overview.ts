@@ -106,7 +106,7 @@ function headline(profile: Profile): Child {
 
 function facts(profile: Profile): HTMLElement {
   const touched = profile.granularity > 1 ? bytes(profile.distinct * profile.granularity) : `${count(profile.distinct)} blocks`;
-  const error = profile.reuse.error ? Math.sqrt(profile.reuse.error.reduce((sum, e) => sum + e * e, 0)) / Math.max(1, profile.reuse.total) : 0;
+  const error = profile.reuse.errors ? Math.hypot(...profile.reuse.errors) / Math.max(1, profile.reuse.total) : 0;
   return h('dl', {class: 'figures'},
     figure('accesses', count(profile.accesses)),
     figure('memory touched', touched, profile.granularity > 1 ? `${count(profile.distinct)} blocks of ${profile.granularity} B` : null),
@@ -207,6 +207,6 @@ export function overview(): HTMLElement {
     profile.reuse.total > 0 && cachePanel(profile),
     h('div', {class: 'pair-of-cards'},
       profile.reuse.total > 0 && histogramCard('Reuse distance', 'Memory touched between two uses of a block, in powers of two.', profile.reuse, profile.granularity, 'reuse-distance'),
-      profile.reuse.edge.length > 0 && cumulativeCard(profile),
+      profile.reuse.bins > 0 && cumulativeCard(profile),
       profile.time && histogramCard('Time distance', 'Accesses from one use of a block to the next.', profile.time, 1, 'time-distance')));
 }

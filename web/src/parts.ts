@@ -53,6 +53,8 @@ export function threads(): HTMLElement {
       h('p', {class: 'quiet'}, profile.model === 'private'
         ? 'Each thread has its own stack. “Lost” are reuses that another thread’s write took away: sharing, true or false.'
         : 'One stack for all threads: distances include what the others touch. Profile with --model private to tell what sharing costs.'),
+      profile.shared && h('p', {}, 'In a cache of the chosen size for each thread ', h('b', {}, percent(hits.misses(profile.reuse) / Math.max(1, profile.reuse.total))),
+        ' of accesses miss; in one such cache that all share, ', h('b', {}, percent(hits.misses(profile.shared) / Math.max(1, profile.shared.total))), '.'),
       table<Thread>([
         {title: 'thread', wide: true, value: thread => thread.id, show: thread => `thread ${thread.id}`},
         {title: 'accesses', value: thread => thread.accesses, show: thread => count(thread.accesses)},

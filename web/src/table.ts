@@ -32,24 +32,32 @@ function csvCell(value: number | string): string {
 export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOptions<Row>): HTMLElement {
   const perPage = options.rowsPerPage ?? 12;
   let sort = options.sort ?? -1, falling = true, shown = perPage;
-  let order = rows;
   const box = h('div', {class: 'table'});
 
-  const resort = () => {
-    if (sort < 0) { order = rows; return; }
+  const sorted = (list: Row[]): Row[] => {
+    if (sort < 0) return list;
     const value = columns[sort]!.value;
-    order = [...rows].sort((a, b) => {
-      const x = value(a), y = value(b);
+    const keyed = list.map(row => ({row, key: value(row)}));
+    keyed.sort((a, b) => {
+      const x = a.key, y = b.key;
       const sign = numeric(x) && numeric(y) ? x - y : String(x) < String(y) ? -1 : String(x) > String(y) ? 1 : 0;
       return falling ? -sign : sign;
     });
+    return keyed.map(entry => entry.row);
+  };
+  // Of many rows only those that are seen are put in order.
+  const first = (): Row[] => {
+    if (sort < 0 || rows.length < 4 * shown || !numeric(columns[sort]!.value(rows[0]!))) return sorted(rows).slice(0, shown);
+    const keys = Float64Array.from(rows, row => columns[sort]!.value(row) as number);
+    const ordered = keys.slice().sort();
+    const limit = falling ? ordered[ordered.length - shown]! : ordered[shown - 1]!;
+    return sorted(rows.filter((_, i) => falling ? keys[i]! >= limit : keys[i]! <= limit)).slice(0, shown);
   };
   const heading = (column: Column<Row>, index: number) => h('th',
     {scope: 'col', class: column.wide ? 'wide' : 'figure', 'aria-sort': sort === index ? (falling ? 'descending' : 'ascending') : 'none'},
     h('button', {type: 'button', title: column.title_ ?? `Sort by ${column.title}`, onclick: () => {
       falling = sort === index ? !falling : true;
       sort = index;
-      resort();
       draw();
     }}, column.title, h('span', {class: 'arrow', 'aria-hidden': 'true'}, sort === index ? (falling ? ' ▾' : ' ▴') : '')));
   const cell = (column: Column<Row>, row: Row, index: number) => {
@@ -63,7 +71,7 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
     return h('td', {class: (column.wide ? 'wide' : 'figure') + (column.bar ? ' bar' : ''), style}, inner);
   };
   const save = (kind: 'csv' | 'json') => {
-    const lines = order.map(row => columns.map(column => column.value(row)));
+    const lines = sorted(rows).map(row => columns.map(column => column.value(row)));
     if (kind === 'csv')
       download(`${options.name}.csv`, 'text/csv',
                [columns.map(column => column.title), ...lines].map(line => line.map(csvCell).join(',')).join('\r\n') + '\r\n');
@@ -72,7 +80,7 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
         lines.map(line => Object.fromEntries(line.map((value, i) => [columns[i]!.title, value]))), null, 1) + '\n');
   };
   const draw = () => {
-    const visible = order.slice(0, shown);
+    const visible = first();
     replace(box,
       h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': options.caption},
         h('table', {},
@@ -81,23 +89,22 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
           h('tbody', {}, visible.map(row => h('tr', {class: options.picked?.(row) ? 'picked' : null},
             columns.map((column, index) => cell(column, row, index))))))),
       h('div', {class: 'under'},
-        h('span', {class: 'quiet'}, order.length > shown ? `${shown} of ${order.length} rows` : `${order.length} rows`,
+        h('span', {class: 'quiet'}, rows.length > shown ? `${shown} of ${rows.length} rows` : `${rows.length} rows`,
           options.note ? ' · ' : '', options.note ?? ''),
-        order.length > shown && h('button', {type: 'button', onclick: () => { shown += 5 * perPage; draw(); }}, 'More'),
+        rows.length > shown && h('button', {type: 'button', onclick: () => { shown += 5 * perPage; draw(); }}, 'More'),
         shown > perPage && h('button', {type: 'button', onclick: () => { shown = perPage; draw(); }}, 'Fewer'),
         h('button', {type: 'button', class: 'save', 'aria-label': `Save ${options.caption} as CSV`, onclick: () => save('csv')}, 'CSV'),
         h('button', {type: 'button', class: 'save', 'aria-label': `Save ${options.caption} as JSON`, onclick: () => save('json')}, 'JSON')));
   };
-  resort();
   draw();
   return box;
 }
 
 // The table behind a chart, made when it is first opened.
-export function behind<Row>(columns: Column<Row>[], rows: Row[], options: TableOptions<Row>): HTMLElement {
+export function behind<Row>(columns: Column<Row>[], rows: Row[] | (() => Row[]), options: TableOptions<Row>): HTMLElement {
   const details = h('details', {class: 'behind'}, h('summary', {}, 'Table'));
   details.addEventListener('toggle', () => {
-    if (details.childElementCount === 1) details.appendChild(table(columns, rows, options));
+    if (details.childElementCount === 1) details.appendChild(table(columns, typeof rows === 'function' ? rows() : rows, options));
   });
   return details;
 }
