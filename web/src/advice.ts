@@ -56,8 +56,7 @@ function pairFinding(profile: Profile, pair: Pair, misses: number, capacity: num
   }
 }
 
-function objectFinding(object: DataObject, misses: number, capacity: number): Finding | null {
-  if (object.bytes <= capacity || misses <= 0) return null;
+function objectFinding(object: DataObject, misses: number): Finding {
   const rate = misses / Math.max(1, object.reuse.total);
   return {misses, title: [h('span', {class: 'name'}, object.name || object.kind), ' is larger than the cache'],
     what: `${bytes(object.bytes)} of ${object.kind} data, ${percent(rate, 1)} of whose ${count(object.accesses)} accesses miss.`,
@@ -80,7 +79,8 @@ function groups(profile: Profile): Pair[][] {
 }
 
 function findings(profile: Profile, together: Pair[][], hits: HitTable): {list: Finding[]; all: number} {
-  const cache = hits.cache, list: Finding[] = [];
+  // Words are found only for those that are shown.
+  const cache = hits.cache, list: {misses: number; tell: () => Finding}[] = [];
   const all = hits.misses(profile.reuse);
   const worth = kWorth * all;
   for (const group of together) {
@@ -90,33 +90,33 @@ function findings(profile: Profile, together: Pair[][], hits: HitTable): {list: 
       misses += one;
       if (one > most) { worst = pair; most = one; }
     }
-    if (misses > worth) list.push(pairFinding(profile, worst, misses, cache.bytes));
+    if (misses > worth) list.push({misses, tell: () => pairFinding(profile, worst, misses, cache.bytes)});
   }
   for (const object of profile.objects) {
     const misses = hits.misses(object.reuse);
-    const finding = misses > worth ? objectFinding(object, misses, cache.bytes) : null;
-    if (finding) list.push(finding);
+    if (misses > worth && object.bytes > cache.bytes) list.push({misses, tell: () => objectFinding(object, misses)});
   }
   if (profile.reuse.cold > worth) {
     let site = profile.sites[0];
     for (const one of profile.sites) if (one.reuse.cold > site!.reuse.cold) site = one;
-    list.push({misses: profile.reuse.cold, title: 'Memory touched for the first time',
+    const finding: Finding = {misses: profile.reuse.cold, title: 'Memory touched for the first time',
       what: [`${percent(profile.reuse.cold / profile.reuse.total)} of accesses are first touches; no cache helps there.`,
         site && site.reuse.cold > 0 ? [' Most at ', h('span', {class: 'name'}, siteName(site, site.id)), '.'] : ''],
-      help: ['Touch less: reuse buffers instead of allocating new ones, read only what is needed.', 'Walk in order, so that the prefetcher sees it coming.']});
+      help: ['Touch less: reuse buffers instead of allocating new ones, read only what is needed.', 'Walk in order, so that the prefetcher sees it coming.']};
+    list.push({misses: finding.misses, tell: () => finding});
   }
   if (profile.reuse.invalidated > worth)
-    list.push({misses: profile.reuse.invalidated, title: 'Blocks taken away by other threads',
+    list.push({misses: profile.reuse.invalidated, tell: () => ({misses: profile.reuse.invalidated, title: 'Blocks taken away by other threads',
       what: `${count(profile.reuse.invalidated)} reuses found that another thread had written to the block since.`,
-      help: ['Pad what different threads write to so that no two share a line (false sharing).', 'Let each thread add up privately and combine at the end.']});
+      help: ['Pad what different threads write to so that no two share a line (false sharing).', 'Let each thread add up privately and combine at the end.']})});
   for (const knee of knees(profile.reuse)) {
     const size = knee.blocks * profile.granularity;
     if (size > cache.bytes && size <= 4 * cache.bytes)
-      list.push({misses: (knee.before - knee.after) * profile.reuse.total, title: `A working set of ${span(knee.blocks, profile.granularity)} just does not fit`,
+      list.push({misses: (knee.before - knee.after) * profile.reuse.total, tell: () => ({misses: (knee.before - knee.after) * profile.reuse.total, title: `A working set of ${span(knee.blocks, profile.granularity)} just does not fit`,
         what: `A cache that held it would bring misses from ${percent(knee.before)} to ${percent(knee.after)}; this one has ${bytes(cache.bytes)}.`,
-        help: ['Shrink it: smaller types, fewer fields, tiles of two thirds of the cache.']});
+        help: ['Shrink it: smaller types, fewer fields, tiles of two thirds of the cache.']})});
   }
-  return {list: list.sort((a, b) => b.misses - a.misses).slice(0, kMost), all};
+  return {list: list.sort((a, b) => b.misses - a.misses).slice(0, kMost).map(entry => entry.tell()), all};
 }
 
 export function advice(): HTMLElement {
