@@ -35,6 +35,7 @@ class DistanceTable {
     void add_cold(std::uint64_t count) { cold_ += count; }
 
     std::uint64_t cold() const { return cold_; }
+    bool one_a_distance() const { return !slotted_; }  // a counter, 4 bytes
     Histogram histogram() const;
 
  private:

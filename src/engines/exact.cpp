@@ -67,7 +67,10 @@ BlockBatch part(const BlockBatch& batch, std::size_t from, std::size_t count) {
 }  // namespace
 
 ExactEngine::ExactEngine(const EngineOptions& options, const ExactTuning& tuning)
-    : options_(options), tuning_(tuning), last_(tuning.form), distances_(options.bins) {
+    : options_(options),
+      tuning_(tuning),
+      distances_(options.bins),
+      last_(tuning.form, distances_.one_a_distance() ? 18.4 : 22.4) {
     if (options.time) times_.emplace(options.bins, tuning.narrow_times, tuning.form);
     if (options.sites || options.pairs) sites_.emplace(options);
     bitmap_.restart(window_lines(), 0, tuning_.least_levels);
@@ -190,8 +193,12 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
         if (prefetch)
             for (unsigned j = 0; j < kBatch; j++) bitmap_.prefetch(positions[j]);
     };
+    auto finish_look_up = [&](std::size_t batch, std::uint32_t position) {
+        look.finish(batch, previous[batch % 2], [position](unsigned j) { return position + j; });
+    };
 
     look_up(0, bitmap_.position());
+    finish_look_up(0, bitmap_.position());
     for (std::size_t batch = 0;; batch++) {
         const std::uint32_t next = TimeBitmap::next_position(bitmap_.position());
         const bool more = batch + 1 < look.batches() && bitmap_.has(next) && !look.crowded();
@@ -215,6 +222,7 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
             found_count = 0;
         }
         if (!more) return std::min(blocks.size(), (batch + 1) * kBatch);
+        finish_look_up(batch + 1, next);
     }
 }
 

@@ -64,8 +64,8 @@ class ExactEngine : public Engine {
     EngineOptions options_;
     ExactTuning tuning_;
     TimeBitmap bitmap_;
-    LastAccess<std::uint32_t> last_;
     DistanceTable distances_;
+    LastAccess<std::uint32_t> last_;
     std::optional<TimeDistances> times_;
     std::optional<SiteAttributionThread> sites_;
     std::uint64_t accesses_ = 0;

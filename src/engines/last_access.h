@@ -113,12 +113,17 @@ class Lookahead {
         return left < kBatch ? static_cast<unsigned>(left) : kBatch;
     }
 
-    // Batches are exchanged in order, each once.
+    // Batches are exchanged in order, each once. Some values of `previous` may be missing until
+    // finish(), which comes before the next exchange(): the more happens in between, the less it waits.
     template <class Value, class Next>
     REVISIT_INLINE void exchange(std::size_t batch, Value* previous, Next next) {
         if (located_ < batches()) locate();
         table_.exchange(blocks_.data() + batch * kBatch, slots_[batch % (kBatchesAhead + 1)],
                         size(batch), previous, next);
+    }
+    template <class Value, class Next>
+    REVISIT_INLINE void finish(std::size_t batch, Value* previous, Next next) {
+        table_.finish(blocks_.data() + batch * kBatch, previous, next);
     }
     bool crowded() const { return table_.crowded(); }
 

@@ -49,14 +49,14 @@ class LastAccessHash {
         for (unsigned j = 0; j < count; j++) __builtin_prefetch(&buckets_[home(hash(blocks[j]))], 1, 2);
     }
 
-    // previous[j] = what was stored for block j, 0 when nothing was; next(j) takes its place.
+    // previous[j] = what was stored for block j, 0 when nothing was; next(j) takes its place. Blocks
+    // that are not at home wait for finish(), which must come before the next exchange().
     template <class Next>
     REVISIT_INLINE void exchange(const std::uint64_t* blocks, const Slot*, unsigned count,
                                  Value* previous, Next next) {
         reserve(count);
-        std::uint8_t away[64];
-        unsigned away_count = 0;
         Bucket* const buckets = buckets_.data();
+        unsigned away_count = 0, fresh = 0;
         for (unsigned j = 0; j < count; j++) {
             const std::uint64_t h = hash(blocks[j]);
             Bucket& bucket = buckets[home(h)];
@@ -66,16 +66,23 @@ class LastAccessHash {
             } else if (bucket.used() < kSlots && s == kSlots) {
                 bucket.append(h, next(j), 0);
                 previous[j] = 0;
-                count_++;
+                fresh++;
             } else {
-                away[away_count++] = static_cast<std::uint8_t>(j);
+                previous[j] = 0;  // until finish()
+                away_[away_count++] = static_cast<std::uint8_t>(j);
                 __builtin_prefetch(&bucket + 1, 1, 3);
             }
         }
-        for (unsigned i = 0; i < away_count; i++) {
-            const unsigned j = away[i];
+        away_count_ = away_count;
+        count_ += fresh;
+    }
+    template <class Next>
+    REVISIT_INLINE void finish(const std::uint64_t* blocks, Value* previous, Next next) {
+        for (unsigned i = 0; i < away_count_; i++) {
+            const unsigned j = away_[i];
             previous[j] = exchange_away(hash(blocks[j]), next(j));
         }
+        away_count_ = 0;
     }
 
     // A block that is not in the table yet.
@@ -123,6 +130,7 @@ class LastAccessHash {
     static constexpr unsigned kSlots = 60 / (4 + sizeof(Tag) + sizeof(Value));
     static constexpr unsigned kMostAway = 15;
     static constexpr double kFullest = kSlots == 6 ? 0.72 : kSlots == 5 ? 0.8 : 0.9;
+    static constexpr std::size_t kHugePage = GrowingBytes::kHugePage / 64;  // buckets
     static constexpr std::size_t kDoubleBelow = std::size_t{1} << 14;
     static constexpr std::size_t kMostWholeBuckets = 0x11000;
     static constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15u;
@@ -244,18 +252,21 @@ class LastAccessHash {
         limit_ = static_cast<std::size_t>(kFullest * kSlots * static_cast<double>(buckets));
     }
 
-    // The part to grow by: from a full table to the most bytes a block may take.
-    double growth() const {
-        return std::clamp(bytes_per_block_ * kSlots / 64 * kFullest - 1, 0.125, 1.0);
+    // From a full table to one that takes the bytes a block it may. Large tables end with a huge page:
+    // a page that is only partly usable when first touched would stay a small one for ever.
+    std::size_t grown(std::size_t buckets) const {
+        if (buckets < kDoubleBelow) return buckets * 2;
+        const double factor = std::clamp(bytes_per_block_ * kSlots / 64 * kFullest, 1.125, 1.5);
+        const auto wanted = static_cast<std::size_t>(static_cast<double>(buckets) * factor);
+        if (wanted < 4 * kHugePage) return wanted;
+        return (wanted + kMostAway) / kHugePage * kHugePage - kMostAway;
     }
 
     // Entries move up or stay where they are; those that overflowed from below may move down, to a
     // bucket that was not cleared yet, and wait.
     [[gnu::noinline]] void grow() {
         const std::size_t old = bucket_count_, old_total = total();
-        resize(old < kDoubleBelow
-                   ? old * 2
-                   : old + static_cast<std::size_t>(static_cast<double>(old) * growth()));
+        resize(grown(old));
         std::vector<std::pair<std::uint64_t, Value>> waiting(strays_.begin(), strays_.end());
         strays_.clear();
         for (std::size_t b = old_total; b-- > 0;) {
@@ -277,6 +288,8 @@ class LastAccessHash {
     std::size_t count_ = 0;
     std::size_t limit_ = 0;
     std::unordered_map<std::uint64_t, Value> strays_;  // by hash
+    unsigned away_count_ = 0;
+    std::uint8_t away_[64];  // of the batch that was exchanged and not finished
 };
 
 }  // namespace revisit

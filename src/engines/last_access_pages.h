@@ -51,6 +51,9 @@ class LastAccessPages {
         }
     }
 
+    template <class Next>
+    REVISIT_INLINE void finish(const std::uint64_t*, Value*, Next) {}
+
     void insert(std::uint64_t block, Value value) {
         find_or_add(block >> kPageBits)[block & (kPage - 1)] = value;
     }

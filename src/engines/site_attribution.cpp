@@ -59,7 +59,9 @@ void SiteAttribution::add_to_pairs(const BlockBatch& batch, std::span<const std:
                 auto site = [&](std::size_t j) {
                     return batch.sites.empty() ? 0 : batch.sites[first + j];
                 };
-                look.exchange(n, previous, [&](unsigned j) { return std::uint64_t{site(j)} + 1; });
+                auto next = [&](unsigned j) { return std::uint64_t{site(j)} + 1; };
+                look.exchange(n, previous, next);
+                look.finish(n, previous, next);
                 for (unsigned j = 0; j < look.size(n); j++) {
                     if (!batch.flags.empty() && (batch.flags[first + j] & kWrite) != 0)
                         site_tally(site(j)).writes++;

@@ -68,8 +68,9 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
             for (; batch < look.batches() && !look.crowded(); batch++) {
                 const unsigned size = look.size(batch);
                 const Value first = static_cast<Value>(now_ + 1);
-                look.exchange(batch, previous,
-                              [first](unsigned j) { return static_cast<Value>(first + j); });
+                auto time = [first](unsigned j) { return static_cast<Value>(first + j); };
+                look.exchange(batch, previous, time);
+                look.finish(batch, previous, time);
                 const unsigned before = found;
                 for (unsigned j = 0; j < size; j++) {
                     distances[found] = static_cast<Value>(first + j - previous[j]);
