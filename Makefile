@@ -18,6 +18,7 @@ build: setup $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
 
 check: build
+	@scripts/fuzz build >$(BUILD)/fuzz-build.log 2>&1 || { tail -n 30 $(BUILD)/fuzz-build.log; exit 1; }
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
 demo: build

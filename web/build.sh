@@ -6,6 +6,9 @@
 set -u
 cd "$(dirname "$0")"
 mkdir -p "$1"
+# npm trusts a list of its own, which lacks the certificate of a proxy that the machine's list has.
+[ -n "${NODE_EXTRA_CA_CERTS:-}" ] || [ ! -e /etc/ssl/certs/ca-certificates.crt ] ||
+    export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >"$1/npm.log" 2>&1
     installed=$?
