@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: build check demo bench bench-record eval-time fuzz install format tidy clean setup
+.PHONY: build check demo bench bench-record eval-time eval-predict fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -34,6 +34,10 @@ bench: build
 
 bench-record: build
 	@bench/record.py $(BUILD)
+
+eval-predict: build
+	@scripts/eval-predict $(BUILD)
+	@scripts/eval-predict $(BUILD) --opt 0
 
 fuzz:
 	@scripts/install-dependencies

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "random_nests.h"
@@ -208,6 +209,57 @@ TEST_F(FromSource, kernels_at_sizes_not_fitted) {
         r.method = Method::fit;
         EXPECT_EQ(predicted(r), truth) << file;
     }
+}
+
+// Written to a scratch file, so that each odd case stands beside what is expected of it.
+class OddSource : public FromSource {
+ protected:
+    Request odd(const std::string& text, std::int64_t n) {
+        path_ = ::testing::TempDir() + "revisit_odd_" + std::to_string(getpid()) + ".c";
+        std::ofstream(path_) << text;
+        Request r;
+        r.source = {path_, "f", 1, {}};
+        r.parameters = {{"n", n}};
+        r.granularity = 1;
+        r.method = Method::fit;
+        return r;
+    }
+    void TearDown() override {
+        if (!path_.empty()) unlink(path_.c_str());
+    }
+    std::string path_;
+};
+
+TEST_F(OddSource, recursion_around_a_loop_is_refused) {
+    const auto p = predict(odd(
+        "double A[9000]; int f(int n) { A[n] = 1; return n > 0 ? f(n - 1) + f(n / 2) : 0; }", 3000));
+    EXPECT_TRUE(!p || !p->profile.exact.value_or(true));
+}
+
+TEST_F(OddSource, a_fixed_number_beyond_the_samples_is_not_called_exact) {
+    const auto p =
+        predict(odd("double A[4000]; void f(int n) { for (int i = 0; i < n; i++) if (i < 100) A[i] = "
+                    "1; else A[0] = 2; }",
+                    3000));
+    ASSERT_TRUE(p);
+    EXPECT_FALSE(p->profile.exact.value_or(true));
+}
+
+TEST_F(OddSource, an_index_outside_its_array_is_not_called_exact) {
+    const auto p =
+        predict(odd("double A[50]; void f(int n) { for (int i = 0; i < n; i++) A[i] = 1; }", 3000));
+    ASSERT_TRUE(p);
+    EXPECT_FALSE(p->profile.exact.value_or(true));
+}
+
+TEST_F(OddSource, an_address_that_data_decides_is_refused) {
+    EXPECT_FALSE(predict(odd(
+        "double A[50]; int k[50]; void f(int n) { for (int i = 0; i < n; i++) A[k[i]] = 1; }", 40)));
+}
+
+TEST_F(OddSource, a_loop_without_end_is_refused) {
+    EXPECT_FALSE(
+        predict(odd("double A[50]; void f(int n) { for (int i = 0;; i++) A[i % 7] += n; }", 40)));
 }
 
 TEST_F(FromSource, says_what_is_wrong_with_the_source) {

@@ -93,6 +93,16 @@ class Predictor {
 
     void finish(Prediction& p) {
         p.profile.exact = p.failures.empty();
+        std::string pointers;
+        int count = 0;
+        for (const Argument& a : target_.functions.front().arguments)
+            if (a.kind == Kind::pointer) {
+                pointers += (pointers.empty() ? "" : ", ") + a.name;
+                ++count;
+            }
+        if (count > 1)
+            p.profile.notes.push_back("assumed: the arguments " + pointers +
+                                      " point to separate arrays");
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line);
     }
@@ -277,7 +287,7 @@ class Predictor {
                 if (model.modulus % m != 0)
                     learning.doubts.insert("divides or masks by " + std::to_string(m) +
                                            ", whose residues the samples do not follow");
-            model.table.add(*program, *trace, size);
+            if (!model.table.add(*program, *trace, size)) return too_deep();
         }
         model.target = target_;
         CellOptions cells;
@@ -298,6 +308,12 @@ class Predictor {
             }
         }
         return learning;
+    }
+
+    std::unexpected<Error> too_deep() const {
+        return fail(
+            request_.source.path, "",
+            "loops are nested too deep for formulas (recursion around a loop?): try --method simulate");
     }
 
     static bool data_decides(const std::set<std::string>& doubts) {
@@ -368,7 +384,7 @@ class Predictor {
             return {};
         }
         RowTable truth(model.design.axes.size(), request_.granularity);
-        truth.add(*program, *trace, size);
+        if (!truth.add(*program, *trace, size)) return too_deep();
         std::map<StreamKey, std::int32_t> index;
         for (std::size_t r = 0; r < model.table.references().size(); ++r)
             index[key_of(model.table.references()[r])] = static_cast<std::int32_t>(r);
@@ -445,7 +461,10 @@ class Predictor {
             return;
         }
         RowTable rows(model.design.axes.size(), request_.granularity);
-        rows.add(target_, *trace, model.design.target);
+        if (!rows.add(target_, *trace, model.design.target)) {
+            p.failures.push_back("at the target loops are nested too deep to check");
+            return;
+        }
         std::map<StreamKey, std::int32_t> index;
         for (std::size_t r = 0; r < model.table.references().size(); ++r)
             index[key_of(model.table.references()[r])] = static_cast<std::int32_t>(r);

@@ -50,7 +50,9 @@ DistanceStack::Answer DistanceStack::access(std::uint64_t block) {
     return answer;
 }
 
-void RowTable::add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size) {
+bool RowTable::add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size) {
+    for (const auto& place : trace.references)
+        if (place.loops.size() + sizes_ > kMaxVariables) return false;
     const auto sample = static_cast<std::int32_t>(samples_.size());
     samples_.push_back(size);
     std::vector<std::int32_t> reference_of(trace.references.size());
@@ -135,6 +137,7 @@ void RowTable::add(const Program& program, const Trace& trace, const std::vector
             ++rows_;
         }
     }
+    return true;
 }
 
 }  // namespace revisit::predict

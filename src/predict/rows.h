@@ -41,8 +41,9 @@ class RowTable {
  public:
     RowTable(std::size_t sizes, std::uint64_t granularity) : sizes_(sizes), granularity_(granularity) {}
 
-    // Takes the accesses of a run at `size`.
-    void add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size);
+    // Takes the accesses of a run at `size`. False, and nothing taken, when loops are nested too deep
+    // to tell iterations apart (recursion around a loop nests it once a call).
+    bool add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size);
 
     const std::vector<Stream>& streams() const { return streams_; }
     const std::vector<ReferenceInfo>& references() const { return references_; }
