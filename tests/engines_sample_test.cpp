@@ -155,11 +155,29 @@ TEST(Sample, old_samples_are_pruned_and_the_share_is_told) {
     EXPECT_EQ(run("sample", trace, options).sampled->pruned, 0);
     options.prune_share = 0.99;
     Profile pruned = run("sample", trace, options);
-    EXPECT_GT(pruned.sampled->pruned, 0.1);
-    EXPECT_LT(pruned.sampled->pruned, 0.3);
+    EXPECT_GT(pruned.sampled->pruned, 0.005);
+    EXPECT_LE(pruned.sampled->pruned, 0.01);
     EXPECT_GT(accuracy(run("exact", trace, options).reuse, pruned.reuse), 0.9);
     options.prune_after = 1'000'000;
     EXPECT_EQ(run("sample", trace, options).sampled->pruned, 0);
+}
+
+TEST(Sample, pruning_gives_up_no_more_than_the_deepest_share) {
+    // Near reuses end first: a limit from those alone would give up every far one.
+    ThreadedTrace trace;
+    std::mt19937_64 random(7);
+    for (std::uint32_t i = 0; i < 200000; ++i) {
+        trace.blocks.push_back(i % 5 == 0 ? 100 + i / 5 % 4000 : random() % 20);
+        trace.sites.push_back(0), trace.flags.push_back(0);
+        trace.threads.push_back(static_cast<std::uint16_t>(i / 1000 % 2));
+    }
+    for (StackModel model : {StackModel::private_, StackModel::single}) {
+        EngineOptions options = options_for(model, 0.05);
+        options.prune_share = 0.99;
+        Profile sampled = run("sample", trace, options);
+        EXPECT_LE(sampled.sampled->pruned, 0.01);
+        EXPECT_GT(accuracy(run("exact", trace, options).reuse, sampled.reuse), 0.96);
+    }
 }
 
 TEST(Sample, bad_rates_are_refused_and_nothing_chosen_is_said) {

@@ -76,5 +76,23 @@ TEST(WeightMatch, scores_the_choice_and_not_the_names) {
     EXPECT_DOUBLE_EQ(match({site(1, 0), site(2, 0)}).match, 0);
 }
 
+TEST(WeightMatch, places_are_known_by_their_source_line) {
+    auto at = [](std::uint32_t id, std::uint32_t line, double far) {
+        Site out = site(id, far);
+        out.frame = {"work", "work.c", line};
+        return out;
+    };
+    // The other recording gave out its numbers in another order, and saw line 20 as two instructions.
+    Profile truth = profile_of({at(1, 10, 100), at(2, 20, 90), at(3, 30, 5)});
+    Profile other = profile_of({at(3, 10, 10), at(1, 20, 5), at(7, 20, 6), at(2, 30, 7)});
+    LowLocalityOptions options = small_cache();
+    options.coverages = {0.75, 0.95};
+    const auto matches = weight_match(truth, other, options).value();
+    for (const WeightMatch& match : matches) {
+        EXPECT_EQ(match.sites, 2u);
+        EXPECT_DOUBLE_EQ(match.match, 1);
+    }
+}
+
 }  // namespace
 }  // namespace revisit

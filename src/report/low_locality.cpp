@@ -23,11 +23,35 @@
 namespace revisit {
 namespace {
 
-// The same instruction in another run. Without a module, ids are all there is, and they agree between
-// analyses of one trace.
+// The same place in another run or another recording. Numbers of sites are given out as code is met,
+// and addresses change with every build, so the source line counts where it is known (with what it was
+// inlined into), then module and offset. Ids are the last resort: they agree between analyses of one
+// trace.
 std::string key_of(const Site& site) {
-    return site.module.empty() ? fmt::format("#{}", site.id)
-                               : fmt::format("{}+{}", site.module, site.offset);
+    auto frame_key = [](const Frame& frame) {
+        return fmt::format("{}@{}:{}", frame.function, frame.file, frame.line);
+    };
+    if (site.frame.line != 0) {
+        std::string key = frame_key(site.frame);
+        for (const Frame& outer : site.inlined) key += " < " + frame_key(outer);
+        return key;
+    }
+    if (!site.module.empty()) return fmt::format("{}+{}", site.module, site.offset);
+    return site.frame.function.empty() ? fmt::format("#{}", site.id) : frame_key(site.frame);
+}
+
+// Places by falling misses. A line with a load and a store is two sites, but one place to work on.
+std::vector<std::pair<std::string, double>> places_of(const std::vector<SiteMisses>& ranking) {
+    std::vector<std::pair<std::string, double>> out;
+    std::map<std::string, std::size_t> index;
+    for (const SiteMisses& site : ranking) {
+        auto [at, is_new] = index.try_emplace(key_of(*site.site), out.size());
+        if (is_new) out.emplace_back(at->first, 0);
+        out[at->second].second += site.misses;
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    return out;
 }
 
 SiteMisses misses_of(const Site& site, const CacheSpec& cache, bool cold_counts) {
@@ -87,18 +111,19 @@ Result<std::vector<WeightMatch>> weight_match(const Profile& reference, const Pr
     same_cache.cache = truth->cache;
     auto guess = low_locality(estimate, same_cache);
     if (!guess) return std::unexpected(guess.error());
-    std::map<std::string, double> weights;
-    for (const SiteMisses& site : truth->ranking) weights[key_of(*site.site)] += site.misses;
+    const auto best_places = places_of(truth->ranking), chosen_places = places_of(guess->ranking);
+    const std::map<std::string, double> weights(best_places.begin(), best_places.end());
     std::vector<WeightMatch> out;
-    for (const MissSelection& selection : truth->selections) {
+    for (double coverage : options.coverages) {
         double best = 0, chosen = 0;
-        for (std::size_t i = 0; i < selection.sites; ++i) {
-            best += truth->ranking[i].misses;
-            if (i >= guess->ranking.size() || guess->ranking[i].misses <= 0) continue;
-            auto found = weights.find(key_of(*guess->ranking[i].site));
+        std::size_t count = 0;
+        for (; count < best_places.size() && best < (coverage - 1e-9) * truth->misses; ++count) {
+            best += best_places[count].second;
+            if (count >= chosen_places.size() || chosen_places[count].second <= 0) continue;
+            auto found = weights.find(chosen_places[count].first);
             if (found != weights.end()) chosen += found->second;
         }
-        out.push_back({selection.coverage, selection.sites, best > 0 ? chosen / best : 1});
+        out.push_back({coverage, count, best > 0 ? chosen / best : 1});
     }
     return out;
 }
