@@ -259,7 +259,9 @@ class LastAccessHash {
         const double factor = std::clamp(bytes_per_block_ * kSlots / 64 * kFullest, 1.125, 1.5);
         const auto wanted = static_cast<std::size_t>(static_cast<double>(buckets) * factor);
         if (wanted < 4 * kHugePage) return wanted;
-        return (wanted + kMostAway) / kHugePage * kHugePage - kMostAway;
+        const std::size_t pages = (wanted + kMostAway) / kHugePage;
+        const std::size_t had = (buckets + kMostAway) / kHugePage;
+        return std::max(pages, had + 1) * kHugePage - kMostAway;
     }
 
     // Entries move up or stay where they are; those that overflowed from below may move down, to a
