@@ -85,7 +85,8 @@ double peak_bytes(const char* method, const Blocks& blocks, const char* bins) {
     const pid_t child = fork();
     if (child == 0) {
         run(method,
-            {blocks.begin(), blocks.begin() + std::min<std::ptrdiff_t>(100, std::ssize(blocks))}, bins);
+            {blocks.begin(), blocks.begin() + std::min<std::ptrdiff_t>(1 << 17, std::ssize(blocks))},
+            bins);
         std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
         const double before = status_bytes("VmRSS:");
         double bytes = 0;
@@ -156,6 +157,14 @@ int main(int argc, char** argv) {
 
     Mean dense_mean, fine_mean, scrambled_mean, time_mean;
     double worst_memory = 0;
+    for (const std::string& name : wanted)
+        if (std::ranges::none_of(bench::trace_kinds(), [&](auto& kind) { return kind.name == name; })) {
+            std::fprintf(stderr,
+                         "bench_engines: no trace \"%s\"; usage: bench_engines [--accesses N] "
+                         "[--quick] [TRACE…]\n",
+                         name.c_str());
+            return 2;
+        }
     for (const auto& kind : bench::trace_kinds()) {
         if (!is_wanted(kind.name)) continue;
         const Blocks dense = kind.make(accesses);

@@ -2,7 +2,7 @@
 //
 // Within the octave [2^e, 2^(e+1)), bin j of K starts at 2^e + ceil(j * 2^e / K). For K > 2^e some of
 // these coincide; such empty bins keep an unused number in `index`, and the edge functions never return
-// one. All products fit in 128 bits.
+// one. All products fit in 128 bits, those of distances below 2^43 in 64.
 #include <fmt/format.h>
 
 #include <bit>
@@ -25,6 +25,7 @@ std::uint64_t sub_bin(std::uint64_t offset, int octave, std::uint64_t k) {
 }
 
 std::uint64_t sub_low(std::uint64_t j, int octave, std::uint64_t k) {
+    if (octave <= 42) return ((j << octave) + k - 1) / k;  // j < k <= 2^20; a 128-bit division is slow
     Wide span = Wide{1} << octave;
     return static_cast<std::uint64_t>((j * span + k - 1) / k);
 }

@@ -118,16 +118,23 @@ std::uint64_t DistanceTable::slot_low(std::uint64_t slot) const {
 Histogram DistanceTable::histogram() const {
     Histogram out;
     auto put = [&](std::uint64_t edge, std::uint64_t count) {
-        if (count == 0) return;
         if (out.bins.empty() || out.bins.back().low != edge)
             out.bins.push_back({edge, binning_.high_edge(edge), 0, 0});
         out.bins.back().count += static_cast<double>(count);
     };
+    // The time method asks for a histogram every phase.
+    const bool slots_are_bins = slotted_ && binning_.parameter() == std::uint64_t{1} << mantissa_bits_;
     for (std::size_t slot = 0; slot < slots_; slot++) {
         std::uint64_t count = totals_[slot];
         for (unsigned c = 0; c < kCopies; c++) count += copies_[c * slots_ + slot];
-        put(binning_.low_edge(slot_low(slot)), count);
+        if (count == 0) continue;
+        if (slots_are_bins)
+            out.bins.push_back({slot_low(slot), slot_low(slot + 1), static_cast<double>(count), 0});
+        else
+            put(binning_.low_edge(slot_low(slot)), count);
     }
+    if (slots_are_bins && !out.bins.empty())  // the last octave's end does not fit in 64 bits
+        out.bins.back().high = binning_.high_edge(out.bins.back().low);
     for (std::uint64_t distance = 0; distance < dense_size_; distance++)
         if (dense_[distance] != 0) put(binning_.low_edge(distance), dense_[distance]);
     if (!rest_.empty()) {

@@ -241,7 +241,7 @@ Result<void> ExactEngine::renumber() {
 
 std::uint64_t ExactEngine::window_lines() const {
     const std::uint64_t live = bitmap_.live();
-    const std::uint64_t positions = std::max(4 * live, std::min(12 * live, tuning_.roomy_positions));
+    const std::uint64_t positions = std::max(4 * live, std::min(8 * live, tuning_.roomy_positions));
     return std::clamp(TimeBitmap::lines_for(std::max(positions, live + kBatch)), tuning_.least_lines,
                       TimeBitmap::kMostLines);
 }

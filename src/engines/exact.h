@@ -19,7 +19,7 @@ namespace revisit {
 // What tests turn to reach every path with small traces.
 struct ExactTuning {
     std::uint64_t least_lines = 512;            // of the window
-    std::uint64_t roomy_positions = 3'500'000;  // up to here the window is 12 times the live blocks
+    std::uint64_t roomy_positions = 3'500'000;  // up to here the window is 8 times the live blocks
     unsigned least_levels = 2;
     std::uint64_t most_blocks = 3'000'000'000;
     LastAccessForm form = LastAccessForm::automatic;

@@ -256,7 +256,7 @@ class LastAccessHash {
     // a page that is only partly usable when first touched would stay a small one for ever.
     std::size_t grown(std::size_t buckets) const {
         if (buckets < kDoubleBelow) return buckets * 2;
-        const double factor = std::clamp(bytes_per_block_ * kSlots / 64 * kFullest, 1.125, 1.5);
+        const double factor = std::clamp(bytes_per_block_ * kSlots / 64 * kFullest, 1.125, 2.0);
         const auto wanted = static_cast<std::size_t>(static_cast<double>(buckets) * factor);
         if (wanted < 4 * kHugePage) return wanted;
         const std::size_t pages = (wanted + kMostAway) / kHugePage;

@@ -8,6 +8,7 @@ namespace {
 
 // With one bin a distance, counters for the distances up to here take 4 MiB; longer ones go to a map.
 constexpr std::uint64_t kDenseTimes = std::uint64_t{1} << 20;
+constexpr double kHashBytesPerBlock = 29.6;  // nothing else here takes memory
 constexpr unsigned kBatch = 64;
 constexpr unsigned kBatchesAtOnce = 8;
 
@@ -16,7 +17,7 @@ constexpr unsigned kBatchesAtOnce = 8;
 TimeDistances::TimeDistances(const Binning& binning, std::uint64_t narrow_times, LastAccessForm form)
     : form_(form),
       narrow_times_(narrow_times),
-      last_(std::in_place_type<LastAccess<std::uint32_t>>, form),
+      last_(std::in_place_type<LastAccess<std::uint32_t>>, form, kHashBytesPerBlock),
       distances_(binning, kDenseTimes) {}
 
 void TimeDistances::count_also(const Binning& binning) {
@@ -48,7 +49,7 @@ void TimeDistances::add(std::span<const std::uint64_t> blocks) {
 }
 
 void TimeDistances::widen() {
-    LastAccess<std::uint64_t> wide(form_);
+    LastAccess<std::uint64_t> wide(form_, kHashBytesPerBlock);
     std::size_t count = 0;
     std::get<0>(last_).drain(
         [&](std::uint64_t block, std::uint32_t time) { wide.insert(block, time, count++); });
@@ -61,20 +62,16 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
         last.adapt(distances_.cold());
         const std::size_t done = last.visit([&](auto& table) {
             Lookahead look(table, blocks);
-            Value previous[kBatch];
+            Value previous[2][kBatch];
             Value distances[kBatchesAtOnce * kBatch];
             unsigned found = 0;
-            std::size_t batch = 0;
-            for (; batch < look.batches() && !look.crowded(); batch++) {
-                const unsigned size = look.size(batch);
+            auto take = [&](std::size_t batch) {
+                const unsigned size = look.size(batch), before = found;
                 const Value first = static_cast<Value>(now_ + 1);
-                auto time = [first](unsigned j) { return static_cast<Value>(first + j); };
-                look.exchange(batch, previous, time);
-                look.finish(batch, previous, time);
-                const unsigned before = found;
+                const Value* const last_times = previous[batch % 2];
                 for (unsigned j = 0; j < size; j++) {
-                    distances[found] = static_cast<Value>(first + j - previous[j]);
-                    found += previous[j] != 0;
+                    distances[found] = static_cast<Value>(first + j - last_times[j]);
+                    found += last_times[j] != 0;
                 }
                 distances_.add_cold(size - (found - before));
                 now_ += size;
@@ -82,7 +79,18 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
                     count(std::span<const Value>(distances, found));
                     found = 0;
                 }
+            };
+            // A batch is taken while the next one's blocks that are not at home come near.
+            std::size_t batch = 0;
+            Value next = static_cast<Value>(now_ + 1);
+            for (; batch < look.batches() && !look.crowded(); batch++) {
+                auto time = [next](unsigned j) { return static_cast<Value>(next + j); };
+                look.exchange(batch, previous[batch % 2], time);
+                if (batch > 0) take(batch - 1);
+                look.finish(batch, previous[batch % 2], time);
+                next = static_cast<Value>(next + look.size(batch));
             }
+            if (batch > 0) take(batch - 1);
             count(std::span<const Value>(distances, found));
             return std::min(blocks.size(), batch * kBatch);
         });

@@ -14,13 +14,17 @@
 // Cost. O(phases * L); nothing an access, as a histogram a phase is a difference of two running ones.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "models/time_to_reuse.h"
 
 namespace revisit {
 namespace {
 
-constexpr int kMomentsPerPhase = 8;
+// Moments at which reuses end, for each phase: the more phases, the shorter they are.
+int moments_a_phase(std::size_t phases) {
+    return static_cast<int>(std::clamp<std::size_t>(128 / phases, 1, 8));
+}
 
 // One phase on the bars common to all.
 struct PhaseBars {
@@ -34,24 +38,27 @@ struct PhaseBars {
 };
 
 std::vector<double> common_edges(std::span<const TimePhase> phases) {
-    std::vector<double> edges{1};
-    for (const TimePhase& phase : phases)
-        for (const Bin& bin : phase.time.bins) {
-            edges.push_back(std::max(1.0, static_cast<double>(bin.low)));
-            edges.push_back(std::max(1.0, static_cast<double>(bin.high)));
-        }
-    std::sort(edges.begin(), edges.end());
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    std::vector<double> edges{1}, own, joined;
+    for (const TimePhase& phase : phases) {
+        own.clear();
+        for (const Bin& bin : phase.time.bins)
+            for (std::uint64_t edge : {bin.low, bin.high})
+                if (own.empty() || own.back() < static_cast<double>(edge))
+                    own.push_back(std::max(1.0, static_cast<double>(edge)));
+        joined.clear();
+        std::set_union(edges.begin(), edges.end(), own.begin(), own.end(), std::back_inserter(joined));
+        edges.swap(joined);
+    }
     return edges;
 }
 
 // Counts on the common bars; a bin that covers several is spread by width.
 std::vector<double> on_bars(const Histogram& time, const std::vector<double>& edges) {
     std::vector<double> out(edges.size());
+    std::size_t at = 0;
     for (const Bin& bin : time.bins) {
         double low = std::max(1.0, static_cast<double>(bin.low)), high = static_cast<double>(bin.high);
-        auto at =
-            static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), low) - edges.begin());
+        while (edges[at] < low) ++at;  // every bin's edges are among them
         for (; at + 1 < edges.size() && edges[at] < high; ++at)
             out[at] += bin.count * (edges[at + 1] - edges[at]) / (high - low);
     }
@@ -149,15 +156,16 @@ Histogram reuse_from_phases(std::span<const TimePhase> time, double distinct, co
     for (PhaseBars& phase : phases) sum_distinct(phase, edges);
 
     DistanceSpread spread(bins, distinct);
+    const int moments = phases.empty() ? 0 : moments_a_phase(phases.size());
     for (std::size_t p = 0; p < phases.size(); ++p)
-        for (int k = 0; k < kMomentsPerPhase; ++k) {
-            double moment = phases[p].begin + phases[p].length() * (k + 0.5) / kMomentsPerPhase;
+        for (int k = 0; k < moments; ++k) {
+            double moment = phases[p].begin + phases[p].length() * (k + 0.5) / moments;
             WindowWalk walk(phases, edges, p, moment);
             for (std::size_t bar = 0; bar + 1 < edges.size(); ++bar) {
                 if (phases[p].ending[bar] <= 0) continue;
                 double low = walk.distinct(edges[bar], bar);
                 double high = walk.distinct(edges[bar + 1] - 1, bar);
-                spread.add_even(low, std::max(low, high) + 1, phases[p].ending[bar] / kMomentsPerPhase);
+                spread.add_even(low, std::max(low, high) + 1, phases[p].ending[bar] / moments);
             }
         }
     out.bins = spread.bins(finite);
