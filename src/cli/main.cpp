@@ -23,7 +23,8 @@ int complain(const std::string& program, std::string message) {
 
 int main(int argc, char** argv) {
     using namespace revisit;
-    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+    // A closed pipe and a limit on file sizes are write errors like any other.
+    for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 
     CLI::App app{
         "revisit measures how programs reuse memory: how far apart the uses of data are, where in the\n"
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
     }
     app.footer(
         "Start with one of\n"
+        "  revisit profile -- PROGRAM ARGS    run a program and profile it\n"
         "  revisit analyze trace.din          profile a stored trace\n"
         "  revisit COMMAND --help             what a command does, with examples");
 

@@ -192,6 +192,8 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, nullptr);
+        // Ignored here, so that they are errors of write; exec would hand that down to the program.
+        for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_DFL);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         execv(file.c_str(), argv.data());
         int reason = errno;
