@@ -9,6 +9,7 @@
 #include <map>
 
 #include "random_nests.h"
+#include "revisit/accuracy.h"
 
 namespace revisit::predict {
 namespace {
@@ -56,6 +57,38 @@ TEST(Polynomial, refuses_what_points_do_not_determine) {
     }
     const std::uint8_t order[] = {0};
     EXPECT_FALSE(fit_simplest(points, which, order, 3));
+}
+
+// --- the machine ---
+
+TEST(Machine, strides_change_nothing_but_the_time) {
+    for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+        const auto program = RandomNest(seed).program();
+        const Parameters sizes{{"n", 5 + static_cast<std::int64_t>(seed % 23)}, {"m", 17}};
+        RunOptions options;
+        options.max_accesses = 400'000;
+        const auto fast = interpret(program, sizes, options);
+        options.stride = false;
+        const auto slow = interpret(program, sizes, options);
+        ASSERT_EQ(fast.has_value(), slow.has_value()) << "seed " << seed;
+        if (!fast || !fast->complete || !slow->complete) continue;
+        ASSERT_EQ(fast->count, slow->count) << "seed " << seed;
+        EXPECT_EQ(fast->block_counts, slow->block_counts) << "seed " << seed;
+        for (std::size_t i = 0; i < fast->accesses.size(); ++i) {
+            const auto &a = fast->accesses[i], &b = slow->accesses[i];
+            ASSERT_TRUE(a.address == b.address && a.reference == b.reference && a.run == b.run &&
+                        a.iteration == b.iteration && a.size == b.size)
+                << "seed " << seed << " access " << i;
+        }
+        ASSERT_EQ(fast->runs.size(), slow->runs.size());
+        for (std::size_t i = 0; i < fast->runs.size(); ++i) {
+            const auto &a = fast->runs[i], &b = slow->runs[i];
+            ASSERT_TRUE(a.iterations == b.iterations && a.first == b.first && a.step == b.step)
+                << "seed " << seed << " run " << i;
+        }
+        for (std::size_t i = 0; i < fast->references.size(); ++i)
+            EXPECT_EQ(fast->references[i].largest_index, slow->references[i].largest_index);
+    }
 }
 
 // --- whole predictions from slices ---
@@ -250,6 +283,62 @@ TEST_F(OddSource, an_index_outside_its_array_is_not_called_exact) {
         predict(odd("double A[50]; void f(int n) { for (int i = 0; i < n; i++) A[i] = 1; }", 3000));
     ASSERT_TRUE(p);
     EXPECT_FALSE(p->profile.exact.value_or(true));
+}
+
+TEST_F(OddSource, plain_pointers_are_exact_only_under_an_assumption) {
+    const std::string loop = " { for (int i = 0; i < n; i++) a[i] = b[i]; }";
+    auto r = odd("void f(int n, double *a, double *b)" + loop, 50);
+    r.method = Method::automatic;
+    const auto plain = predict(r);
+    ASSERT_TRUE(plain);
+    ASSERT_EQ(plain->profile.assumes.size(), 1u);
+    EXPECT_NE(plain->profile.assumes[0].find("a, b"), std::string::npos);
+    r = odd("void f(int n, double *restrict a, double *restrict b)" + loop, 50);
+    r.method = Method::automatic;
+    const auto promised = predict(r);
+    ASSERT_TRUE(promised);
+    EXPECT_TRUE(promised->profile.assumes.empty());
+    EXPECT_TRUE(promised->profile.exact.value_or(false));
+}
+
+TEST_F(OddSource, zero_trip_loops_and_sizes_of_0_and_1_are_exact) {
+    for (const std::int64_t n : {0, 1, 2}) {
+        auto r =
+            odd("double A[50]; void f(int n) { for (int i = 0; i < n - 1; i++) A[i] += A[i + 1]; }", n);
+        r.method = Method::automatic;
+        const auto p = predict(r);
+        ASSERT_TRUE(p);
+        EXPECT_TRUE(p->profile.exact.value_or(false));
+        EXPECT_EQ(p->profile.accesses, n == 2 ? 3 : 0);
+    }
+}
+
+TEST_F(OddSource, branches_on_data_are_estimates) {
+    auto r = odd(
+        "double A[90], B[90]; void f(int n) { for (int i = 0; i < n; i++) if (A[i] > 0) B[i] = 1; }",
+        80);
+    r.method = Method::automatic;
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    EXPECT_FALSE(p->profile.exact.value_or(true));
+    EXPECT_NE(p->failures.front().find("the data decides"), std::string::npos);
+}
+
+TEST_F(FromSource, lines_too_many_to_interpret_are_estimated_within_the_budget) {
+    auto r = kernel("jacobi-2d.c", "kernel_jacobi_2d", 1, {{"TSTEPS", 30}, {"N", 98}});
+    r.granularity = 64;
+    r.bins = Binning::log2();
+    r.method = Method::simulate;
+    const auto truth = predict(r);
+    ASSERT_TRUE(truth);
+    r.method = Method::fit;
+    r.budget = 0.5;
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    if (p->profile.exact.value_or(false))
+        EXPECT_EQ(distances(p->profile), distances(truth->profile));
+    else
+        EXPECT_GT(accuracy(truth->profile.reuse, p->profile.reuse), 0.95);
 }
 
 TEST_F(OddSource, an_address_that_data_decides_is_refused) {

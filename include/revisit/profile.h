@@ -105,6 +105,7 @@ struct Profile {
     std::vector<std::string> command;
     std::string clock;               // how time was counted, where it was not by access
     std::vector<std::string> notes;  // what a reader should know: limits, causes, certificates
+    std::vector<std::string> assumes;  // predictions: what is taken for granted, exact or not
     std::optional<bool> exact;       // predictions: certified to be what a run would measure, or not
 };
 

@@ -50,7 +50,14 @@ class PredictCommand : public Command {
             ->check(CLI::IsMember({"auto", "fit", "simulate"}))
             ->capture_default_str()
             ->group("Analysis");
-        app.add_option("--simulate-up-to", simulate_up_to_, "accesses that auto interprets whole")
+        app.add_option("--simulate-up-to", simulate_up_to_,
+                       "accesses that auto interprets whole before it looks for formulas")
+            ->capture_default_str()
+            ->group("Analysis");
+        app.add_option("--budget", budget_,
+                       "seconds of processor time for finding formulas; what has none then is interpreted "
+                       "(up to 400 million accesses) or estimated")
+            ->check(CLI::Range(0.1, 1e6))
             ->capture_default_str()
             ->group("Analysis");
         app.add_option("--branch-probability", branch_probability_,
@@ -109,6 +116,7 @@ class PredictCommand : public Command {
                          : method_ == "simulate" ? predict::Method::simulate
                                                  : predict::Method::automatic;
         request.simulate_up_to = simulate_up_to_;
+        request.budget = budget_;
         request.branch_probability = branch_probability_;
         return request;
     }
@@ -136,7 +144,8 @@ class PredictCommand : public Command {
     std::vector<std::string> macros_, parameters_, includes_;
     int optimise_ = 1;
     std::string method_ = "auto";
-    std::uint64_t simulate_up_to_ = 1'000'000;
+    std::uint64_t simulate_up_to_ = 10'000'000;
+    double budget_ = 15;
     double branch_probability_ = 0.5;
     AnalysisOptions analysis_;
     OutputOptions output_;

@@ -126,6 +126,7 @@ std::string to_json(const Profile& profile) {
              {"samples", number(profile.sampled->samples)},
              {"pruned", number(profile.sampled->pruned)}});
     if (profile.exact) put(out, "exact", *profile.exact);
+    if (!profile.assumes.empty()) put(out, "assumes", profile.assumes);
     if (!profile.machine.empty()) put(out, "machine", profile.machine);
     if (!profile.command.empty()) put(out, "command", profile.command);
     if (!profile.clock.empty()) put(out, "clock", profile.clock);

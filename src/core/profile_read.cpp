@@ -266,6 +266,8 @@ class ProfileReader {
             texts(profile_.command);
         } else if (key == "notes") {
             texts(profile_.notes);
+        } else if (key == "assumes") {
+            texts(profile_.assumes);
         } else {
             list(key);
         }

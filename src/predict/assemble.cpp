@@ -35,12 +35,26 @@ void Assembly::add_stream(std::int32_t reference, std::int32_t source, const Dis
 
 Profile Assembly::finish() {
     profile_.reuse = total_.front().histogram();
+    for (std::size_t i = 0; i < profile_.sites.size(); ++i)
+        profile_.sites[i].reuse = by_site_[i].histogram();
+    return describe();
+}
+
+Profile Assembly::finish(Profile measured) {
+    profile_.reuse = std::move(measured.reuse);
+    for (Site& s : measured.sites)
+        if (s.id >= 1 && s.id <= profile_.sites.size())
+            profile_.sites[s.id - 1].reuse = std::move(s.reuse);
+    profile_.pairs = std::move(measured.pairs);
+    return describe();
+}
+
+Profile Assembly::describe() {
     profile_.accesses = profile_.reuse.total();
     profile_.distinct = profile_.reuse.cold;
     std::map<std::string, Object> objects;
     for (std::size_t i = 0; i < profile_.sites.size(); ++i) {
         Site& s = profile_.sites[i];
-        s.reuse = by_site_[i].histogram();
         s.accesses = s.reuse.total();
         s.writes = writes_[i] ? s.accesses : 0;
         Object& o = objects[array_of_[i]];

@@ -20,8 +20,12 @@ class Assembly {
     void add_reference(std::uint32_t function, std::uint32_t reference);
     void add_stream(std::int32_t reference, std::int32_t source, const DistanceCounter& count);
     Profile finish();
+    // What an engine measured, sites being numbered as they were added, from 1.
+    Profile finish(Profile measured);
 
  private:
+    Profile describe();
+
     const Program& program_;
     Binning bins_;
     Profile profile_;

@@ -89,7 +89,7 @@ class Learner {
                 best.lost = lost_;
                 best.cells = std::move(cells_);
             }
-            if (best.lost == 0 || work_ > options_.work) break;
+            if (best.lost == 0 || spent()) break;
         }
         best.work = work_;
         best.lost = std::min(best.lost, best.rows);
@@ -101,6 +101,8 @@ class Learner {
     }
 
  private:
+    bool spent() const { return work_ > options_.work || options_.deadline.passed(); }
+
     std::vector<Plan> plans() const {
         std::vector<Plan> all{{}};
         if (options_.period <= 1) {
@@ -264,9 +266,8 @@ class Learner {
                 continue;
             }
             work_ += static_cast<std::int64_t>(g.rows.size()) + 3000;
-            if (auto p = work_ > options_.work
-                             ? std::nullopt
-                             : fit_simplest(s_.points, g.rows, order_, options_.max_degree)) {
+            if (auto p = spent() ? std::nullopt
+                                 : fit_simplest(s_.points, g.rows, order_, options_.max_degree)) {
                 g.label = static_cast<int>(polynomials_.size());
                 polynomials_.push_back(std::move(*p));
             } else {
@@ -284,7 +285,7 @@ class Learner {
     void grow(const std::vector<Group*>& node, const std::vector<std::pair<int, std::int8_t>>& path) {
         if (lost_ >= give_up_) return;
         if (std::none_of(node.begin(), node.end(), [](const Group* g) { return g->anchored; })) return;
-        if (work_ > options_.work) {
+        if (spent()) {
             lost_ = give_up_;
             return;
         }
@@ -469,7 +470,7 @@ class Learner {
 
     bool describe_over(const std::vector<std::uint32_t>& rows, const std::vector<std::uint8_t>& free,
                        Cell& cell) {
-        if (free.size() > kMaxFree || work_ > options_.work) return false;
+        if (free.size() > kMaxFree || spent()) return false;
         work_ += static_cast<std::int64_t>(rows.size()) + 3000;
         // Distinct (sample, free variables) and how many rows share each.
         packed_.clear();

@@ -39,6 +39,7 @@ struct CellOptions {
     std::int64_t period = 1;            // of addresses within a block, in iterations; 1 = elements
     std::int64_t modulus = 1;           // the samples' sizes are all in one residue class of it
     std::int64_t work = 60'000'000;     // rows looked at before a stream is given up
+    Deadline deadline;
 };
 
 StreamModel learn(const Stream& stream, const RowTable& table, const CellOptions& options);

@@ -7,6 +7,7 @@
 #include "predict/design.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -28,15 +29,31 @@ std::int64_t with_residue(std::int64_t value, std::int64_t like, std::int64_t mo
 
 }  // namespace
 
-std::vector<std::int64_t> Design::held_out(double factor, std::int64_t modulus) const {
+std::vector<std::int64_t> Design::held_out(double factor) const {
     std::vector<std::int64_t> size;
     for (std::size_t i = 0; i < axes.size(); ++i) {
+        const auto m = axes[i].modulus;
         std::int64_t largest = 0;
         for (const auto& s : samples) largest = std::max(largest, s[i]);
         // Odd steps from axis to axis, so that no two sizes stand in a simple ratio.
         size.push_back(with_residue(static_cast<std::int64_t>(static_cast<double>(largest) * factor) +
-                                        static_cast<std::int64_t>(3 * i * modulus),
-                                    axes[i].target, modulus));
+                                        static_cast<std::int64_t>(3 * i) * m,
+                                    axes[i].target, m));
+        // Samples need not have the target's order where moduli differ; what is checked has.
+        while (i > 0 && size[i] <= size[i - 1] + 4) size[i] += m;
+    }
+    return size;
+}
+
+std::vector<std::int64_t> Design::reduced(double factor) const {
+    std::vector<std::int64_t> size;
+    for (const Axis& a : axes) {
+        const auto wanted = static_cast<std::int64_t>(static_cast<double>(a.target) * factor);
+        const auto r = a.target % a.modulus;
+        // Rounded down to the residue, so that a factor of 1 gives the target.
+        const auto rounds = (wanted - r) / a.modulus;
+        size.push_back(std::max<std::int64_t>(std::max<std::int64_t>(rounds, 1) * a.modulus + r,
+                                              std::min<std::int64_t>(a.target, 4)));
     }
     return size;
 }
@@ -54,18 +71,25 @@ Design plan_samples(const Parameters& target, const DesignOptions& options) {
         });
         if (near == d.axes.end()) {
             d.axes.push_back({{{name, 0}}, value});
+            near = d.axes.end() - 1;
         } else {
             near->names.emplace_back(name, value - near->target);
         }
+        const auto given = options.moduli.find(name);
+        near->modulus =
+            std::lcm(near->modulus, given == options.moduli.end() ? options.modulus : given->second);
     }
+    // A little more than the smallest for cases to show; residues of a large modulus need room.
+    for (Axis& a : d.axes)
+        a.smallest = a.modulus <= 3 ? options.smallest - (a.modulus > 1) : options.rounds * a.modulus;
     std::stable_sort(d.axes.begin(), d.axes.end(),
                      [](const Axis& a, const Axis& b) { return a.target < b.target; });
     for (const Axis& a : d.axes) d.target.push_back(a.target);
     const auto n = d.axes.size();
     if (n == 0) return d;
-    const auto m = options.modulus;
     const auto value = [&](std::size_t axis, std::int64_t step) {
-        return with_residue(options.smallest + step * m, d.axes[axis].target, m);
+        const Axis& a = d.axes[axis];
+        return with_residue(a.smallest + step * a.modulus, a.target, a.modulus);
     };
     std::set<std::vector<std::int64_t>> seen;
     const auto add = [&](const std::vector<std::int64_t>& steps) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "predict/machine.h"
@@ -12,11 +14,16 @@ namespace revisit::predict {
 struct Axis {
     std::vector<std::pair<std::string, std::int64_t>> names;  // with offset
     std::int64_t target = 0;
+    std::int64_t modulus = 1;
+    std::int64_t smallest = 9;
 };
 
 struct DesignOptions {
-    std::int64_t modulus = 1;  // sizes keep the target's residue
-    std::int64_t smallest = 9;
+    // Sizes keep the target's residue: one modulus for all, or by name where one needs less.
+    std::int64_t modulus = 1;
+    std::map<std::string, std::int64_t> moduli;
+    std::int64_t smallest = 9;      // where the modulus is small
+    std::int64_t rounds = 3;        // smallest size over a large modulus
     bool tie = true;                // parameters equal (or nearly) at the target move together
     std::int64_t fixed_below = 13;  // smaller targets are not varied
     std::int64_t spread = 0;        // values an axis takes; 0 = as many as its fits need
@@ -31,8 +38,10 @@ struct Design {
     std::vector<std::int64_t> target;
 
     Parameters at(const std::vector<std::int64_t>& size) const;
-    // Sizes about `factor` times the samples', in the same order and residue classes: for checking.
-    std::vector<std::int64_t> held_out(double factor, std::int64_t modulus) const;
+    // Sizes about `factor` times the samples', in the target's order and residue classes: for checking.
+    std::vector<std::int64_t> held_out(double factor) const;
+    // The target with all sizes shrunk alike, residues kept.
+    std::vector<std::int64_t> reduced(double factor) const;
 };
 
 Design plan_samples(const Parameters& target, const DesignOptions& options);

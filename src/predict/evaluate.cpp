@@ -68,8 +68,9 @@ std::vector<std::int64_t> turns(const Series& s, std::int64_t length) {
 
 class Walk {
  public:
-    Walk(const Cell& cell, const BinOf& bin, const Emit& emit, std::uint64_t max_steps)
-        : cell_(cell), bin_(bin), emit_(emit), steps_left_(max_steps) {}
+    Walk(const Cell& cell, const BinOf& bin, const Emit& emit, std::uint64_t max_steps,
+         const Deadline& deadline)
+        : cell_(cell), bin_(bin), emit_(emit), steps_left_(max_steps), deadline_(deadline) {}
 
     Evaluation run(std::span<const std::int64_t> size) {
         std::copy(size.begin(), size.end(), x_.begin());
@@ -81,6 +82,12 @@ class Walk {
     void refuse(const char* why) {
         result_.valid = false;
         if (result_.why.empty()) result_.why = why;
+    }
+
+    bool step() {
+        if (steps_left_ == 0 || ((--steps_left_ & 0x3fff) == 0 && deadline_.passed()))
+            result_.complete = false;
+        return result_.complete;
     }
 
     void check(const Polynomial& p, const char* what) {
@@ -106,14 +113,8 @@ class Walk {
         const auto length = (high - low) / r.stride + 1;
         const auto v = cell_.free[level];
         if (level + 1 == cell_.free.size()) return row(v, low, r.stride, length);
-        if (!bin_ && !cell_.distance.uses(v)) {
-        }
         for (std::int64_t u = 0; u < length; ++u) {
-            if (steps_left_ == 0) {
-                result_.complete = false;
-                return;
-            }
-            --steps_left_;
+            if (!step()) return;
             x_[v] = low + u * r.stride;
             descend(level + 1);
         }
@@ -160,11 +161,7 @@ class Walk {
         edges.push_back(length);
         for (const auto end : edges) {
             while (begin < end) {
-                if (steps_left_ == 0) {
-                    result_.complete = false;
-                    return;
-                }
-                --steps_left_;
+                if (!step()) return;
                 const auto d = distance.at(begin);
                 if (d < 0 || d > kLimit) return refuse("a distance is negative or too large");
                 std::int64_t after = begin + 1;
@@ -198,6 +195,7 @@ class Walk {
     const BinOf& bin_;
     const Emit& emit_;
     std::uint64_t steps_left_;
+    const Deadline& deadline_;
     std::array<std::int64_t, kMaxVariables> x_{};
     std::array<bool, kMaxVariables> first_{true, true, true, true, true, true, true, true,
                                            true, true, true, true, true, true, true, true};
@@ -208,8 +206,8 @@ class Walk {
 }  // namespace
 
 Evaluation evaluate(const Cell& cell, std::span<const std::int64_t> size, const BinOf& bin,
-                    const Emit& emit, std::uint64_t max_steps) {
-    return Walk(cell, bin, emit, max_steps).run(size);
+                    const Emit& emit, std::uint64_t max_steps, const Deadline& deadline) {
+    return Walk(cell, bin, emit, max_steps, deadline).run(size);
 }
 
 }  // namespace revisit::predict

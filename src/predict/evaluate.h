@@ -24,6 +24,7 @@ struct Evaluation {
 };
 
 Evaluation evaluate(const Cell& cell, std::span<const std::int64_t> size, const BinOf& bin,
-                    const Emit& emit, std::uint64_t max_steps = 400'000'000);
+                    const Emit& emit, std::uint64_t max_steps = 400'000'000,
+                    const Deadline& deadline = {});
 
 }  // namespace revisit::predict

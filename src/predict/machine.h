@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "predict/deadline.h"
 #include "predict/slice.h"
 
 namespace revisit::predict {
@@ -19,8 +21,12 @@ struct RunOptions {
     std::uint64_t seed = 1;
     double branch_probability = 0.5;  // of a branch that only the data decides
     bool keep = true;                 // record accesses; else only call `sink`
-    std::function<bool(std::uint32_t reference, std::uint64_t address, std::uint32_t size)>
-        sink;  // false stops the run
+    // Accesses in order, some thousands at a time; false stops the run.
+    std::function<bool(std::span<const std::uint64_t> addresses,
+                       std::span<const std::uint32_t> references, std::span<const std::uint32_t> sizes)>
+        sink;
+    Deadline deadline;
+    bool stride = true;  // take whole runs of an inner loop at once where that is the same
 };
 
 // One execution of a loop, from entry to exit.

@@ -11,8 +11,8 @@
 //   - the first million accesses at the target itself are all explained by the cells,
 //   - the target compiles to the same program as the samples, the data decides nothing, no index leaves
 //     its array, and no fixed number hides a case the samples are too small to meet.
-// Otherwise the answer says what failed, estimates the streams concerned, and states how far the same
-// estimate is off at the larger size.
+// Otherwise the answer says what failed and is interpreted whole where that is short enough, or
+// estimated (estimate.cpp), and then states how good such an estimate is.
 #include "predict/predict.h"
 
 #include <algorithm>
@@ -21,10 +21,9 @@
 #include <numeric>
 #include <set>
 
-#include "predict/assemble.h"
+#include "predict/alignment.h"
 #include "predict/evaluate.h"
 #include "predict/family.h"
-#include "revisit/accuracy.h"
 
 namespace revisit::predict {
 namespace {
@@ -32,7 +31,8 @@ namespace {
 constexpr std::uint64_t kMostRows = 4'000'000;
 constexpr std::uint64_t kHeldOutAccesses = 2'000'000;
 constexpr std::uint64_t kPrefixAccesses = 1'000'000;
-constexpr std::int64_t kMostWork = 240'000'000;  // rows looked at while fitting: some ten seconds
+constexpr std::uint64_t kInterpretAtMost = 4'000'000'000;
+constexpr std::int64_t kMostWork = 4'000'000'000;  // rows looked at while fitting: minutes
 
 std::string text_of(const Parameters& p) {
     std::string out;
@@ -48,7 +48,8 @@ StreamKey key_of(const ReferenceInfo& r) {
 
 class Predictor {
  public:
-    explicit Predictor(const Request& request) : request_(request), target_sizes_(request.macros) {
+    explicit Predictor(const Request& request)
+        : request_(request), deadline_(request.budget), target_sizes_(request.macros) {
         target_sizes_.insert(request.parameters.begin(), request.parameters.end());
     }
 
@@ -61,20 +62,21 @@ class Predictor {
             for (const auto& n : open) names += " --param " + n + "=…";
             return fail(request_.source.path, "", "sizes are missing: give" + names);
         }
-        if (request_.method != Method::fit) {
-            const auto limit = request_.method == Method::simulate ? std::uint64_t{400'000'000}
-                                                                   : request_.simulate_up_to;
-            std::vector<std::string> doubts;
-            bool complete = false;
-            auto profile = simulate(target_, target_sizes_, request_, limit, doubts, complete);
-            if (!profile) return std::unexpected(profile.error());
-            if (complete) return interpreted(std::move(*profile), std::move(doubts));
-            if (request_.method == Method::simulate)
-                return fail(request_.source.path, "",
-                            "more than " + std::to_string(limit) +
-                                " accesses: too many to interpret (or a loop without end)");
-        }
-        return fitted();
+        if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
+        if (request_.method == Method::fit) return fitted();
+        // How long is the run? Counting alone goes by whole inner loops.
+        RunOptions count;
+        count.keep = false;
+        count.max_accesses = request_.simulate_at_most + 1;
+        count.deadline = deadline_.part(0.1);
+        const auto counted = interpret(target_, target_sizes_, count);
+        if (!counted) return fail(request_.source.path, counted.error().place, counted.error().message);
+        if (counted->complete && counted->count <= request_.simulate_up_to)
+            return interpreted(kInterpretAtMost, Deadline());
+        short_enough_ = counted->complete;
+        auto prediction = fitted();
+        if ((prediction && prediction->failures.empty()) || !short_enough_) return prediction;
+        return interpreted(kInterpretAtMost, Deadline());
     }
 
  private:
@@ -82,29 +84,58 @@ class Predictor {
         return request_.compiler ? request_.compiler(macros) : compile(request_.source, macros);
     }
 
-    Prediction interpreted(Profile profile, std::vector<std::string> doubts) {
+    Result<Prediction> interpreted(std::uint64_t limit, const Deadline& deadline) {
+        auto run = simulate(target_, target_sizes_, request_, request_.bins, deadline, limit);
+        if (!run) return std::unexpected(run.error());
+        if (!run->complete)
+            return fail(request_.source.path, "",
+                        "too long to interpret: more than " + std::to_string(limit) +
+                            " accesses, or a loop without end");
         Prediction p;
-        p.profile = std::move(profile);
+        p.profile = std::move(run->profile);
+        p.failures = std::move(run->doubts);
+        for (const ReferencePlace& place : run->references) {
+            const Reference& r = target_.functions[place.function].references[place.reference];
+            for (std::size_t e = 0; e < r.extents.size(); ++e)
+                if (place.largest_index[e] >= static_cast<std::int64_t>(r.extents[e].second))
+                    p.failures.push_back(outside(r, e, place.largest_index[e]));
+        }
         p.certificate.push_back("every access of the run was interpreted");
-        p.failures = std::move(doubts);
         finish(p);
         return p;
     }
 
     void finish(Prediction& p) {
         p.profile.exact = p.failures.empty();
-        std::string pointers;
-        int count = 0;
-        for (const Argument& a : target_.functions.front().arguments)
-            if (a.kind == Kind::pointer) {
-                pointers += (pointers.empty() ? "" : ", ") + a.name;
-                ++count;
-            }
-        if (count > 1)
-            p.profile.notes.push_back("assumed: the arguments " + pointers +
-                                      " point to separate arrays");
+        assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line);
+    }
+
+    static std::string outside(const Reference& r, std::size_t extent, std::int64_t index) {
+        return "line " + std::to_string(r.line) + ": index " + std::to_string(index) + " of " +
+               r.array + " is outside its extent " + std::to_string(r.extents[extent].second);
+    }
+
+    // What no look at the source can tell: exact means exact under these.
+    void assume(Profile& profile) const {
+        std::string plain;
+        std::size_t pointers = 0;
+        for (const Argument& a : target_.functions.front().arguments) {
+            if (a.kind != Kind::pointer) continue;
+            ++pointers;
+            if (!a.alone) plain += (plain.empty() ? "" : ", ") + a.name;
+        }
+        std::set<std::string> named;
+        for (const Function& f : target_.functions)
+            for (const Reference& r : f.references) named.insert(r.array);
+        bool globals = false;
+        for (const Global& g : target_.globals) globals |= named.contains(g.name);
+        if (!plain.empty() && (pointers > 1 || globals))
+            profile.assumes.push_back("the arguments " + plain +
+                                      " point to arrays of their own (restrict would promise it)");
+        if (request_.granularity > 1)
+            profile.assumes.push_back("arrays of 64 bytes or more start on a 64-byte boundary");
     }
 
     Result<Prediction> fitted() {
@@ -124,14 +155,16 @@ class Predictor {
         std::optional<Prediction> best;
         std::size_t best_lost = 0;
         for (const auto modulus : attempts) {
+            if (best && deadline_.passed()) break;
             auto model = std::make_shared<Model>();
             model->modulus = modulus;
-            auto learnt = learn_model(*model, period);
+            auto learnt =
+                learn_model(*model, period, deadline_.part(attempts.size() > 1 && !best ? 0.5 : 0.8));
             if (!learnt) return std::unexpected(learnt.error());
             if (model->design.axes.empty())
                 return fail(request_.source.path, "",
                             "nothing to vary, and more accesses than can be interpreted: give sizes by "
-                            "-D or --param, or raise --simulate-up-to");
+                            "-D or --param, or use --method simulate");
             std::size_t lost = 0;
             for (const auto& s : model->streams) lost += s.lost;
             if (best && lost >= best_lost) continue;
@@ -141,8 +174,55 @@ class Predictor {
             best_lost = lost;
             if (best->failures.empty()) break;
         }
+        if (!best->failures.empty() && !short_enough_)
+            if (auto done = estimated(*best); !done) return std::unexpected(done.error());
         finish(*best);
         return std::move(*best);
+    }
+
+    // How often each reference is accessed at the target: a polynomial, blocks or not.
+    static Reduction::Totals totals_of(const Model& model) {
+        Reduction::Totals totals;
+        const auto& table = model.table;
+        std::vector<std::uint8_t> order(table.sizes());
+        std::iota(order.begin(), order.end(), std::uint8_t{0});
+        for (const ReferenceInfo& r : table.references()) {
+            Points points;
+            points.variables = table.sizes();
+            std::vector<std::uint32_t> which;
+            for (std::size_t k = 0; k < table.samples().size(); ++k) {
+                for (const auto n : table.samples()[k])
+                    points.x.push_back(static_cast<std::int32_t>(n));
+                points.y.push_back(static_cast<std::int64_t>(r.totals[k]));
+                which.push_back(static_cast<std::uint32_t>(k));
+            }
+            const auto p = fit_simplest(points, which, order, static_cast<int>(r.loops.size()));
+            if (!p || !p->determined_at(model.design.target.data())) continue;
+            const auto value = p->integer(model.design.target.data());
+            if (value >= 0 && value < (std::int64_t{1} << 59))
+                totals[key_of(r)] = static_cast<double>(value);
+        }
+        return totals;
+    }
+
+    // No certificate: the whole answer is an estimate then, and says how good such estimates are here.
+    Result<void> estimated(Prediction& p) {
+        const Model& model = *p.model;
+        Learning learning;
+        if (auto ready = prepare_family(model, learning); !ready) return ready;
+        const Reduction how{
+            model.design, target_,
+            [&](const std::vector<std::int64_t>& size) { return program_at(model, learning, size); },
+            totals_of(model)};
+        auto e = estimate(how, request_, Deadline(std::max(10.0, request_.budget)));
+        if (!e) return std::unexpected(e.error());
+        p.profile = std::move(e->profile);
+        char text[64];
+        std::snprintf(text, sizeof text, "%.4f", e->accuracy);
+        p.failures.push_back(
+            "estimated from reduced copies of the run; the copy at " + text_of(e->parameters) +
+            ", estimated in the same way from smaller ones, comes out with accuracy " + text);
+        return {};
     }
 
     void target_marks_clear() {
@@ -218,14 +298,73 @@ class Predictor {
         return {};
     }
 
-    Result<Learning> learn_model(Model& model, std::int64_t period) {
-        Learning learning;
+    // Moduli by parameter: what lies in blocks at places that a size does not move needs none.
+    Result<std::map<std::string, std::int64_t>> moduli_for(Model& model, std::int64_t period) {
+        std::map<std::string, std::int64_t> moduli;
         DesignOptions options;
         options.modulus = model.modulus;
-        options.seed = request_.seed;
-        options.smallest = model.modulus == 1 ? 9 : model.modulus <= 3 ? 8 : 3 * model.modulus;
-        if (model.modulus > 3) options.spread = 7;
-        for (;;) {
+        options.rounds = 1;
+        model.design = plan_samples(target_sizes_, options);
+        if (model.design.axes.size() < 2 || period <= 1) return moduli;
+        Learning learning;
+        if (auto ready = prepare_family(model, learning); !ready) return std::unexpected(ready.error());
+        const auto layout_at = [&](const std::vector<std::int64_t>& size) -> Result<Layout> {
+            auto program = program_at(model, learning, size);
+            if (!program) return std::unexpected(program.error());
+            return layout_of(*program, model.design.at(size), request_.granularity);
+        };
+        auto base = layout_at(model.design.samples.front());
+        if (!base) return std::unexpected(base.error());
+        for (std::size_t a = 0; a < model.design.axes.size(); ++a) {
+            auto size = model.design.samples.front();
+            size[a] += model.modulus;
+            auto moved = layout_at(size);
+            if (!moved) return std::unexpected(moved.error());
+            const auto m = std::lcm(period_along(*base, *moved, period), model.modulus / period);
+            for (const auto& [name, offset] : model.design.axes[a].names) moduli[name] = m;
+        }
+        return moduli;
+    }
+
+    // Sizes to try, the best first, until their rows are few enough.
+    static std::vector<DesignOptions> designs(DesignOptions options, std::size_t axes, bool large) {
+        std::vector<DesignOptions> all;
+        const auto add = [&](std::int64_t smallest, std::int64_t rounds, std::int64_t spread) {
+            options.smallest = smallest;
+            options.rounds = rounds;
+            options.spread = spread;
+            all.push_back(options);
+        };
+        if (!large) {
+            for (const std::int64_t smallest : {9, 7, 5}) add(smallest, 3, 0);
+            if (axes == 1)
+                add(5, 3, 9);
+            else
+                for (const std::int64_t spread : {7, 6, 5}) add(5, 3, spread);
+        } else if (axes == 1) {
+            for (const std::int64_t spread : {10, 9, 8, 7}) add(9, 3, spread);
+            for (const std::int64_t spread : {9, 8, 7}) add(9, 2, spread);
+            for (const std::int64_t spread : {8, 7}) add(9, 1, spread);
+        } else {
+            for (const std::int64_t spread : {7, 6}) add(9, 3, spread);
+            for (const std::int64_t spread : {7, 6, 5}) add(7, 2, spread);
+            for (const std::int64_t spread : {6, 5}) add(6, 1, spread);
+        }
+        return all;
+    }
+
+    Result<Learning> learn_model(Model& model, std::int64_t period, const Deadline& deadline) {
+        Learning learning;
+        DesignOptions first;
+        first.modulus = model.modulus;
+        first.seed = request_.seed;
+        if (auto found = moduli_for(model, period); found)
+            first.moduli = std::move(*found);
+        else
+            return std::unexpected(found.error());
+        const auto candidates = designs(first, model.design.axes.size(), model.modulus > 3);
+        bool sampled = false;
+        for (const DesignOptions& options : candidates) {
             model.design = plan_samples(target_sizes_, options);
             if (model.design.axes.empty()) return learning;
             if (model.design.axes.size() + 6 > kMaxVariables)
@@ -241,23 +380,26 @@ class Predictor {
             run.keep = false;
             run.max_accesses = kMostRows;
             run.max_steps = 400'000'000;
+            run.deadline = deadline;
             auto trace = interpret(*program, model.design.at(largest), run);
             if (!trace) return fail(request_.source.path, trace.error().place, trace.error().message);
             const auto rows = trace->count * model.design.samples.size() / 2;
+            sampled = trace->complete && rows <= 3 * kMostRows;
             if (trace->complete && rows <= kMostRows) break;
-            const auto smallest = model.modulus <= 3 ? 5 : model.modulus;
-            if (options.smallest <= smallest) {
-                if (!trace->complete)
-                    return fail(request_.source.path, "",
-                                "does not end within " + std::to_string(kMostRows) +
-                                    " accesses even at " + text_of(model.design.at(largest)));
-                if (options.spread && options.spread <= 5) break;
-                options.spread = options.spread ? options.spread - 1 : 7;
-                if (model.design.axes.size() == 1 && options.spread < 7) break;
-            } else {
-                options.smallest = std::max<std::int64_t>(
-                    smallest, options.smallest - (model.modulus > 3 ? model.modulus : 2));
-            }
+        }
+        if (!sampled) {
+            const auto where = text_of(model.design.at(model.design.samples.back()));
+            if (model.modulus <= 3)
+                return fail(
+                    request_.source.path, "",
+                    "does not end within " + std::to_string(kMostRows) + " accesses even at " + where);
+            // Blocks ask for samples too large to take; without their residues there is an estimate.
+            const auto modulus = std::exchange(model.modulus, 1);
+            auto rough = learn_model(model, 1, deadline);
+            if (rough)
+                rough->doubts.insert("sizes like the target's modulo " + std::to_string(modulus) +
+                                     " are too large to sample (" + where + ")");
+            return rough;
         }
         model.table = RowTable(model.design.axes.size(), request_.granularity);
         for (std::size_t k = 0; k < model.design.samples.size(); ++k) {
@@ -276,8 +418,13 @@ class Predictor {
             run.max_accesses = 8 * kMostRows;
             run.seed = request_.seed;
             run.branch_probability = request_.branch_probability;
+            run.deadline = deadline;
             auto trace = interpret(*program, model.design.at(size), run);
             if (!trace) return fail(request_.source.path, trace.error().place, trace.error().message);
+            if (!trace->complete) {
+                learning.doubts.insert("the time allowed (--budget) ended while sampling");
+                break;
+            }
             learning.doubts.insert(trace->doubts.begin(), trace->doubts.end());
             trace->outcomes.resize(fixed.watched.size(), 0);
             for (std::size_t w = 0; w < fixed.watched.size(); ++w)
@@ -295,7 +442,10 @@ class Predictor {
         cells.period = period;
         cells.modulus = model.modulus;
         std::int64_t work_left = kMostWork;
+        std::size_t streams_left = model.table.streams().size();
         for (const Stream& s : model.table.streams()) {
+            cells.deadline =
+                deadline.part(std::min(1.0, std::max(0.2, 3.0 / static_cast<double>(streams_left--))));
             // Coin tosses fit nothing: where the data decides, only the estimate is wanted.
             if (!learning.doubts.empty() && data_decides(learning.doubts)) {
                 StreamModel none;
@@ -347,7 +497,9 @@ class Predictor {
             return std::unexpected(done.error());
         check_prefix(*model, p);
         check_extents(*model, p);
-        p.profile = evaluate_model(*model, model->design.target, request_.bins, p.failures);
+        if (p.failures.empty())
+            p.profile = evaluate_model(*model, model->design.target, request_.bins, p.failures,
+                                       Deadline(std::max(2.0, deadline_.left())));
         return p;
     }
 
@@ -362,12 +514,14 @@ class Predictor {
     Result<void> check_held_out(const Model& model, Learning& learning, Prediction& p) {
         std::vector<std::int64_t> size;
         for (const double factor : {4.0, 3.0, 2.5, 2.0, 1.7, 1.4, 1.2, 1.05}) {
-            size = model.design.held_out(factor, model.modulus);
+            size = model.design.held_out(factor);
             double total = 0;
             for (const auto& s : model.streams)
                 for (const auto& c : s.cells)
                     total += static_cast<double>(
-                        evaluate(c, size, [](std::uint64_t) { return 0; }, [](auto, auto) {}).total);
+                        evaluate(
+                            c, size, [](std::uint64_t) { return 0; }, [](auto, auto) {}, 20'000'000)
+                            .total);
             if (total <= static_cast<double>(kHeldOutAccesses)) break;
         }
         const auto parameters = model.design.at(size);
@@ -430,23 +584,10 @@ class Predictor {
         if (strange || !expected.empty())
             p.failures.push_back("at " + text_of(parameters) + " there is reuse that no sample showed");
         if (wrong > 4) p.failures.push_back("and for " + std::to_string(wrong - 4) + " more streams");
-        if (p.failures.empty()) {
+        if (p.failures.empty())
             p.certificate.push_back("every access at " + text_of(parameters) +
                                     ", a size not used for fitting, comes out right (" +
                                     std::to_string(trace->count) + ")");
-        } else {
-            std::vector<std::string> ignored;
-            const auto estimate = evaluate_model(model, size, Binning::log2(), ignored);
-            DistanceCounter counter(Binning::log2());
-            for (const Stream& s : truth.streams())
-                for (const auto d : s.points.y)
-                    d < 0 ? counter.add_cold() : counter.add(static_cast<std::uint64_t>(d));
-            const auto s = accuracy(counter.histogram(), estimate.reuse);
-            char digits[16];
-            std::snprintf(digits, sizeof digits, "%.4f", s);
-            p.failures.push_back(std::string("estimated in part; at ") + text_of(parameters) +
-                                 " the same estimate has accuracy " + digits);
-        }
         return {};
     }
 
@@ -537,10 +678,7 @@ class Predictor {
                 if (!largest) continue;
                 const auto value = largest->integer(model.design.target.data());
                 if (value >= static_cast<std::int64_t>(text.extents[e].second)) {
-                    p.failures.push_back("line " + std::to_string(text.line) + ": index " +
-                                         std::to_string(value) + " of " + text.array +
-                                         " is outside its extent " +
-                                         std::to_string(text.extents[e].second));
+                    p.failures.push_back(outside(text, e, value));
                     return;
                 }
             }
@@ -548,112 +686,13 @@ class Predictor {
     }
 
     const Request& request_;
+    Deadline deadline_;
+    bool short_enough_ = false;  // to be interpreted whole, if need be
     Parameters target_sizes_;
     Program target_;
 };
 
-// A stream without formulas: its two largest samples, continued. The number of accesses grows as the
-// polynomial through the samples, or as a power; each quantile of the distance grows as a power.
-void estimate(const Model& model, std::size_t stream, const std::vector<std::int64_t>& size,
-              DistanceCounter& out) {
-    const Stream& s = model.table.streams()[stream];
-    std::map<std::int32_t, std::vector<std::int64_t>> by_sample;
-    for (std::size_t i = 0; i < s.points.count(); ++i) by_sample[s.sample[i]].push_back(s.points.y[i]);
-    const auto scale = [&](const std::vector<std::int64_t>& n) {
-        double log_sum = 0;
-        for (const auto v : n) log_sum += std::log(static_cast<double>(std::max<std::int64_t>(1, v)));
-        return std::exp(log_sum / static_cast<double>(std::max<std::size_t>(1, n.size())));
-    };
-    std::int32_t large = -1, small = -1;
-    for (const auto& [sample, d] : by_sample) {
-        if (large < 0 || scale(model.table.samples()[sample]) > scale(model.table.samples()[large]))
-            large = sample;
-        if (small < 0 || scale(model.table.samples()[sample]) < scale(model.table.samples()[small]))
-            small = sample;
-    }
-    if (large < 0) return;
-    auto& top = by_sample[large];
-    auto& low = by_sample[small];
-    std::sort(top.begin(), top.end());
-    std::sort(low.begin(), low.end());
-    const double from = scale(model.table.samples()[large]), base = scale(model.table.samples()[small]),
-                 to = scale(size);
-    const double grow = large == small ? 0 : std::log(to / from) / std::log(from / base);
-    const double ratio = std::pow(static_cast<double>(top.size()) / static_cast<double>(low.size()),
-                                  std::min(grow, 60.0));
-    double total = static_cast<double>(top.size()) * ratio;
-    Points points;
-    points.variables = size.size();
-    std::vector<std::uint32_t> which;
-    std::vector<std::uint8_t> order;
-    for (std::size_t v = 0; v < size.size(); ++v) order.push_back(static_cast<std::uint8_t>(v));
-    for (const auto& [sample, d] : by_sample) {
-        for (const auto n : model.table.samples()[sample])
-            points.x.push_back(static_cast<std::int32_t>(n));
-        points.y.push_back(static_cast<std::int64_t>(d.size()));
-        which.push_back(static_cast<std::uint32_t>(which.size()));
-    }
-    if (const auto p = fit_simplest(points, which, order, static_cast<int>(s.loops))) {
-        const auto value = p->integer(size.data());
-        if (p->determined_at(size.data()) && value >= 0 && value < (std::int64_t{1} << 59))
-            total = static_cast<double>(value);
-    }
-    if (s.source == kCold) {
-        out.add_cold(static_cast<std::uint64_t>(total));
-        return;
-    }
-    const std::size_t quantiles = std::min<std::size_t>(top.size(), 1000);
-    double given = 0;
-    for (std::size_t q = 0; q < quantiles; ++q) {
-        const double share = (static_cast<double>(q) + 0.5) / static_cast<double>(quantiles);
-        const double a =
-            static_cast<double>(low[static_cast<std::size_t>(share * static_cast<double>(low.size()))]);
-        const double b =
-            static_cast<double>(top[static_cast<std::size_t>(share * static_cast<double>(top.size()))]);
-        const double d = b <= 0 ? 0 : b * std::pow(std::max(1.0, b / std::max(1.0, a)), grow);
-        const double upto = total * static_cast<double>(q + 1) / static_cast<double>(quantiles);
-        const auto count = static_cast<std::uint64_t>(std::llround(upto)) -
-                           static_cast<std::uint64_t>(std::llround(given));
-        given = upto;
-        if (count) out.add(static_cast<std::uint64_t>(std::min(d, 4e18)), count);
-    }
-}
-
 }  // namespace
-
-Profile evaluate_model(const Model& model, const std::vector<std::int64_t>& size, const Binning& bins,
-                       std::vector<std::string>& failures) {
-    Assembly assembly(model.target, model.table.granularity(), bins);
-    for (const auto& r : model.table.references()) assembly.add_reference(r.function, r.reference);
-    const BinOf bin = bins.kind() == Binning::Kind::exact ? BinOf{} : [&bins](std::uint64_t d) {
-        return bins.low_edge(d);
-    };
-    std::set<std::string> reasons;
-    for (std::size_t i = 0; i < model.streams.size(); ++i) {
-        const Stream& s = model.table.streams()[i];
-        DistanceCounter counter(bins);
-        bool fine = model.streams[i].lost == 0;
-        for (const Cell& c : model.streams[i].cells) {
-            if (!fine) break;
-            const auto e = evaluate(c, size, bin, [&](std::uint64_t d, std::uint64_t n) {
-                s.source == kCold ? counter.add_cold(n) : counter.add(d, n);
-            });
-            if (!e.valid || !e.determined || !e.complete) {
-                reasons.insert(
-                    e.complete ? e.why
-                               : "more distances than can be listed one by one; ask for --bins log2");
-                fine = false;
-            }
-        }
-        if (!fine) {
-            counter = DistanceCounter(bins);
-            estimate(model, i, size, counter);
-        }
-        assembly.add_stream(s.reference, s.source, counter);
-    }
-    failures.insert(failures.end(), reasons.begin(), reasons.end());
-    return assembly.finish();
-}
 
 Result<Prediction> predict(const Request& request) {
     return Predictor(request).run();

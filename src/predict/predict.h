@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "predict/cells.h"
@@ -30,7 +32,9 @@ struct Request {
     std::uint64_t granularity = 64;
     Binning bins = Binning::log2();
     Method method = Method::automatic;
-    std::uint64_t simulate_up_to = 1'000'000;  // accesses
+    std::uint64_t simulate_up_to = 3'000'000;      // accesses: interpreted at once
+    std::uint64_t simulate_at_most = 400'000'000;  // accesses: interpreted when no formulas are found
+    double budget = 15;                            // seconds of processor time
     double branch_probability = 0.5;
     std::uint64_t seed = 1;
 };
@@ -53,12 +57,36 @@ struct Prediction {
 
 Result<Prediction> predict(const Request& request);
 
-// The same formulas at another size; exact says whether they are determined there.
+// The formulas at a size; failures say where there are none, or why they do not hold there.
 Profile evaluate_model(const Model& model, const std::vector<std::int64_t>& size, const Binning& bins,
-                       std::vector<std::string>& failures);
+                       std::vector<std::string>& failures, const Deadline& deadline = {});
 
 // Interprets the whole run: exact, as long as the data decides nothing.
-Result<Profile> simulate(const Program& program, const Parameters& parameters, const Request& request,
-                         std::uint64_t max_accesses, std::vector<std::string>& doubts, bool& complete);
+struct Simulation {
+    Profile profile;  // site ids are places in `references`, plus one
+    std::vector<ReferencePlace> references;
+    std::vector<std::string> doubts;
+    bool complete = false;
+};
+Result<Simulation> simulate(const Program& program, const Parameters& parameters,
+                            const Request& request, const Binning& bins, const Deadline& deadline,
+                            std::uint64_t max_accesses);
+
+// From reduced copies of the run, for what has no formulas and is too long to interpret.
+struct Reduction {
+    const Design& design;
+    const Program& target;
+    std::function<Result<Program>(const std::vector<std::int64_t>& size)> program_at;
+    // Accesses at the target by function, reference and context, as far as they are known.
+    using Totals = std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, double>;
+    Totals totals;
+};
+struct Estimate {
+    Profile profile;
+    double accuracy = 0;    // of an estimate of the largest copy from smaller ones
+    Parameters parameters;  // of that copy
+    double accesses = 0;
+};
+Result<Estimate> estimate(const Reduction& how, const Request& request, const Deadline& deadline);
 
 }  // namespace revisit::predict

@@ -124,6 +124,7 @@ struct Argument {
     Kind kind = Kind::other;
     std::int32_t reg = -1;  // -1: not needed
     std::uint8_t width = 64;
+    bool alone = false;  // a pointer declared restrict: nothing else points there
 };
 
 struct Constant {

@@ -41,6 +41,7 @@ void put_function(std::string& out, const Function& f) {
         put(out, static_cast<int>(a.kind));
         put(out, a.reg);
         put(out, a.width);
+        put(out, static_cast<int>(a.alone));
         out += '\n';
     }
     for (const Constant& c : f.constants) {
@@ -234,6 +235,7 @@ Result<std::vector<Program>> programs_from_text(std::string_view text) {
                 a.kind = in.number<Kind>();
                 a.reg = in.number<std::int32_t>();
                 a.width = in.number<std::uint8_t>();
+                a.alone = in.number<int>() != 0;
                 f.arguments.push_back(std::move(a));
             } else if (kind == "constant") {
                 Constant c;

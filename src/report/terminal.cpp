@@ -95,7 +95,9 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
 
 // Also without accesses: a note may say why there are none.
 std::string notes(const Profile& profile, const TerminalStyle& style) {
-    std::string out = profile.notes.empty() ? "" : heading(style, "Notes");
+    std::string out =
+        profile.notes.empty() && profile.assumes.empty() ? "" : heading(style, "Notes");
+    for (const std::string& thing : profile.assumes) out += fmt::format("  assumes: {}\n", thing);
     for (const std::string& note : profile.notes) out += fmt::format("  {}\n", note);
     return out;
 }

@@ -324,6 +324,7 @@ class Slicer {
                        : a.getType()->isPointerTy() ? Kind::pointer
                                                     : Kind::other;
             arg.width = width_of(a.getType());
+            arg.alone = a.hasNoAliasAttr();
             if (needed_.count(&a)) arg.reg = reg(&a);
             out.arguments.push_back(std::move(arg));
         }

@@ -1,0 +1,25 @@
+// How references move through blocks, loop by loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "predict/machine.h"
+
+namespace revisit::predict {
+
+// Of one run: by loop place, after how many iterations all references under it are again at the same
+// place within a block; and all strides and trip counts, to see what a size changes.
+struct Layout {
+    std::vector<std::int64_t> period;                // by loop place; 0 = no period was found
+    std::vector<std::int64_t> trips;                 // by loop place: most iterations of one run
+    std::vector<std::vector<std::int64_t>> strides;  // by reference place, by loop; empty = not affine
+};
+
+Result<Layout> layout_of(const Program& program, const Parameters& parameters,
+                         std::uint64_t granularity);
+
+// The least modulus that keeps the layout when a size moves from `base` to `moved`; at most `most`.
+std::int64_t period_along(const Layout& base, const Layout& moved, std::int64_t most);
+
+}  // namespace revisit::predict
