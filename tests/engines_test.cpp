@@ -77,6 +77,43 @@ TEST(Engines, sites_and_pairs_agree_with_naive_and_sum_to_the_whole) {
     EXPECT_EQ(pairs, profiles[0].reuse.finite());
 }
 
+TEST(Engines, phases_follow_each_other_and_sum_to_the_whole) {
+    std::mt19937_64 random(11);
+    for (std::size_t length : {0, 1, 15, 16, 17, 100, 5'000, 70'001}) {
+        std::vector<std::uint64_t> blocks(length);
+        for (std::size_t i = 0; i < length; i++) blocks[i] = random() % (i < length / 2 ? 50 : 3'000);
+        for (const char* method : {"naive", "olken", "exact"}) {
+            if (length > 5'000 && method == std::string("naive")) continue;
+            EngineOptions options;
+            options.threads = 1;
+            const Profile plain = analyzed(method, blocks, options);
+            options.phases = 7;
+            const Profile cut = analyzed(method, blocks, options);
+            EXPECT_EQ(cut.reuse, plain.reuse) << method << length;
+            EXPECT_EQ(cut.phases.size(), std::min<std::size_t>(7, (length + 15) / 16)) << method;
+            Histogram sum;
+            double at = 0;
+            for (const Phase& phase : cut.phases) {
+                EXPECT_EQ(phase.begin, at);
+                EXPECT_EQ(phase.reuse.total(), phase.end - phase.begin);
+                at = phase.end;
+                sum.merge(phase.reuse);
+            }
+            EXPECT_EQ(at, length);
+            EXPECT_EQ(sum, plain.reuse);
+            if (length < 5'000) continue;
+            // The windows are alike in length, and their histograms are those of their own accesses.
+            for (const Phase& phase : cut.phases)
+                EXPECT_NEAR(phase.end - phase.begin, static_cast<double>(length) / 7, length / 7.0 / 4);
+            EXPECT_LT(cut.phases[1].reuse.bins.back().high, 64);
+            EXPECT_GT(cut.phases[6].reuse.bins.back().high, 1'000);
+        }
+    }
+    EngineOptions options;
+    options.phases = 4;
+    EXPECT_FALSE(make_engine("sample", options));
+}
+
 TEST(Engines, unknown_names_and_models_are_refused) {
     EXPECT_FALSE(make_engine("nonsense", {}));
     EngineOptions options;

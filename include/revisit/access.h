@@ -46,6 +46,10 @@ struct BlockBatch {
     std::span<const std::uint8_t> flags;
 
     std::size_t count() const { return blocks.size(); }
+    BlockBatch part(std::size_t from, std::size_t count) const {
+        auto of = [&](auto column) { return column.empty() ? column : column.subspan(from, count); };
+        return {of(blocks), of(sites), of(threads), of(flags)};
+    }
 };
 
 }  // namespace revisit

@@ -26,13 +26,14 @@ struct EngineOptions {
     std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
     StackModel model = StackModel::single;
     Device device = Device::cpu;
-    bool shared = false;                         // private model: the shared stack's histogram as well
-    unsigned threads = 1;                        // 0 = all cores
-    bool time = false;                           // the time-distance histogram as well
-    bool sites = false;                          // histograms by site
-    bool pairs = false;                          // use → reuse site pairs
+    bool shared = false;                       // private model: the shared stack's histogram as well
+    unsigned threads = 1;                      // 0 = all cores
+    bool time = false;                         // the time-distance histogram as well
+    bool sites = false;                        // histograms by site
+    bool pairs = false;                        // use → reuse site pairs
+    unsigned phases = 0;                       // windows of the run with histograms of their own
     TimeModel time_model = TimeModel::phases;  // how the time method gets reuse distances
-    double rate = 0.01;                          // sampling engines: share of accesses or blocks
+    double rate = 0.01;                        // sampling engines: share of accesses or blocks
     double target_error = 0;          // sample: half-width of every bin's share; picks the rate
     double prune_share = 0.99;        // sample: give up what is deeper than this share; 1 = never
     std::uint64_t prune_after = 100;  // sample: … of at least so many
@@ -50,6 +51,10 @@ class Engine {
     virtual ~Engine() = default;
     virtual Result<void> add(const BlockBatch& batch) = 0;
     virtual Result<Profile> finish() = 0;
+    // The histogram of what was added, for the windows of a run; not every engine knows it.
+    virtual Result<Histogram> reuse_so_far() {
+        return fail("this method and model cannot cut a run into phases; use exact with one stack");
+    }
 };
 
 struct EngineEntry {

@@ -71,6 +71,10 @@ void AnalysisOptions::declare(CLI::App& app) {
         ->type_name("METHOD=NAME")
         ->capture_default_str()
         ->group("Analysis");
+    app.add_option("--phases", phases,
+                   "cut the run into so many windows, each with a histogram of its own")
+        ->type_name("N")
+        ->group("Analysis");
     app.add_option("--threads", threads, "threads to use; 0 = all cores")
         ->type_name("N")
         ->group("Analysis");
@@ -95,6 +99,8 @@ Result<EngineOptions> AnalysisOptions::engine_options() const {
     if (!time_model) return fail("--model-of: " + time_model.error().message);
     options.time_model = *time_model;
     options.threads = threads;
+    if (phases > 4096) return fail("--phases: expected at most 4096");
+    options.phases = phases;
     options.seed = seed;
     return options;
 }

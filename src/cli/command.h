@@ -35,6 +35,7 @@ struct AnalysisOptions {
     std::string bins_text = "log2:8";
     std::string model_of = "time=phases";
     unsigned threads = 0;
+    unsigned phases = 0;
     std::uint64_t seed = 1;
 
     void declare(CLI::App& app);

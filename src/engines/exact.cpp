@@ -52,18 +52,6 @@ bool repeats_often(std::span<const std::uint64_t> blocks) {
     return repeats * 8 > looked_at;
 }
 
-template <class T>
-std::span<const T> part(std::span<const T> column, std::size_t from, std::size_t count) {
-    return column.empty() ? column : column.subspan(from, count);
-}
-
-BlockBatch part(const BlockBatch& batch, std::size_t from, std::size_t count) {
-    return {part(batch.blocks, from, count),
-            part(batch.sites, from, count),
-            {},
-            part(batch.flags, from, count)};
-}
-
 }  // namespace
 
 ExactEngine::ExactEngine(const EngineOptions& options, const ExactTuning& tuning)
@@ -82,8 +70,7 @@ Result<void> ExactEngine::add(const BlockBatch& batch) {
         if (times_) times_->add(batch.blocks);
         if (!sites_) return add_unattributed(batch.blocks);
         for (std::size_t at = 0; at < batch.count(); at += kPiece)
-            if (auto fed = feed(part(batch, at, std::min(kPiece, batch.count() - at))); !fed)
-                return fed;
+            if (auto fed = feed(batch.part(at, std::min(kPiece, batch.count() - at))); !fed) return fed;
         return {};
     } catch (const std::bad_alloc&) {
         return fail(
@@ -126,7 +113,7 @@ Result<void> ExactEngine::add_without_repeats(std::span<const std::uint64_t> blo
 Result<void> ExactEngine::feed(const BlockBatch& batch) {
     std::size_t at = 0;
     auto keep = [&](std::size_t count) {
-        const BlockBatch kept = part(batch, at, count);
+        const BlockBatch kept = batch.part(at, count);
         pending_blocks_.insert(pending_blocks_.end(), kept.blocks.begin(), kept.blocks.end());
         if (sites_) {
             pending_sites_.insert(pending_sites_.end(), kept.sites.begin(), kept.sites.end());
@@ -146,7 +133,7 @@ Result<void> ExactEngine::feed(const BlockBatch& batch) {
         if (!counted) return counted;
     }
     const std::size_t whole = (batch.count() - at) / kBatch * kBatch;
-    if (auto counted = count(part(batch, at, whole)); !counted) return counted;
+    if (auto counted = count(batch.part(at, whole)); !counted) return counted;
     at += whole;
     keep(batch.count() - at);
     return {};
@@ -272,6 +259,11 @@ std::vector<std::uint64_t> ExactEngine::take_oldest(std::size_t count) {
         });
     });
     return oldest;
+}
+
+Result<Histogram> ExactEngine::reuse_so_far() {
+    if (auto settled = settle(); !settled) return std::unexpected(settled.error());
+    return distances_.histogram();
 }
 
 Result<Profile> ExactEngine::finish() {

@@ -32,6 +32,7 @@ class ExactEngine : public Engine {
 
     Result<void> add(const BlockBatch& batch) override;
     Result<Profile> finish() override;
+    Result<Histogram> reuse_so_far() override;
 
     // What counting on several threads needs (exact_threads.cpp). None of it goes with time distances,
     // sites or pairs.

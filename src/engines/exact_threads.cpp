@@ -189,7 +189,8 @@ class ThreadedExactEngine : public Engine {
 
 std::unique_ptr<Engine> make_exact_threads(const EngineOptions& options, const ThreadTuning& tuning) {
     const unsigned threads = thread_count(options.threads);
-    if (threads < 2 || options.time || options.sites || options.pairs) return nullptr;
+    if (threads < 2 || options.time || options.sites || options.pairs || options.phases != 0)
+        return nullptr;
     return std::make_unique<ThreadedExactEngine>(options, threads, tuning);
 }
 

@@ -38,6 +38,7 @@ class NaiveEngine : public Engine {
         return {};
     }
     Result<Profile> finish() override { return tally_.profile("naive", stack_.size()); }
+    Result<Histogram> reuse_so_far() override { return tally_.reuse(); }
 
  private:
     Tally tally_;
@@ -62,6 +63,7 @@ class NaivePrivateEngine : public Engine {
         return {};
     }
     Result<Profile> finish() override { return tally_.profile("naive", blocks_.size()); }
+    Result<Histogram> reuse_so_far() override { return tally_.reuse(); }
 
  private:
     struct Slot {

@@ -45,6 +45,7 @@ class OlkenEngine : public Engine {
         return {};
     }
     Result<Profile> finish() override { return tally_.profile("olken", last_.size()); }
+    Result<Histogram> reuse_so_far() override { return tally_.reuse(); }
 
  private:
     Tally tally_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/blocks.h"
+#include "engines/phases.h"
 #include "gpu/gpu.h"
 #include "revisit/engine.h"
 
@@ -37,10 +38,17 @@ std::span<const EngineEntry> engines() {
 }
 
 Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options) {
-    if (options.device == Device::gpu) return make_gpu_engine(name, options);
+    if (options.device == Device::gpu) {
+        if (options.phases != 0) return fail("--device gpu does not cut a run into phases");
+        return make_gpu_engine(name, options);
+    }
     std::string names;
     for (const EngineEntry& entry : kEngines) {
-        if (entry.name == name) return entry.make(options);
+        if (entry.name == name) {
+            auto engine = entry.make(options);
+            if (!engine || options.phases == 0) return engine;
+            return make_phased(std::move(*engine), options);
+        }
         names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
     }
     return fail(fmt::format("expected a method out of {}, found \"{}\"", names, name));

@@ -64,6 +64,7 @@ class Tally {
     void add_invalidated(std::uint32_t site, bool write, std::uint16_t thread);
     void add_reuse(std::uint64_t distance, std::uint64_t time_distance, std::uint32_t use_site,
                    std::uint32_t site, bool write, std::uint16_t thread = 0);
+    Histogram reuse() const { return reuse_.histogram(); }
     Profile profile(std::string_view method, std::uint64_t distinct) const;
 
  private:

@@ -20,11 +20,11 @@ class TimeEngine : public Engine {
         try {
             std::span<const std::uint64_t> blocks = batch.blocks;
             while (options_.time_model == TimeModel::phases && !blocks.empty()) {
-                std::uint64_t left = phases_.phase_end() - times_.accesses();
+                std::uint64_t left = windows_.window_end() - times_.accesses();
                 if (blocks.size() < left) break;
                 times_.add(blocks.first(left));
                 blocks = blocks.subspan(left);
-                phases_.end_phase(times_.accesses(), times_.histogram());
+                windows_.end_window(times_.accesses(), times_.histogram());
             }
             times_.add(blocks);
         } catch (const std::bad_alloc&) {
@@ -35,8 +35,8 @@ class TimeEngine : public Engine {
     Result<Profile> finish() override {
         TimeCounts counts;
         counts.fine = times_.histogram();
-        phases_.end_phase(times_.accesses(), counts.fine);
-        counts.phases = phases_.phases();
+        windows_.end_window(times_.accesses(), counts.fine);
+        counts.windows = windows_.windows();
         counts.wanted = times_.also_histogram().value_or(counts.fine.rebin(options_.bins));
         // One bin a distance is as fine as it gets.
         if (options_.bins.kind() == Binning::Kind::exact) counts.fine = counts.wanted;
@@ -48,7 +48,8 @@ class TimeEngine : public Engine {
  private:
     EngineOptions options_;
     TimeDistances times_;
-    PhaseRecorder phases_;
+    // 64 to 128 phases, whatever the run's length: enough for the model.
+    WindowRecorder windows_{128, std::uint64_t{1} << 14};
 };
 
 }  // namespace

@@ -8,7 +8,6 @@ namespace {
 
 // A model is as good as the bars it gets: these are 0.4 to 0.8 % wide at most.
 constexpr std::uint64_t kModelBinsPerOctave = 128;
-constexpr std::size_t kMostPhases = 128;
 
 // A model's counts are fractions; the accesses they stand for are not. Rounding the running sum keeps
 // the total and moves no edge by more than half an access.
@@ -32,38 +31,15 @@ Binning model_time_bins(const Binning& wanted) {
     return Binning::log2(wanted.parameter() * std::bit_ceil(times));
 }
 
-void PhaseRecorder::end_phase(std::uint64_t accesses, const Histogram& so_far) {
-    if (accesses == begin_) return;
-    TimePhase phase{static_cast<double>(begin_), static_cast<double>(accesses), {}};
-    phase.time.cold = so_far.cold - before_.cold;
-    auto old = before_.bins.begin();
-    for (const Bin& bin : so_far.bins) {  // holds every bin of `before_`
-        double count = bin.count;
-        if (old != before_.bins.end() && old->low == bin.low) count -= old++->count;
-        if (count > 0) phase.time.bins.push_back({bin.low, bin.high, count, 0});
-    }
-    before_ = so_far;
-    begin_ = accesses;
-    phases_.push_back(std::move(phase));
-    if (phases_.size() == kMostPhases) join_pairs();
-}
-
-void PhaseRecorder::join_pairs() {
-    for (std::size_t i = 0; i < kMostPhases; i += 2) {
-        TimePhase joined = std::move(phases_[i]);
-        joined.end = phases_[i + 1].end;
-        joined.time.merge(phases_[i + 1].time);
-        phases_[i / 2] = std::move(joined);
-    }
-    phases_.resize(kMostPhases / 2);
-    length_ *= 2;
-}
-
 Result<Profile> time_profile(const EngineOptions& options, TimeCounts counts) {
     const auto distinct = static_cast<double>(counts.distinct);
+    std::vector<TimePhase> phases;
+    for (const Window& window : counts.windows)
+        phases.push_back(
+            {static_cast<double>(window.begin), static_cast<double>(window.end), window.gained});
     Result<Histogram> reuse =
         options.time_model == TimeModel::phases
-            ? reuse_from_phases(counts.phases, distinct, options.bins)
+            ? reuse_from_phases(phases, distinct, options.bins)
             : reuse_from_time(counts.fine, distinct, options.time_model, options.bins);
     if (!reuse) return std::unexpected(reuse.error());
     round_counts(*reuse);

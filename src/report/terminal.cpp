@@ -58,6 +58,11 @@ std::string percentile_line(const Histogram& reuse, std::uint64_t granularity) {
     return out + "\n";
 }
 
+// Beyond the first level is where it hurts.
+const CacheSpec& worth_telling(const std::vector<CacheSpec>& caches) {
+    return caches.size() > 1 ? caches[1] : caches[0];
+}
+
 // Where threads take blocks from each other: what of a site's misses no cache would spare it.
 std::string kinds_of_misses(const Profile& profile, const Site& site, double missed) {
     if (profile.reuse.invalidated <= 0 || missed <= 0) return {};
@@ -69,8 +74,7 @@ std::string kinds_of_misses(const Profile& profile, const Site& site, double mis
 std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& caches,
                         const TerminalStyle& style) {
     if (profile.sites.empty() || caches.empty()) return {};
-    const CacheSpec& cache =
-        caches.size() > 1 ? caches[1] : caches[0];  // beyond the first level is where it hurts
+    const CacheSpec& cache = worth_telling(caches);
     HitTable table(cache);
     std::vector<std::pair<double, const Site*>> misses;
     double all = 0;
@@ -91,6 +95,41 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
             place_of(site), kinds_of_misses(profile, site, misses[i].first));
     }
     return out;
+}
+
+// How the misses come and go over the run: a column a phase, as high as its miss rate.
+std::string phase_chart(const Profile& profile, const std::vector<CacheSpec>& caches,
+                        const TerminalStyle& style) {
+    if (profile.phases.empty() || caches.empty()) return {};
+    const CacheSpec& cache = worth_telling(caches);
+    HitTable table(cache);
+    const auto columns = std::min<std::size_t>(
+        profile.phases.size(), static_cast<std::size_t>(std::max(10, style.width - 24)));
+    std::vector<double> rates(columns);
+    for (std::size_t i = 0; i < columns; ++i) {
+        double missed = 0, all = 0;
+        for (std::size_t p = i * profile.phases.size() / columns;
+             p < (i + 1) * profile.phases.size() / columns; ++p) {
+            missed += table.misses(profile.phases[p].reuse);
+            all += profile.phases[p].reuse.total();
+        }
+        rates[i] = all > 0 ? missed / all : 0;
+    }
+    const double most = *std::max_element(rates.begin(), rates.end());
+    std::string out = heading(style, fmt::format("Phases: misses in {} ({}) over the run", cache.name,
+                                                 format_bytes(static_cast<double>(cache.bytes))));
+    constexpr int kRows = 3;
+    for (int row = kRows - 1; row >= 0; --row) {
+        out += fmt::format("  {:>9} ", row == kRows - 1 ? percent(most) : row == 0 ? "0" : "");
+        for (double rate : rates) {
+            const double eighths = most > 0 ? 8 * (kRows * rate / most - row) : 0;
+            constexpr const char* kSteps[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+            out += kSteps[static_cast<int>(std::clamp(std::round(eighths), 0.0, 8.0))];
+        }
+        out += "\n";
+    }
+    return out + fmt::format("  {:>9} 0{:>{}}\n", "accesses", format_count(profile.phases.back().end),
+                             std::max<std::size_t>(columns, 2) - 1);
 }
 
 // Also without accesses: a note may say why there are none.
@@ -223,6 +262,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
                 "many of them)\n",
                 profile.granularity);
     }
+    out += phase_chart(profile, caches, style);
     out += worst_sites(profile, caches, style);
     out += notes(profile, style);
     return out;
