@@ -32,6 +32,7 @@ constexpr std::uint32_t kLost = 1;                    // a table's value: anothe
 constexpr std::uint32_t kSole = 0x80000000u;          // beside a position: nobody else holds the block
 constexpr std::size_t kPiece = 4096;                  // accesses attributed together
 constexpr std::size_t kAhead = 24;                    // accesses a table's line is asked for ahead
+constexpr std::uint64_t kLeastWindow = 1 << 16;       // accesses between two renumberings
 constexpr std::uint64_t kMostBlocks = 1'500'000'000;  // of a thread
 
 }  // namespace
@@ -119,14 +120,17 @@ PrivateEngine::PrivateEngine(const EngineOptions& options) : options_(options), 
     }
 }
 
-PrivateEngine::Thread& PrivateEngine::thread(std::uint16_t id) {
-    if (id >= index_of_id_.size()) index_of_id_.resize(std::size_t{id} + 1);
-    if (index_of_id_[id] == 0) {
-        threads_.push_back(
-            std::make_unique<Thread>(id, static_cast<std::uint32_t>(threads_.size()), options_));
-        index_of_id_[id] = static_cast<std::uint32_t>(threads_.size());
-    }
-    return *threads_[index_of_id_[id] - 1];
+REVISIT_INLINE PrivateEngine::Thread& PrivateEngine::thread(std::uint16_t id) {
+    if (id < by_id_.size() && by_id_[id] != nullptr) [[likely]]
+        return *by_id_[id];
+    return new_thread(id);
+}
+
+PrivateEngine::Thread& PrivateEngine::new_thread(std::uint16_t id) {
+    if (id >= by_id_.size()) by_id_.resize(std::size_t{id} + 1);
+    threads_.push_back(
+        std::make_unique<Thread>(id, static_cast<std::uint32_t>(threads_.size()), options_));
+    return *(by_id_[id] = threads_.back().get());
 }
 
 Result<void> PrivateEngine::add(const BlockBatch& batch) {
@@ -273,7 +277,7 @@ void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::siz
 Result<void> PrivateEngine::renumber(Thread& mine) {
     if (mine.blocks.count() > kMostBlocks)
         return fail(fmt::format("the private model keeps at most {} blocks a thread", kMostBlocks));
-    mine.stack.renumber(4 * mine.blocks.count(), [&](auto new_position) {
+    mine.stack.renumber(std::max(4 * mine.blocks.count(), kLeastWindow), [&](auto new_position) {
         mine.blocks.for_each([&](BlockTable::Entry& entry) {
             if (entry.value > kLost)
                 entry.value = new_position(entry.value & ~kSole) | (entry.value & kSole);

@@ -59,6 +59,7 @@ class PrivateEngine : public Engine {
     struct Thread;
 
     Thread& thread(std::uint16_t id);
+    [[gnu::noinline]] Thread& new_thread(std::uint16_t id);
     Result<void> add_piece(const BlockBatch& piece);
     template <bool kDetailed>
     Result<void> count(const BlockBatch& piece);
@@ -71,7 +72,7 @@ class PrivateEngine : public Engine {
 
     EngineOptions options_;
     std::vector<std::unique_ptr<Thread>> threads_;
-    std::vector<std::uint32_t> index_of_id_;  // + 1
+    std::vector<Thread*> by_id_;  // null: not met yet
     HolderDirectory directory_;
     DistanceCounter times_;
     std::optional<SiteAttribution> sites_;
