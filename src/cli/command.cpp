@@ -120,10 +120,11 @@ void ModelOption::apply(EngineOptions& options) const {
 }
 
 void SamplingOptions::declare(CLI::App& app) {
-    app.add_option("--rate", rate, "share of accesses (or blocks) that are chosen: 0.01, 1%, 1/100")
-        ->type_name("SHARE")
-        ->capture_default_str()
-        ->group("Sampling");
+    rate_option =
+        app.add_option("--rate", rate, "share of accesses (or blocks) that are chosen: 0.01, 1%, 1/100")
+            ->type_name("SHARE")
+            ->capture_default_str()
+            ->group("Sampling");
     app.add_option("--target-error", target_error,
                    "choose as many accesses as hold every bin's share and every hit rate within this, "
                    "at 95 %")

@@ -58,6 +58,7 @@ struct SamplingOptions {
     std::string target_error;
     std::string prune = "99%";
     std::uint64_t prune_after = 100;
+    const CLI::Option* rate_option = nullptr;  // was a rate asked for?
 
     void declare(CLI::App& app);
     Result<void> apply(EngineOptions& options) const;

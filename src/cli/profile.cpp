@@ -5,9 +5,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <bit>
+#include <cmath>
+
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "record/sinks.h"
+#include "record/stream.h"
 
 namespace revisit {
 namespace {
@@ -29,6 +33,11 @@ class ProfileCommand : public Command {
         app.add_flag("--no-sites", no_sites_, "leave histograms by instruction out")->group("Analysis");
         app.add_flag("--no-pairs", no_pairs_, "leave use → reuse pairs out")->group("Analysis");
         sampling_.declare(app);
+        app.add_flag(
+               "--sequential", sequential_,
+               "shared model, program built with revisit-clang: threads take turns while there is "
+               "a sample; slower, and nearer to the truth")
+            ->group("Sampling");
         app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
             ->group("Recording");
         output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
@@ -57,13 +66,23 @@ class ProfileCommand : public Command {
 
         Result<record::RunOptions> run = recording_.run_options();
         if (!run) return std::unexpected(run.error());
-        Result<record::RunOutcome> outcome = record::run(*run, [&](std::uint32_t pid, bool is_first) {
-            if (is_first) first_ = pid;
-            return record::make_profile_sink(method, *engine,
-                                             [this, is_first](std::uint32_t of, Profile p) {
-                                                 return take(of, std::move(p), is_first);
-                                             });
-        });
+        if (model_.model != "single") run->want |= REVISIT_WANT_ORDER;
+        const bool inside = method == "sample" && can_sample_inside(*run, *engine);
+        if (inside) sample_inside(*run, *engine);
+        if (sequential_ && (!inside || engine->model != StackModel::single))
+            return fail(
+                "--sequential is for --method sample --model shared on a program built with "
+                "revisit-clang");
+        Result<record::RunOutcome> outcome = record::run(
+            *run,
+            [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
+                if (is_first) first_ = pid;
+                auto take_it = [this, is_first](std::uint32_t of, Profile p) {
+                    return take(of, std::move(p), is_first);
+                };
+                if (inside) return record::make_sampled_sink(*engine, take_it);
+                return record::make_profile_sink(method, *engine, take_it);
+            });
         if (!outcome) return std::unexpected(outcome.error());
         if (!have_profile_)
             return fail(
@@ -74,6 +93,27 @@ class ProfileCommand : public Command {
     }
 
  private:
+    // A program built with the plug-in samples itself, at a fraction of the cost of telling every
+    // access, unless something is asked for that takes them all.
+    static bool can_sample_inside(const record::RunOptions& run, const EngineOptions& engine) {
+        return run.launch.recorder == record::Recorder::clang && engine.target_error == 0 &&
+               std::has_single_bit(engine.granularity) && !run.decode.only_regions && run.decode.stack;
+    }
+    void sample_inside(record::RunOptions& run, EngineOptions& engine) const {
+        // Samples a thousandth as often as those of a trace pay: a run has accesses enough.
+        if (sampling_.rate_option->count() == 0) engine.rate = 1e-4;
+        run.decode.contexts = run.decode.objects = false;
+        run.want &= ~std::uint32_t{REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS};
+        run.want |= REVISIT_WANT_SAMPLES;
+        if (engine.model == StackModel::single) run.want |= REVISIT_WANT_SHARED;
+        if (sequential_) run.want |= REVISIT_WANT_IN_TURN;
+        run.plan.gap_scale = engine.rate >= 1 ? 0 : 1 / std::log1p(-engine.rate);
+        run.plan.prune_share = engine.prune_share;
+        run.plan.prune_after = engine.prune_after;
+        run.plan.seed = engine.seed;
+        run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
+    }
+
     // Children are written as they end, or summed; the program's own profile waits for the run's notes.
     Result<void> take(std::uint32_t pid, Profile profile, bool is_first) {
         profile.model = model_.name();
@@ -143,7 +183,7 @@ class ProfileCommand : public Command {
     OutputOptions output_;
     std::string method_ = "auto";
     ModelOption model_;
-    bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false;
+    bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false, sequential_ = false;
     SamplingOptions sampling_;
 
     std::uint32_t first_ = 0;

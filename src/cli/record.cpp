@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "record/sinks.h"
+#include "record/stream.h"
 
 namespace revisit {
 namespace {
@@ -23,6 +24,7 @@ class RecordCommand : public Command {
     Result<int> run() override {
         Result<record::RunOptions> run = recording_.run_options();
         if (!run) return std::unexpected(run.error());
+        run->want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
         std::vector<std::string> written;
         Result<record::RunOutcome> outcome = record::run(
             *run,

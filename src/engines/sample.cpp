@@ -38,8 +38,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "engines/tally.h"
-#include "engines/thread_counter.h"
+#include "engines/sample_tally.h"
 #include "revisit/accuracy.h"
 
 namespace revisit {
@@ -97,8 +96,6 @@ class LastUses {
     std::size_t used_ = 0;
 };
 
-enum class Outcome : std::uint8_t { reused, cold, invalidated };
-
 // A chosen access, from its use to its end.
 struct Sample {
     std::uint64_t start = 0;  // in its thread's accesses, from 1
@@ -106,16 +103,6 @@ struct Sample {
     std::uint32_t depth = 0;  // blocks in its distance set and holes among them
     std::uint32_t holes = 0;
     std::uint32_t use_site = 0;
-};
-
-struct Finished {
-    std::uint64_t time = 0;
-    std::uint32_t distance = 0;
-    std::uint32_t use_site = 0;
-    std::uint32_t site = 0;  // of the reuse; of the use when there is none
-    std::uint16_t thread = 0;
-    Outcome outcome = Outcome::cold;
-    bool write = false;
 };
 
 // One stack with the samples that are followed in it: a thread's, or the shared one.
@@ -183,7 +170,7 @@ class SampleEngine : public Engine {
                       : 0),
           limit_(options.prune_share, options.prune_after),
           random_(options.seed),
-          reuse_(options.bins) {
+          tally_(options) {
         to_next_ = gap();
     }
 
@@ -210,12 +197,13 @@ class SampleEngine : public Engine {
 
     Result<Profile> finish() override {
         for (auto& [id, stack] : stacks_) {
-            for (const Sample& sample : stack.open) end(stack, sample, Outcome::cold, sample.use_site);
+            for (const Sample& sample : stack.open)
+                end(stack, sample, SampleOutcome::cold, sample.use_site);
             for (const auto& [block, sample] : stack.lost)
-                end(stack, sample, Outcome::cold, sample.use_site);
+                end(stack, sample, SampleOutcome::cold, sample.use_site);
         }
         count_finished();
-        return profile();
+        return tally_.profile({accesses_, analyzed_, samples_, pruned_});
     }
 
  private:
@@ -256,14 +244,14 @@ class SampleEngine : public Engine {
         }
         if (after == 0 || mine.open[after - 1].start != last) return;
         limit_.add(mine.open[after - 1].depth);
-        end(mine, mine.open[after - 1], Outcome::reused, site, write);
+        end(mine, mine.open[after - 1], SampleOutcome::reused, site, write);
         close(mine, after - 1);
     }
 
     void come_back(Stack& mine, std::uint64_t block, bool write, std::uint32_t site) {
         auto [first, last] = mine.lost.equal_range(block);
         for (auto at = first; at != last; ++at, --lost_)
-            end(mine, at->second, Outcome::invalidated, site, write);
+            end(mine, at->second, SampleOutcome::invalidated, site, write);
         mine.lost.erase(first, last);
     }
 
@@ -307,7 +295,7 @@ class SampleEngine : public Engine {
             if (!limit_.exceeded_by(oldest.depth)) continue;
             limit_.give_up(oldest.depth);
             ++pruned_;
-            end(stack, oldest, Outcome::cold, oldest.use_site);
+            end(stack, oldest, SampleOutcome::cold, oldest.use_site);
             close(stack, 0);
             return;
         }
@@ -338,7 +326,7 @@ class SampleEngine : public Engine {
         active_.pop_back();
     }
 
-    void end(const Stack& stack, const Sample& sample, Outcome outcome, std::uint32_t site,
+    void end(const Stack& stack, const Sample& sample, SampleOutcome outcome, std::uint32_t site,
              bool write = false) {
         finished_.push_back({stack.now - sample.start, sample.depth, sample.use_site, site,
                              stack.thread, outcome, write});
@@ -346,81 +334,8 @@ class SampleEngine : public Engine {
     }
 
     void count_finished() {
-        for (const Finished& one : finished_) {
-            auto into = [&](auto& counter, auto add) {
-                if (one.outcome == Outcome::reused)
-                    add(counter);
-                else
-                    ++(one.outcome == Outcome::cold ? counter.cold : counter.invalidated);
-            };
-            auto by_distance = [&](auto& counter) { counter.add(one.distance); };
-            auto small = [&](SmallCounter& counter) { counter.add(options_.bins, one.distance); };
-            into(reuse_, by_distance);
-            if (options_.time) into(time_, [&](auto& c) { c.add(options_.bins, one.time); });
-            if (is_private_)
-                into(threads_.try_emplace(one.thread, options_.bins).first->second, by_distance);
-            if (options_.sites) {
-                SiteTally& tally = attribution_.sites[one.site];
-                ++tally.accesses;
-                tally.writes += one.write;
-                into(tally.reuse, small);
-            }
-            if (options_.pairs && one.outcome == Outcome::reused)
-                small(attribution_.pairs[Attribution::pair_key(one.use_site, one.site)]);
-        }
+        for (const FinishedSample& one : finished_) tally_.add(one);
         finished_.clear();
-    }
-
-    // From samples to the whole run, with 95 % half-widths; `1 - n/N` because the run is finite.
-    Histogram scaled(Histogram samples) const {
-        const double n = static_cast<double>(samples_), all = static_cast<double>(accesses_);
-        const double left_out = std::sqrt(std::max(0.0, 1 - n / all));
-        auto scale = [&](double& count, double& error) {
-            error = share_error(count / n, n) * all * left_out;
-            count *= all / n;
-        };
-        scale(samples.cold, samples.cold_error);
-        scale(samples.invalidated, samples.invalidated_error);
-        for (Bin& bin : samples.bins) scale(bin.count, bin.error);
-        return samples;
-    }
-
-    Profile profile() const {
-        Profile out;
-        out.method = "sample";
-        if (is_private_) out.model = "private";
-        out.granularity = options_.granularity;
-        out.accesses = static_cast<double>(accesses_);
-        const auto n = static_cast<double>(samples_);
-        const double period = samples_ == 0 ? 0 : out.accesses / n;
-        out.sampled = Sampling{period, n, samples_ == 0 ? 0 : static_cast<double>(pruned_) / n};
-        if (samples_ == 0) {
-            if (accesses_ != 0) out.notes.push_back("no access was chosen; use a higher --rate");
-            return out;
-        }
-        out.reuse = scaled(reuse_.histogram());
-        out.distinct = out.reuse.cold;
-        if (options_.time) out.time = scaled(time_.histogram(options_.bins));
-        for (const auto& [id, counter] : threads_) {
-            Histogram reuse = scaled(counter.histogram());
-            const double accesses = reuse.total();
-            out.threads.push_back({id, accesses, std::move(reuse)});
-        }
-        attribution_.fill(out, options_.bins, options_.sites, options_.pairs);
-        for (Site& site : out.sites) {
-            site.accesses *= period;
-            site.writes *= period;
-            site.reuse = scaled(site.reuse);
-        }
-        for (Pair& pair : out.pairs) {
-            pair.count *= period;
-            pair.distances = scaled(pair.distances);
-        }
-        out.notes.push_back(fmt::format(
-            "{:.1f} % of the accesses were analyzed, {:.2f} % of the "
-            "samples pruned; distinct blocks are an estimate",
-            100 * static_cast<double>(analyzed_) / out.accesses, 100 * out.sampled->pruned));
-        return out;
     }
 
     EngineOptions options_;
@@ -436,11 +351,8 @@ class SampleEngine : public Engine {
     std::uint64_t to_next_ = 1;   // accesses up to and with the next sample
     std::uint64_t accesses_ = 0, analyzed_ = 0, samples_ = 0, pruned_ = 0;
 
-    std::vector<Finished> finished_;
-    ThreadCounter reuse_;
-    SmallCounter time_;
-    std::map<std::uint16_t, ThreadCounter> threads_;
-    Attribution attribution_;
+    std::vector<FinishedSample> finished_;
+    SampleTally tally_;
 };
 
 }  // namespace

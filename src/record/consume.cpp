@@ -33,6 +33,7 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
         made.decoder = std::make_unique<Decoder>(*parent->second.decoder, add);
     else
         made.decoder = std::make_unique<Decoder>(options_, add);
+    made.decoder->on_samples([to = made.sink.get()](const SampleRecord& record) { to->add(record); });
     return &made;
 }
 

@@ -22,6 +22,7 @@ class ProcessSink {
  public:
     virtual ~ProcessSink() = default;
     virtual Result<void> add(const AccessBatch& batch) = 0;
+    virtual void add(const SampleRecord&) {}  // from a recorder that samples
     virtual Result<void> finish(const Decoder& process) = 0;
 };
 

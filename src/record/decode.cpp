@@ -31,6 +31,7 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_ENTER:
         case REVISIT_ENTER_SITE:
         case REVISIT_SYNC:
+        case REVISIT_SAMPLE:
             return 1;
         case REVISIT_MODULE:
             return 3 + text;
@@ -38,7 +39,10 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_ALLOC:
         case REVISIT_ALLOC_SITE:
         case REVISIT_STACK:
+        case REVISIT_SAMPLED:
             return 2;
+        case REVISIT_SAMPLE_END:
+            return 4;
         case REVISIT_DEFINE_BLOCK:
             return 1 + 2 * n;
         case REVISIT_DEFINE_SITE:
@@ -271,6 +275,11 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_REGION_END:
             region(text_of(rest, n), false);
             break;
+        case REVISIT_SAMPLE:
+        case REVISIT_SAMPLE_END:
+        case REVISIT_SAMPLED:
+            sample(words.data());
+            break;
         default:
             break;
     }
@@ -417,6 +426,33 @@ void Decoder::bulk(const std::uint64_t* words) {
     for (std::uint64_t done = 0; done < words[3]; done += kMost)
         access(words[2] + done, id, static_cast<std::uint32_t>(std::min(kMost, words[3] - done)),
                flags);
+}
+
+void Decoder::sample(const std::uint64_t* words) {
+    SampleRecord out{};
+    out.id = REVISIT_N(words[0]);
+    out.thread = running_->number;
+    auto label_of = [&](std::uint64_t site) { return label(place_of_site(site), 0); };
+    switch (REVISIT_TAG(words[0])) {
+        case REVISIT_SAMPLE:
+            out.kind = SampleRecord::begin;
+            out.site = label_of(words[1]);
+            break;
+        case REVISIT_SAMPLE_END:
+            out.kind = SampleRecord::end;
+            out.outcome = words[1] & 0xff;
+            out.write = (words[1] >> 8 & 1) != 0;
+            out.distance = words[2];
+            out.time = words[3];
+            out.site = label_of(words[4]);
+            break;
+        default:
+            out.kind = SampleRecord::counts;
+            out.accesses = words[1];
+            out.analyzed = words[2];
+            accesses_ += out.accesses;
+    }
+    if (sample_sink_) sample_sink_(out);
 }
 
 void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {

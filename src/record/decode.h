@@ -31,14 +31,29 @@ struct DecodeOptions {
     std::uint64_t most_accesses = ~std::uint64_t{0};
 };
 
+// What a recorder that samples tells instead of accesses. Sites are labels.
+struct SampleRecord {
+    enum Kind : std::uint8_t { begin, end, counts } kind;
+    std::uint64_t id = 0;
+    std::uint32_t site = 0;
+    std::uint16_t thread = 0;
+    std::uint32_t outcome = 0;  // end: REVISIT_REUSED and so on
+    bool write = false;
+    std::uint64_t distance = 0, time = 0;
+    std::uint64_t accesses = 0, analyzed = 0;  // counts
+};
+
 class Decoder {
  public:
+    using SampleSink = std::function<void(const SampleRecord&)>;
     using Sink = std::function<Result<void>(const AccessBatch&)>;
 
     Decoder(const DecodeOptions& options, Sink sink);
 
     // A forked child starts with all its parent had defined.
     Decoder(const Decoder& parent, Sink sink);
+
+    void on_samples(SampleSink sink) { sample_sink_ = std::move(sink); }
 
     Result<void> feed(const SlotView& slot);
     Result<void> finish();  // hands on what is still gathered
@@ -82,6 +97,7 @@ class Decoder {
     void enter(std::uint32_t place, std::uint64_t stack_pointer);
     void leave(std::uint64_t stack_pointer);
     void region(std::string_view name, bool begins);
+    void sample(const std::uint64_t* words);
 
     bool follows_calls() const { return options_.contexts || options_.objects; }
     std::uint32_t object_context() const { return options_.contexts ? running_->context : 0; }
@@ -97,6 +113,7 @@ class Decoder {
 
     DecodeOptions options_;
     Sink sink_;
+    SampleSink sample_sink_;
     std::uint32_t pid_ = 0;
     bool ended_ = false;
     std::uint64_t accesses_ = 0;

@@ -70,6 +70,7 @@ void note_status(int status, RunOutcome& outcome) {
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {
     Result<Slots> slots = Slots::create(options.want);
     if (!slots) return std::unexpected(slots.error());
+    slots->stream()->plan = options.plan;
     Consumer consumer(*slots, options.decode, std::move(make_sink));
     RunOutcome outcome;
 

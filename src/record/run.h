@@ -16,7 +16,8 @@ struct RunOptions {
     Program program;
     LaunchOptions launch;
     DecodeOptions decode;
-    std::uint32_t want = 0;  // REVISIT_WANT_…
+    std::uint32_t want = 0;        // REVISIT_WANT_…
+    revisit_sampling_plan plan{};  // with REVISIT_WANT_SAMPLES
     std::optional<std::chrono::milliseconds> duration;
 };
 

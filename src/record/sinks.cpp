@@ -1,6 +1,10 @@
 #include "record/sinks.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "core/blocks.h"
+#include "engines/sample_tally.h"
 #include "symbols/origins.h"
 
 namespace revisit::record {
@@ -29,6 +33,76 @@ class ProfileSink : public ProcessSink {
     TakeProfile take_;
 };
 
+// Samples begin in one thread and may end in another, so that either may be told first. What is open at
+// the end was not used again: cold.
+class SampledSink : public ProcessSink {
+ public:
+    SampledSink(const EngineOptions& options, TakeProfile take)
+        : tally_(options), take_(std::move(take)) {}
+
+    Result<void> add(const AccessBatch&) override {
+        return fail(
+            "the program tells its accesses instead of sampling them (built with "
+            "-frevisit-append=mmu?); use --via valgrind, or record it and analyze the trace");
+    }
+    void add(const SampleRecord& record) override {
+        switch (record.kind) {
+            case SampleRecord::counts:
+                counts_.accesses += record.accesses;
+                counts_.analyzed += record.analyzed;
+                return;
+            case SampleRecord::begin:
+                counts_.samples++;
+                if (auto end = ended_.find(record.id); end != ended_.end()) {
+                    count(record, end->second);
+                    ended_.erase(end);
+                } else
+                    open_[record.id] = record;
+                return;
+            case SampleRecord::end:
+                if (auto begin = open_.find(record.id); begin != open_.end()) {
+                    count(begin->second, record);
+                    open_.erase(begin);
+                } else
+                    ended_[record.id] = record;
+                return;
+        }
+    }
+
+    Result<void> finish(const Decoder& process) override {
+        SampleRecord cold{};
+        cold.outcome = REVISIT_COLD;
+        for (const auto& [id, begin] : open_) count(begin, cold);
+        // The last page of a thread that was stopped short is not counted; its samples are.
+        counts_.accesses = std::max(counts_.accesses, counts_.samples);
+        Profile profile = tally_.profile(counts_);
+        explain(profile, process.origins());
+        return take_(process.pid(), std::move(profile));
+    }
+
+ private:
+    void count(const SampleRecord& begin, const SampleRecord& end) {
+        FinishedSample done;
+        bool has_reuse = end.outcome == REVISIT_REUSED || end.outcome == REVISIT_INVALIDATED;
+        done.time = end.time;
+        done.distance = static_cast<std::uint32_t>(end.distance);
+        done.use_site = begin.site;
+        done.site = has_reuse ? end.site : begin.site;
+        done.thread = begin.thread;
+        done.outcome = end.outcome == REVISIT_REUSED        ? SampleOutcome::reused
+                       : end.outcome == REVISIT_INVALIDATED ? SampleOutcome::invalidated
+                                                            : SampleOutcome::cold;
+        done.write = has_reuse && end.write;
+        counts_.pruned += end.outcome == REVISIT_PRUNED;
+        tally_.add(done);
+    }
+
+    SampleTally tally_;
+    TakeProfile take_;
+    SampleCounts counts_;
+    std::unordered_map<std::uint64_t, SampleRecord> open_, ended_;
+};
+
 class TraceSink : public ProcessSink {
  public:
     explicit TraceSink(std::unique_ptr<TraceWriter> writer) : writer_(std::move(writer)) {}
@@ -49,6 +123,10 @@ Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method
     Result<std::unique_ptr<Engine>> engine = make_engine(method, options);
     if (!engine) return std::unexpected(engine.error());
     return std::make_unique<ProfileSink>(std::move(*engine), options.granularity, std::move(take));
+}
+
+std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {
+    return std::make_unique<SampledSink>(options, std::move(take));
 }
 
 Result<std::unique_ptr<ProcessSink>> make_trace_sink(const std::string& path) {

@@ -18,6 +18,9 @@ using TakeProfile = std::function<Result<void>(std::uint32_t pid, Profile profil
 Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method,
                                                        const EngineOptions& options, TakeProfile take);
 
+// The same for a program that samples itself (record/clang/sampler.c): adds its samples up.
+std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take);
+
 // Writes a trace in revisit's own format, with all that is needed to explain a profile of it.
 Result<std::unique_ptr<ProcessSink>> make_trace_sink(const std::string& path);
 

@@ -89,6 +89,10 @@ enum {
     REVISIT_REGION_BEGIN, /* n = text length; text: name */
     REVISIT_REGION_END,   /* n = text length; text: name */
     REVISIT_SYNC,         /* n = kind; object's address */
+    REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
+    REVISIT_SAMPLE_END, /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
+                         */
+    REVISIT_SAMPLED,    /* n = thread number; accesses so far in this slot's time, and those analyzed */
     REVISIT_TAGS
 };
 
@@ -113,11 +117,25 @@ enum {
 
 /* What the analyzer wants beside accesses; a producer may leave out what is not asked for. */
 enum {
-    REVISIT_WANT_CALLS = 1,   /* ENTER, LEAVE */
-    REVISIT_WANT_OBJECTS = 2, /* ALLOC, FREE, STACK */
-    REVISIT_WANT_REGIONS = 4, /* only accesses between REGION_BEGIN and REGION_END count */
-    REVISIT_WANT_CHILDREN = 8 /* programs started by exec are to be recorded too */
+    REVISIT_WANT_CALLS = 1,    /* ENTER, LEAVE */
+    REVISIT_WANT_OBJECTS = 2,  /* ALLOC, FREE, STACK */
+    REVISIT_WANT_REGIONS = 4,  /* only accesses between REGION_BEGIN and REGION_END count */
+    REVISIT_WANT_CHILDREN = 8, /* programs started by exec are to be recorded too */
+    REVISIT_WANT_SAMPLES = 16, /* SAMPLE, SAMPLE_END and SAMPLED instead of accesses; see below */
+    REVISIT_WANT_SHARED = 32,  /* … in one stack for all threads, not in one for each */
+    REVISIT_WANT_IN_TURN = 64, /* … threads take turns while there is a sample */
+    REVISIT_WANT_ORDER = 128   /* the order of accesses of different threads matters: small slots */
 };
+enum { REVISIT_REUSED = 0, REVISIT_COLD, REVISIT_INVALIDATED, REVISIT_PRUNED };
+
+/* How to sample. */
+typedef struct {
+    double gap_scale; /* 1 / ln(1 - rate); 0: every access */
+    double prune_share;
+    uint64_t prune_after;
+    uint64_t seed;
+    uint64_t block_shift; /* log2 of the granularity */
+} revisit_sampling_plan;
 
 enum { REVISIT_SLOT_FREE = 0, REVISIT_SLOT_FILLING = 1, REVISIT_SLOT_FULL = 2 };
 
@@ -136,6 +154,7 @@ typedef struct {
     uint64_t data_offset; /* of slot 0, from the base; slots are page-aligned */
     uint32_t analyzer;    /* its process id */
     uint32_t stop;        /* not 0: the analyzer wants no more; record nothing */
+    revisit_sampling_plan plan;
 
     uint64_t head __attribute__((aligned(64))); /* tickets given out */
     uint64_t published;                         /* tickets whose queue entry is written; a futex */

@@ -138,7 +138,51 @@ def test_unoptimised():
             failures.append(f"{program} at -O0: only {result['accesses']} accesses")
 
 
-tests = {"kernel": test_kernel, "libraries": test_libraries, "unoptimised": test_unoptimised,
+def sampled(program, *arguments, model=("private",), rate=1):
+    result, done = profile(program, *arguments,
+                           options=("--follow", "--method", "sample", "--rate", rate, "--prune", "off", "--model", *model))
+    return result, done
+
+
+def test_sampled():
+    """The program samples itself. All accesses chosen, one thread: what the exact analysis says."""
+    models = ("private",), ("shared",), ("shared", "--sequential")
+    kernel = compile("kernel.c", "-O1")
+    exact, _ = profile(kernel, options=("--no-contexts",))
+    for model in models:
+        result, _ = sampled(kernel, model=model)
+        what = f"kernel sampled whole, {' '.join(model)}"
+        check(f"{what}: accesses", result["accesses"], exact["accesses"])
+        check(f"{what}: samples", result["sampled"]["samples"], exact["accesses"])
+        known = {low: count for low, high, count in exact["reuse"]["bins"]}
+        seen = {bin[0]: bin[2] for bin in result["reuse"]["bins"]}
+        # The heap and the stack lie elsewhere each time, by less than a block.
+        apart = sum(abs(known.get(low, 0) - seen.get(low, 0)) for low in known | seen)
+        if apart > 0.002 * exact["accesses"]:
+            failures.append(f"{what}: {apart} of {exact['accesses']} accesses in other bins")
+    # However threads and programs end: as without us, and counted up to a page a thread.
+    for source in "crowd.c", "lifetimes.c", "exceptions.cpp", "jumps.c", "processes.c":
+        program = compile(source)
+        alone = run([program])
+        for model in models if source in ("crowd.c", "lifetimes.c") else models[:1]:
+            result, done = sampled(program, model=model, rate=0.05)
+            what = f"{source} sampled, {' '.join(model)}"
+            check(f"{what}: status", status(done.returncode), status(alone.returncode))
+            if source != "jumps.c":  # which jumps as often as it has time for
+                check(f"{what}: output", done.stdout, alone.stdout)
+            total = result["reuse"]["cold"] + result["reuse"]["invalidated"] + sum(b[2] for b in result["reuse"]["bins"])
+            if abs(total - result["accesses"]) > 1e-6 * result["accesses"] or result["accesses"] < 50000:
+                failures.append(f"{what}: {result['accesses']} accesses, {total} in bins")
+    ends = compile("ends.c")
+    for way in "return", "exit", "_exit", "abort", "kill", "fault", "exec", "thread":
+        alone = run([ends, way])
+        result, done = sampled(ends, way, rate=0.01)
+        check(f"ends.c {way} sampled: status", status(done.returncode), status(alone.returncode))
+        if result["accesses"] < 123456 - 600:
+            failures.append(f"ends.c {way} sampled: only {result['accesses']} accesses")
+
+
+tests = {"kernel": test_kernel, "libraries": test_libraries, "unoptimised": test_unoptimised, "sampled": test_sampled,
          **{f"touched-{scheme}": (lambda scheme=scheme: test_touched(scheme)) for scheme in ("pointer", "call", "mmu")}}
 if __name__ == "__main__":
     tests[test]()

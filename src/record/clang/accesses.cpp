@@ -235,19 +235,28 @@ Event event_of(StringRef name) {
         {"pthread_rwlock_unlock", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK}},
         {"pthread_spin_lock", {Event::sync, 0, -1, 0, REVISIT_SYNC_LOCK}},
         {"pthread_spin_unlock", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK}},
-        {"pthread_cond_wait", {Event::sync, 0, -1, 0, REVISIT_SYNC_WAIT}},
-        {"pthread_cond_timedwait", {Event::sync, 0, -1, 0, REVISIT_SYNC_WAIT}},
+        {"pthread_cond_wait", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_WAIT}},
+        {"pthread_cond_timedwait", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_WAIT}},
         {"pthread_cond_signal", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL}},
         {"pthread_cond_broadcast", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL}},
         {"pthread_barrier_wait", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL, REVISIT_SYNC_WAIT}},
         {"sem_post", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL}},
-        {"sem_wait", {Event::sync, 0, -1, 0, REVISIT_SYNC_WAIT}},
-        {"pthread_join", {Event::sync, 0, -1, 0, REVISIT_SYNC_JOIN}},
-        {"_ZNSt6thread4joinEv", {Event::sync, 0, -1, 0, REVISIT_SYNC_JOIN}},
+        {"sem_wait", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_WAIT}},
+        {"pthread_join", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_JOIN}},
+        {"_ZNSt6thread4joinEv", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_JOIN}},
         {"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
-         {Event::sync, 0, -1, 0, REVISIT_SYNC_WAIT}},
+         {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_WAIT}},
         {"_ZNSt18condition_variable10notify_oneEv", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL}},
         {"_ZNSt18condition_variable10notify_allEv", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL}},
+        // OpenMP, as clang calls it: what a thread did before is known to all that go on after.
+        {"__kmpc_barrier", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL, REVISIT_SYNC_WAIT}},
+        {"__kmpc_fork_call", {Event::sync, 0, -1, REVISIT_SYNC_SIGNAL, REVISIT_SYNC_JOIN}},
+        {"__kmpc_critical", {Event::sync, 0, -1, 0, REVISIT_SYNC_LOCK}},
+        {"__kmpc_end_critical", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK}},
+        {"__kmpc_reduce", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_LOCK}},
+        {"__kmpc_end_reduce", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK}},
+        {"__kmpc_reduce_nowait", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK, REVISIT_SYNC_LOCK}},
+        {"__kmpc_end_reduce_nowait", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK}},
     };
     if (auto it = known.find(name); it != known.end()) return it->second;
     if (name.starts_with("_Znwm") || name.starts_with("_Znam")) return {Event::alloc, 0};
@@ -314,6 +323,24 @@ void add_event(CallBase& call, const Event& event, Unit& unit) {
     }
 }
 
+// The body of an OpenMP region: it returns into a barrier of the library's.
+bool is_parallel_region(const Function& function) {
+    return function.getName().contains(".omp_outlined") && !function.getName().contains("_debug__") &&
+           !function.arg_empty() && function.getArg(0)->getType()->isPointerTy();
+}
+
+void add_region_end(Function& function) {
+    Module& module = *function.getParent();
+    auto sync = module.getOrInsertFunction("__revisit_sync", Type::getVoidTy(module.getContext()),
+                                           Type::getInt64Ty(module.getContext()),
+                                           PointerType::getUnqual(module.getContext()));
+    for (BasicBlock& block : function)
+        if (auto* exit = dyn_cast<ReturnInst>(block.getTerminator())) {
+            IRBuilder<> at(exit);
+            at.CreateCall(sync, {at.getInt64(REVISIT_SYNC_SIGNAL), function.getArg(0)});
+        }
+}
+
 }  // namespace
 
 bool may_record(const Function& function) {
@@ -340,6 +367,7 @@ void add_events(Function& function, Unit& unit) {
             found.emplace_back(call, event);
     }
     for (auto& [call, event] : found) add_event(*call, event, unit);
+    if (is_parallel_region(function)) add_region_end(function);
 }
 
 std::vector<Step> steps_of(BasicBlock& block, unsigned block_max) {

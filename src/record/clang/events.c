@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "record/clang/runtime.h"
+#include "record/clang/sampler.h"
 
 #define process __revisit_process
 
@@ -239,12 +240,21 @@ EXPORTED void __revisit_free(void* address) {
 }
 
 /* Before a thread lets others go on, what it did so far is handed over: analysis follows the order of
-   hand-over. Not at the unlock of a mutex, which happens millions of times a second. */
+   hand-over. At the unlock of a mutex, which happens millions of times a second, only where the order
+   matters. */
 EXPORTED void __revisit_sync(uint64_t kind, void* object) {
     if (!process.stream) return;
     int saved = errno;
+    if (process.sampling) {
+        /* What came before is analyzed before, and others learn of it. */
+        if (revisit_sampler_wants_order()) revisit_flush();
+        errno = saved;
+        return;
+    }
     put(2, REVISIT_RECORD(REVISIT_SYNC, kind), (uint64_t)(uintptr_t)object, 0);
-    if (kind == REVISIT_SYNC_SIGNAL) revisit_flush();
+    if (kind == REVISIT_SYNC_SIGNAL ||
+        (kind == REVISIT_SYNC_UNLOCK && process.stream->want & REVISIT_WANT_ORDER))
+        revisit_flush();
     errno = saved;
 }
 

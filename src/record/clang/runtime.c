@@ -24,6 +24,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/clang/sampler.h"
+
 #define SLOT_BYTES ((size_t)REVISIT_SLOT_WORDS * 8)
 #define WINDOW ((size_t)2 << REVISIT_FULL_BIT)
 #define SCRATCH_WORDS 512
@@ -71,13 +73,19 @@ static uint64_t* window_of(int32_t slot) {
     return (uint64_t*)start;
 }
 
+static size_t scratch_bytes(void) {
+    return process.sampling ? LANES * WINDOW : WINDOW;
+}
+
 static void use_scratch(revisit_lane* lane) {
     revisit_thread* self = __revisit_tls.self;
     lane->slot = -1;
-    if (!self->scratch) self->scratch = reserve_windows(WINDOW, PROT_READ | PROT_WRITE);
+    if (!self->scratch) self->scratch = reserve_windows(scratch_bytes(), PROT_READ | PROT_WRITE);
     if (!self->scratch) abort(); /* the program has no memory left at all */
     size_t used = process.scheme == REVISIT_SCHEME_MMU ? process.usable : SCRATCH_WORDS * 8;
-    lane->start = (uint64_t*)(self->scratch + SLOT_BYTES - used);
+    /* What lies in it is read only by the sampler: then every lane has its own. */
+    size_t at = process.sampling ? (size_t)(lane - self->lane) * WINDOW : 0;
+    lane->start = (uint64_t*)(self->scratch + at + SLOT_BYTES - used);
 }
 
 /* With signals held off: the analyzer takes tickets in order, and a handler that came between a ticket
@@ -96,7 +104,7 @@ void revisit_open(revisit_lane* lane) {
     revisit_thread* self = tls->self;
     int32_t slot = -1;
     lane->slot = -1;
-    if (process.stream && !process.over && !self->unrecorded) {
+    if (process.stream && !process.over && !self->unrecorded && !process.sampling) {
         slot = revisit_slot_open(process.stream, process.producer, self->number);
         if (slot < 0) {
             self->unrecorded = 1;
@@ -114,7 +122,7 @@ void revisit_open(revisit_lane* lane) {
     }
     if (lane->slot < 0) {
         use_scratch(lane);
-        tls->want = 0;
+        if (!process.sampling) tls->want = 0;
     }
     if (process.scheme == REVISIT_SCHEME_MMU) revisit_close_page(lane);
     tls->cursor = lane->start;
@@ -126,6 +134,7 @@ void revisit_open(revisit_lane* lane) {
 
 void revisit_roll(revisit_lane* lane, uint64_t* cursor) {
     int32_t slot = lane->slot;
+    if (process.sampling) revisit_sampler_take(__revisit_tls.self, lane->start, cursor);
     revisit_finish_pending(lane);
     lane->slot = -1; /* before it is given away: a handler that never returns must not do it twice */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -143,6 +152,7 @@ void revisit_thread_begin(uint32_t number) {
     tls->self = self;
     tls->want = process.stream ? process.stream->want : 0;
     if (process.stream && process.chosen) tls->want |= REVISIT_WANT_FUNCTIONS;
+    if (process.sampling) revisit_sampler_begin(self);
     revisit_open(&self->lane[0]);
     if (process.key) pthread_setspecific(process.key - 1, self);
 }
@@ -161,13 +171,15 @@ static void thread_end(void* of) {
         uint64_t* cursor = i == self->depth ? tls->cursor : self->lane[i + 1].saved_cursor;
         revisit_finish_pending(lane);
         if (lane->slot >= 0) revisit_hand_over(lane->slot, (uint64_t)(cursor - lane->start));
+        if (process.sampling) revisit_sampler_take(self, lane->start, cursor);
     }
+    if (process.sampling) revisit_sampler_end(self);
     /* Destructors still to run may be recorded code: the thread then begins anew. */
     tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
     tls->limit = tls->block = NULL;
     tls->want = 0;
     tls->self = NULL;
-    if (self->scratch) munmap(self->scratch, WINDOW);
+    if (self->scratch) munmap(self->scratch, scratch_bytes());
     munmap(self, sizeof *self);
 }
 
@@ -175,11 +187,11 @@ uint64_t* revisit_reserve(uint32_t words) {
     revisit_tls* tls = &__revisit_tls;
     if (!tls->self) return NULL;
     revisit_lane* lane = &tls->self->lane[tls->self->depth];
-    if (lane->slot < 0) return NULL;
+    if (lane->slot < 0 && !process.sampling) return NULL;
     uint64_t* end =
         process.scheme == REVISIT_SCHEME_MMU ? lane->guard : lane->start + REVISIT_SLOT_WORDS;
     if (tls->cursor + words > end) revisit_roll(lane, tls->cursor);
-    return lane->slot < 0 ? NULL : tls->cursor;
+    return lane->slot < 0 && !process.sampling ? NULL : tls->cursor;
 }
 
 void revisit_done(uint32_t words) {
@@ -195,7 +207,13 @@ void revisit_flush(void) {
     revisit_tls* tls = &__revisit_tls;
     if (!tls->self) return;
     revisit_lane* lane = &tls->self->lane[tls->self->depth];
-    if (lane->slot >= 0 && tls->cursor > lane->start) revisit_roll(lane, tls->cursor);
+    if ((lane->slot >= 0 || process.sampling) && tls->cursor > lane->start)
+        revisit_roll(lane, tls->cursor);
+}
+
+/* The last page of the thread that ends the program. */
+static void at_exit(void) {
+    revisit_flush();
 }
 
 /* The default scheme found its slot full; and any thread we have not met, at its first check. */
@@ -270,6 +288,7 @@ EXPORTED void __revisit_bulk(uint64_t flags, uint64_t site, uint64_t address, ui
    handler interrupted keep their cursor in registers; for those the child gets a private copy. */
 static void before_fork(void) {
     revisit_flush();
+    if (process.sampling && __revisit_tls.self) revisit_sampler_hand_over(__revisit_tls.self);
 }
 static void child_of_fork(void) {
     revisit_tls* tls = &__revisit_tls;
@@ -285,8 +304,13 @@ static void child_of_fork(void) {
         lane->slot = lane->pending = -1;
     }
     process.producer = revisit_producer_start(process.stream);
+    if (process.sampling) revisit_sampler_forked(tls->self);
     revisit_open(&tls->self->lane[tls->self->depth]);
     revisit_describe_process(parent);
+    if (process.sampling) { /* before its threads hand over theirs */
+        revisit_flush();
+        revisit_sampler_hand_over(tls->self);
+    }
 }
 
 static void attach(const char* path) {
@@ -304,6 +328,10 @@ static void attach(const char* path) {
         return;
     }
     process.stream = stream;
+    /* Slots are analyzed one after the other: where threads' accesses should mix as they did, a slot is
+       full after a few hundred. */
+    if (stream->want & REVISIT_WANT_ORDER && process.scheme != REVISIT_SCHEME_MMU)
+        process.usable = process.page > 4096 ? process.page : 4096;
     /* Emulators of the system calls may not know such a second mapping: all slots at once then. */
     if (!window_of(0))
         for (int32_t slot = 0; slot < (int32_t)REVISIT_SLOTS; slot++) {
@@ -331,6 +359,10 @@ void revisit_start(void) {
     if (mmu) process.usable = SLOT_BYTES; /* the closed page ends it */
     const char* path = getenv(REVISIT_STREAM_ENV);
     if (path && *path) attach(path);
+    if (process.stream && !mmu && process.stream->want & REVISIT_WANT_SAMPLES) {
+        revisit_sampling_start();
+        if (process.sampling) atexit(at_exit);
+    }
     if (pthread_key_create(&key, thread_end) == 0) process.key = key + 1;
     pthread_atfork(before_fork, NULL, child_of_fork);
     revisit_signals_start();
@@ -383,8 +415,10 @@ EXPORTED void __revisit_register(const revisit_unit* unit) {
     if (!__revisit_tls.self)
         revisit_thread_begin(__atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED));
     revisit_describe_modules();
+    if (process.sampling) revisit_sampling_define(unit, block_base, site_base);
     send_definitions(unit, block_base, site_base);
     revisit_flush(); /* another thread may be the first to run this code */
+    if (process.sampling && __revisit_tls.self) revisit_sampler_hand_over(__revisit_tls.self);
 }
 
 /* Threads. The creator's words so far come before the new thread's; a thread that was not made here

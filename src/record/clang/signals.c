@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "record/clang/runtime.h"
+#include "record/clang/sampler.h"
 
 #define process __revisit_process
 
@@ -115,6 +116,7 @@ static void leave_lane(revisit_thread* self) {
     int32_t slot = lane->slot;
     lane->slot = -1;
     if (slot >= 0) revisit_hand_over(slot, (uint64_t)(tls->cursor - lane->start));
+    if (process.sampling) revisit_sampler_take(self, lane->start, tls->cursor);
     tls->cursor = lane->saved_cursor;
     tls->limit = lane->saved_limit;
     tls->block = lane->saved_block;

@@ -1,0 +1,27 @@
+/* Sampling inside the program: sampler.c tells how. */
+#ifndef REVISIT_RECORD_CLANG_SAMPLER_H
+#define REVISIT_RECORD_CLANG_SAMPLER_H
+
+#include <stdint.h>
+
+#include "record/clang/abi.h"
+
+struct revisit_thread;
+
+/* Begins when the process was asked to sample: process.sampling is set. */
+void revisit_sampling_start(void);
+/* Blocks of code, so that their words can be read here. */
+void revisit_sampling_define(const revisit_unit* unit, uint64_t block_base, uint64_t site_base);
+
+void revisit_sampler_begin(struct revisit_thread* self);
+void revisit_sampler_end(struct revisit_thread* self);
+/* Takes the words from `at` up to `end` that a thread has appended. */
+void revisit_sampler_take(struct revisit_thread* self, const uint64_t* at, const uint64_t* end);
+/* Nonzero when it matters which thread did what first: a sample is open in a private stack. */
+int revisit_sampler_wants_order(void);
+/* Hands over what the thread has told so far. */
+void revisit_sampler_hand_over(struct revisit_thread* self);
+/* A forked child has none of its parent's samples and threads. */
+void revisit_sampler_forked(struct revisit_thread* self);
+
+#endif
