@@ -26,11 +26,11 @@ std::string truth(std::span<const std::uint64_t> blocks) {
 }
 
 std::string threaded(std::span<const std::uint64_t> blocks, unsigned threads, std::size_t chunk,
-                     std::size_t piece) {
+                     std::size_t piece, bool weigh = false) {
     EngineOptions options;
     options.bins = Binning::exact();
     options.threads = threads;
-    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3};
+    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, weigh};
     return profile_of(*make_exact_threads(options, tuning), blocks, piece);
 }
 
@@ -44,6 +44,8 @@ TEST(ExactThreads, agree_with_naive_for_every_cut) {
                     EXPECT_EQ(threaded(trace.blocks, threads, chunk, piece), expected)
                         << trace.name << ": " << threads << " threads, chunks of " << chunk
                         << ", added by " << piece;
+                    EXPECT_EQ(threaded(trace.blocks, threads, chunk, piece, true), expected)
+                        << trace.name << ", weighed";
                 }
     }
 }
@@ -69,7 +71,24 @@ TEST(ExactThreads, agree_with_one_thread_at_usual_sizes) {
     options.threads = 4;
     EXPECT_EQ(profile_of(*make_engine("exact", options).value(), blocks, blocks.size()), one);
     EXPECT_EQ(profile_of(*make_engine("exact", options).value(), blocks, 4096), one);
-    EXPECT_EQ(profile_of(*make_exact_threads(options, {1000, 50000, 200000, 100000}), blocks, 70000),
+    EXPECT_EQ(
+        profile_of(*make_exact_threads(options, {1000, 50000, 200000, 100000, false}), blocks, 70000),
+        one);
+}
+
+// Stretches that pay for two threads and stretches that do not: the stack changes its form and back.
+TEST(ExactThreads, take_turns_with_one_thread) {
+    std::mt19937_64 random(8);
+    std::vector<std::uint64_t> blocks;
+    for (int turn = 0; turn < 6; ++turn)
+        for (std::uint64_t i = 0; i < 40000; ++i)
+            blocks.push_back(turn % 2 == 0 ? random() % 1000 : 5000 + random() % 100 * 977 + i % 9000);
+    EngineOptions options;
+    const std::string one = profile_of(*make_engine("exact", options).value(), blocks, blocks.size());
+    options.threads = 2;
+    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 2500, 10000, 20000, true}), blocks, 40000),
+              one);
+    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 2500, 10000, 20000, true}), blocks, 1000),
               one);
 }
 

@@ -250,17 +250,6 @@ Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks) {
     return touched;
 }
 
-std::vector<std::uint64_t> ExactEngine::take_oldest(std::size_t count) {
-    std::vector<std::uint64_t> oldest(count);
-    bitmap_.renumber([&](auto new_position) {
-        last_.drain([&](std::uint64_t block, std::uint32_t position) {
-            const std::uint32_t rank = TimeBitmap::rank_of_renumbered(new_position(position));
-            if (rank < count) oldest[rank] = block;
-        });
-    });
-    return oldest;
-}
-
 Result<Histogram> ExactEngine::reuse_so_far() {
     if (auto settled = settle(); !settled) return std::unexpected(settled.error());
     return distances_.histogram();

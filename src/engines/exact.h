@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engines/distance_table.h"
@@ -36,16 +37,27 @@ class ExactEngine : public Engine {
 
     // What counting on several threads needs (exact_threads.cpp). None of it goes with time distances,
     // sites or pairs.
+    // So many blocks are thought to come.
+    void expect(std::size_t blocks) { last_.expect(blocks); }
     // From now on blocks touched for the first time are appended to `list`; null ends it.
     void list_first_touches(std::vector<std::uint64_t>* list) { first_touches_ = list; }
     // Counts what was added and still waits to fill a batch.
     Result<void> settle();
     // Accesses blocks, all known, without counting distances.
     Result<void> touch(std::span<const std::uint64_t> blocks);
-    // Takes out the blocks whose last accesses are the oldest, in their order. Leaves an empty table.
-    std::vector<std::uint64_t> take_oldest(std::size_t count);
+    // Calls take(block, rank) for all blocks, in any order; rank 0 has the oldest last access. Leaves
+    // an empty table.
+    template <class Take>
+    void drain(Take take) {
+        bitmap_.renumber([&](auto new_position) {
+            last_.drain([&](std::uint64_t block, std::uint32_t position) {
+                take(block, TimeBitmap::rank_of_renumbered(new_position(position)));
+            });
+        });
+    }
     std::size_t live() const { return bitmap_.live(); }
     const DistanceTable& distances() const { return distances_; }
+    DistanceTable take_distances() { return std::move(distances_); }
 
     std::uint64_t renumberings() const { return renumberings_; }
     bool uses_hash() const { return last_.is_hash(); }

@@ -1,35 +1,64 @@
-// Exact reuse distances on several threads: chunks of time, and their first touches handed back.
+// Exact reuse distances on several threads: chunks of time, and their first touches looked up together.
 //
 // Problem. An access's distance depends on everything before it.
 // Idea. Cut a window of the trace into a chunk a thread. Within a chunk, an engine that starts empty
-// gets every distance right but those of first touches, which it lists. Played in order to the engine
-// of the chunk before, as if they were its next accesses, they find their distances there: what lies
-// above a block on that stack is what was touched after it in that chunk or earlier in the list, and
-// everything else of the later chunk that was touched in between is in the list or was resolved on the
-// way. What that engine does not know either goes on to the one before it, and in the end to the engine
-// that knows the whole past:
+// gets every distance right but those of first touches, which it lists. These lists, and the order of
+// last touches that each chunk leaves, are all that the rest of the work needs: stack_parts.h finds the
+// distances of all first touches of the window at once, by all threads.
 //
-//     hop 1:  list of chunk 3 → engine 2,  of 2 → 1,  of 1 → 0        (side by side)
-//     hop 2:  what is left of 3 → engine 1,  of 2 → 0
-//     hop 3:  what is left of 3 → engine 0
-//
-// Engine 0 outlives the window. Its order is then put right: blocks whose last access lies in chunk k
-// are those engine k still has from before the lists came, in its order, and are touched again in that
-// order. Cost. Each thread counts its chunk and about as many list entries as a chunk has blocks; the
-// last repair is as many touches as the window has blocks. So chunks grow until first touches are few.
+// Cost. A chunk's thread does what one thread would do, in a smaller table. A first touch costs 20 ns
+// (scans) to 80 (scattered blocks) on top, shared by all threads. So several threads lose only where
+// they are few and most accesses of a chunk are first touches: the share of these is estimated from the
+// blocks whose hash falls in a thousandth, and then one thread counts the window with the usual
+// engine. The stack moves from one form to the other when the window is worth it. A trace that is read
+// bit by bit is collected into longer windows while first touches are many; the next one is collected
+// while this one is counted.
 // Results do not depend on timing: what each engine does is fixed by the cut, and the histogram by
-// nothing. Source. Niu et al., PARDA, IPDPS 2012, for the handing back; the engines and the repair are
-// ours.
+// nothing.
 #include "engines/exact_threads.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <future>
 #include <new>
+#include <unordered_set>
 
 #include "core/parallel.h"
 #include "engines/exact.h"
+#include "engines/stack_parts.h"
 
 namespace revisit {
 namespace {
+
+constexpr std::string_view kNoMemory = "not enough memory to count on several threads; use --threads 1";
+
+// First touches take some 75 bytes each, tables included, and may be all there is: windows that could
+// need more than a quarter of the machine are not tried.
+std::size_t most_window() {
+    const auto pages = static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES)));
+    const auto page = static_cast<std::uint64_t>(std::max(4096L, sysconf(_SC_PAGESIZE)));
+    return std::min<std::uint64_t>(StackParts::kMostPlaces / 2, pages * page / (4 * 75));
+}
+
+// Distinct blocks of a chunk, from those whose hash falls in 1/1024: few enough that a cache line's
+// worth of accesses is passed over at once.
+std::size_t estimate_distinct(std::span<const std::uint64_t> blocks) {
+    constexpr unsigned kBits = 10;
+    constexpr std::size_t kAtOnce = 64;
+    auto hash = [](std::uint64_t block) {
+        return static_cast<std::uint32_t>(block ^ block >> 32 ^ block >> 15) * 0x9e3779b1u;
+    };
+    std::unordered_set<std::uint64_t> seen;
+    for (; blocks.size() >= kAtOnce; blocks = blocks.subspan(kAtOnce)) {
+        std::uint32_t least = ~0u;
+        for (std::size_t j = 0; j < kAtOnce; ++j) least = std::min(least, hash(blocks[j]));
+        if (least >> (32 - kBits) != 0) continue;
+        for (std::uint64_t block : blocks.first(kAtOnce))
+            if (hash(block) >> (32 - kBits) == 0) seen.insert(block);
+    }
+    return seen.size() << kBits;
+}
 
 class ThreadedExactEngine : public Engine {
  public:
@@ -37,8 +66,10 @@ class ThreadedExactEngine : public Engine {
         : options_(options),
           threads_(threads),
           tuning_(tuning),
+          most_window_(most_window()),
           chunk_(tuning.first_chunk),
-          past_(options) {}
+          stack_(threads, std::max(threads, std::min(4 * threads, 64u))) {}
+    ~ThreadedExactEngine() override { (void)wait(); }
 
     Result<void> add(const BlockBatch& batch) override {
         try {
@@ -46,8 +77,11 @@ class ThreadedExactEngine : public Engine {
             auto blocks = batch.blocks;
             // A trace that is in memory anyway is counted where it lies.
             while (collected_.empty() && blocks.size() >= threads_ * tuning_.first_chunk) {
-                const std::size_t take = std::min(blocks.size(), threads_ * tuning_.direct_chunk);
-                if (auto done = count_window(blocks.first(take)); !done) return done;
+                if (auto done = wait(); !done) return done;
+                const std::size_t take =
+                    std::min({blocks.size(), threads_ * tuning_.direct_chunk, most_window_});
+                const auto window = blocks.first(take);
+                if (auto done = count_window(window, first_touch_share(window)); !done) return done;
                 blocks = blocks.subspan(take);
             }
             while (!blocks.empty()) {
@@ -56,132 +90,155 @@ class ThreadedExactEngine : public Engine {
                                   blocks.begin() + static_cast<std::ptrdiff_t>(take));
                 blocks = blocks.subspan(take);
                 if (collected_.size() < threads_ * chunk_) break;
-                if (auto done = count_window(collected_); !done) return done;
+                const double share = first_touch_share(collected_);
+                if (share > 1.0 / 16 && 2 * threads_ * chunk_ <= most_window_ &&
+                    chunk_ < tuning_.most_chunk) {
+                    chunk_ *= 2;
+                    continue;
+                }
+                if (auto done = wait(); !done) return done;
+                std::swap(counting_, collected_);
                 collected_.clear();
+                running_ = std::async(std::launch::async,
+                                      [this, share] { return count_window(counting_, share); });
             }
             return {};
         } catch (const std::bad_alloc&) {
-            return fail("not enough memory to count on several threads; use --threads 1");
+            return fail(std::string(kNoMemory));
         }
     }
 
     Result<Profile> finish() override {
         try {
-            if (auto done = count_window(collected_); !done) return std::unexpected(done.error());
-            auto profile = past_.finish();
-            if (!profile) return profile;
-            profile->accesses = static_cast<double>(accesses_);
-            profile->reuse.merge(others_);
+            if (auto done = wait(); !done) return std::unexpected(done.error());
+            if (auto done = count_window(collected_, first_touch_share(collected_)); !done)
+                return std::unexpected(done.error());
+            Profile profile;
+            profile.method = "exact";
+            profile.granularity = options_.granularity;
+            profile.accesses = static_cast<double>(accesses_);
+            if (alone_) {
+                if (auto done = alone_->settle(); !done) return std::unexpected(done.error());
+                take_counts(alone_->distances());
+            }
+            profile.reuse = std::move(counted_);
+            profile.distinct = profile.reuse.cold = static_cast<double>(live());
             return profile;
         } catch (const std::bad_alloc&) {
-            return fail("not enough memory to count on several threads; use --threads 1");
+            return fail(std::string(kNoMemory));
         }
     }
 
  private:
-    struct Worker {
-        std::unique_ptr<ExactEngine> engine;
-        std::vector<std::uint64_t> list;  // first touches nobody has known yet
-        std::size_t own = 0;              // blocks of the chunk that no later chunk has touched
-        Histogram counted;
-        Result<void> status;
-    };
+    Result<void> wait() {
+        if (!running_.valid()) return {};
+        return running_.get();
+    }
 
-    Result<void> count_window(std::span<const std::uint64_t> blocks) {
-        // The order of what was counted before is put right only when something follows.
+    std::size_t live() const { return alone_ ? alone_->live() : stack_.live(); }
+
+    Result<void> count_window(std::span<const std::uint64_t> blocks, double share) {
         if (blocks.empty()) return {};
-        if (auto done = repair(); !done) return done;
-        if (blocks.size() < threads_ * tuning_.least_chunk) return past_.add({blocks, {}, {}, {}});
-        workers_.clear();
-        workers_.resize(threads_);
-        run(threads_, [&](std::size_t k) {
+        try {
+            // From five threads on even a trace of first touches alone is counted faster.
+            bool together = blocks.size() >= threads_ * tuning_.least_chunk &&
+                            (!tuning_.weigh || share <= 0.25 * (threads_ - 1));
+            const bool now_together = !alone_ && stack_.live() != 0;
+            if (alone_ || now_together)  // a stack that is worth more than the window stays as it is
+                if (live() > blocks.size() / 4) together = now_together;
+            return together ? count_together(blocks, share) : count_alone(blocks);
+        } catch (const std::bad_alloc&) {
+            return fail(std::string(kNoMemory));
+        }
+    }
+
+    // The share of first touches in one of the chunks, the middle one.
+    double first_touch_share(std::span<const std::uint64_t> blocks) const {
+        const auto chunk =
+            blocks.subspan(blocks.size() / threads_ * (threads_ / 2), blocks.size() / threads_);
+        if (chunk.empty()) return 1;
+        return static_cast<double>(estimate_distinct(chunk)) / static_cast<double>(chunk.size());
+    }
+
+    Result<void> count_alone(std::span<const std::uint64_t> blocks) {
+        if (!alone_) {
+            alone_ = std::make_unique<ExactEngine>(options_);
+            if (auto done = alone_->touch(stack_.take()); !done) return done;
+        }
+        return alone_->add({blocks, {}, {}, {}});
+    }
+
+    Result<void> count_together(std::span<const std::uint64_t> blocks, double share) {
+        std::vector<ChunkTouches> chunks;
+        std::vector<DistanceTable> tables;
+        for (unsigned k = 0; k < threads_; ++k) tables.emplace_back(options_.bins);
+        if (alone_) {
+            if (auto done = alone_->settle(); !done) return done;
+            take_counts(alone_->distances());
+            chunks.push_back(touches_of(*alone_, {}));
+            alone_.reset();
+        }
+        const auto expected =
+            static_cast<std::size_t>(share * static_cast<double>(blocks.size() / threads_));
+        const std::size_t first = chunks.size();
+        chunks.resize(first + threads_);
+        std::vector<Result<void>> status(threads_);
+        parallel_for(threads_, threads_, [&](std::size_t k) {
             const auto low = blocks.size() * k / threads_, high = blocks.size() * (k + 1) / threads_;
-            return count_chunk(k, blocks.subspan(low, high - low));
+            ExactEngine engine(options_);
+            engine.expect(expected);
+            std::vector<std::uint64_t> list;
+            engine.list_first_touches(&list);
+            status[k] = engine.add({blocks.subspan(low, high - low), {}, {}, {}});
+            if (status[k]) status[k] = engine.settle();
+            if (!status[k]) return;
+            tables[k] = engine.take_distances();
+            chunks[first + k] = touches_of(engine, std::move(list));
         });
-        std::size_t listed = 0;
-        for (const Worker& worker : workers_) listed += worker.list.size();
-        for (std::size_t hop = 1; hop < threads_; ++hop)
-            run(threads_ - hop, [&](std::size_t k) { return hand_back(workers_[k + hop].list, k); });
-        run(threads_, [&](std::size_t k) -> Result<void> {
-            if (k == 0) return {};
-            workers_[k].counted = workers_[k].engine->distances().histogram();
-            workers_[k].counted.cold =
-                0;  // known to an earlier engine, or new to the past and cold there
-            return {};
-        });
-        for (Worker& worker : workers_) {
-            if (!worker.status) return std::unexpected(worker.status.error());
-            others_.merge(worker.counted);
-        }
-        if (listed * 16 > blocks.size()) chunk_ = std::min(chunk_ * 2, tuning_.most_chunk);
+        for (const Result<void>& done : status)
+            if (!done) return done;
+        if (stack_.live() + blocks.size() > StackParts::kMostPlaces)
+            return fail("more blocks than several threads can count; use --threads 1");
+        stack_.resolve(chunks, tables);
+        for (const DistanceTable& table : tables) take_counts(table);
         return {};
     }
 
-    template <class Work>
-    void run(std::size_t pieces, Work work) {
-        parallel_for(threads_, pieces, [&](std::size_t k) {
-            if (!workers_[k].status) return;
-            try {
-                workers_[k].status = work(k);
-            } catch (const std::bad_alloc&) {
-                workers_[k].status =
-                    fail("not enough memory to count on several threads; use --threads 1");
-            }
-        });
-    }
-
-    ExactEngine& engine(std::size_t k) { return k == 0 ? past_ : *workers_[k].engine; }
-
-    Result<void> count_chunk(std::size_t k, std::span<const std::uint64_t> blocks) {
-        Worker& worker = workers_[k];
-        if (k != 0) {
-            worker.engine = std::make_unique<ExactEngine>(options_);
-            worker.engine->list_first_touches(&worker.list);
+    // Without a list, the order of first touches does not matter.
+    ChunkTouches touches_of(ExactEngine& engine, std::vector<std::uint64_t> list) const {
+        const PartOf& part_of = stack_.part_of();
+        if (list.empty()) {
+            std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
+            engine.drain([&](std::uint64_t block, std::uint32_t rank) {
+                all.emplace_back(block, rank);
+                list.push_back(block);
+            });
+            ChunkTouches touches(std::move(list), part_of);
+            for (const auto& [block, rank] : all) touches.add_last(block, rank, part_of);
+            return touches;
         }
-        if (auto done = engine(k).add({blocks, {}, {}, {}}); !done) return done;
-        if (auto done = engine(k).settle(); !done) return done;
-        worker.own = engine(k).live();
-        return {};
+        ChunkTouches touches(std::move(list), part_of);
+        engine.drain(
+            [&](std::uint64_t block, std::uint32_t rank) { touches.add_last(block, rank, part_of); });
+        return touches;
     }
 
-    // Plays a later chunk's list to engine k; what that one does not know takes the list's place.
-    Result<void> hand_back(std::vector<std::uint64_t>& list, std::size_t k) {
-        if (list.empty()) return {};
-        std::vector<std::uint64_t> unknown;
-        ExactEngine& earlier = engine(k);
-        earlier.list_first_touches(&unknown);
-        auto played = earlier.add({list, {}, {}, {}});
-        if (played) played = earlier.settle();
-        earlier.list_first_touches(nullptr);
-        workers_[k].own -= list.size() - unknown.size();
-        list = std::move(unknown);
-        return played;
-    }
-
-    Result<void> repair() {
-        if (workers_.empty()) return {};
-        run(threads_, [&](std::size_t k) -> Result<void> {
-            if (k == 0) return {};
-            workers_[k].list = workers_[k].engine->take_oldest(workers_[k].own);
-            workers_[k].engine.reset();
-            return {};
-        });
-        for (const Worker& worker : workers_) {
-            if (!worker.status) return std::unexpected(worker.status.error());
-            if (auto done = past_.touch(worker.list); !done) return done;
-        }
-        workers_.clear();
-        return {};
+    void take_counts(const DistanceTable& table) {
+        Histogram histogram = table.histogram();
+        histogram.cold = 0;  // first touches of a chunk; what is cold is counted at the end
+        counted_.merge(histogram);
     }
 
     EngineOptions options_;
-    std::size_t threads_;
+    unsigned threads_;
     ThreadTuning tuning_;
+    std::size_t most_window_;
     std::size_t chunk_;  // accesses a thread to collect
-    std::vector<std::uint64_t> collected_;
-    ExactEngine past_;
-    std::vector<Worker> workers_;  // of the window counted last, until its order is put right
-    Histogram others_;             // distances that engines other than past_ counted
+    std::vector<std::uint64_t> collected_, counting_;
+    std::future<Result<void>> running_;   // counts counting_
+    StackParts stack_;                    // of all that was counted, unless
+    std::unique_ptr<ExactEngine> alone_;  // this has it
+    Histogram counted_;
     std::uint64_t accesses_ = 0;
 };
 

@@ -13,7 +13,8 @@ struct ThreadTuning {
     std::size_t least_chunk = std::size_t{1} << 18;   // accesses a thread; less is left to one thread
     std::size_t first_chunk = std::size_t{1} << 20;   // accesses a thread that are collected at first
     std::size_t most_chunk = std::size_t{1} << 24;    // and at last: 128 MiB a thread
-    std::size_t direct_chunk = std::size_t{1} << 26;  // where the trace lies in memory as it is
+    std::size_t direct_chunk = std::size_t{1} << 25;  // where the trace lies in memory as it is
+    bool weigh = true;  // whether several threads pay; else they are always taken
 };
 
 // Null where one thread will do: one is wanted, or time distances, sites or pairs are.

@@ -6,6 +6,7 @@
 // throughout.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,13 +51,29 @@ class LastAccess {
             const bool narrow = pages->range_bytes() <= kFreeRangeBytes;
             const std::size_t allowed =
                 (narrow ? kFreeRangeBytes : kFreeBytes) + kPageBytesPerBlock * blocks;
-            if (pages->bytes() > allowed)
+            if (pages->bytes() > allowed && !SmallHash::can_hold(expected_))
+                move_to<CompactHash>(*pages);
+            else if (pages->bytes() > allowed)
                 move_to<SmallHash>(*pages);
             else
                 pages->limit_bytes(std::min(allowed, pages->bytes() + kLookAgainBytes));
         }
         if (auto* const small = std::get_if<SmallHash>(&table_); small && small->crowded())
             move_to<CompactHash>(*small);
+    }
+
+    // So many blocks are to come, it is thought: a hash takes the room at once, now or when it becomes
+    // one, and need not grow on the way.
+    void expect(std::size_t blocks) {
+        expected_ = std::max(expected_, blocks);
+        if (auto* const small = std::get_if<SmallHash>(&table_)) {
+            if (SmallHash::can_hold(expected_))
+                small->expect(expected_);
+            else
+                move_to<CompactHash>(*small);
+        } else if (auto* const compact = std::get_if<CompactHash>(&table_)) {
+            compact->expect(expected_);
+        }
     }
 
     // A block that is not in the table yet; `blocks` are.
@@ -85,12 +102,14 @@ class LastAccess {
     template <class Form>
     void move_to(auto& from) {
         Form to(hash_bytes_per_block_);
+        if (Form::can_hold(expected_)) to.expect(expected_);
         from.drain([&](std::uint64_t block, Value value) { to.insert(block, value); });
         table_ = std::move(to);
     }
 
     LastAccessForm form_;
     double hash_bytes_per_block_;
+    std::size_t expected_ = 0;
     std::variant<Pages, SmallHash, CompactHash> table_;
 };
 

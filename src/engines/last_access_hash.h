@@ -122,6 +122,14 @@ class LastAccessHash {
         *this = LastAccessHash(bytes_per_block_);
     }
 
+    // Takes the room that so many blocks need, when it is more than there is.
+    void expect(std::size_t blocks) {
+        if (blocks > limit_) grow(std::max(buckets_for(blocks), grown(bucket_count_)));
+    }
+    static bool can_hold(std::size_t blocks) {
+        return !kWholeHash || buckets_for(blocks) < kMostWholeBuckets / 2;
+    }
+
     std::size_t count() const { return count_; }
     std::size_t bytes() const { return total() * sizeof(Bucket); }
     bool crowded() const { return kWholeHash && bucket_count_ >= kMostWholeBuckets; }
@@ -199,7 +207,7 @@ class LastAccessHash {
 
     void reserve(std::size_t more) {
         if (count_ + more > limit_) [[unlikely]]
-            grow();
+            grow(grown(bucket_count_));
     }
 
     // For a block that exchange() did not find at home. It may be there all the same, under an entry
@@ -264,11 +272,15 @@ class LastAccessHash {
         return std::max(pages, had + 1) * kHugePage - kMostAway;
     }
 
+    static std::size_t buckets_for(std::size_t blocks) {
+        return static_cast<std::size_t>(static_cast<double>(blocks) / (kFullest * kSlots)) + 1;
+    }
+
     // Entries move up or stay where they are; those that overflowed from below may move down, to a
     // bucket that was not cleared yet, and wait.
-    [[gnu::noinline]] void grow() {
+    [[gnu::noinline]] void grow(std::size_t buckets) {
         const std::size_t old = bucket_count_, old_total = total();
-        resize(grown(old));
+        resize(buckets);
         std::vector<std::pair<std::uint64_t, Value>> waiting(strays_.begin(), strays_.end());
         strays_.clear();
         for (std::size_t b = old_total; b-- > 0;) {

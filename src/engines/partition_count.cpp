@@ -12,12 +12,14 @@
 // that number, then go on inside each bucket. First touches have no prev and drop out before. Replacing
 // prev by its rank among the accesses that are reused makes buckets exact powers of two
 // (partition_plan.h). Cost. ceil((log2 n - tail) / widest) passes over 8 bytes an element, then one in
-// fast memory; no random access but the making of prev. The GPU engine runs the same passes; this form
-// is its reference, and is what the tests hold against the definition. Source. Counting inversions in a
-// merge sort is folklore; splitting by key instead is the construction of a wavelet tree. Bender et
-// al., Increment-and-Freeze (SPAA 2023), reach the same bound another way.
+// fast memory (marks over its keys, counted by words); no random access but the making of prev. The GPU
+// engine runs the same passes; this form is its reference, and is what the tests hold against the
+// definition. Source. Counting inversions in a merge sort is folklore; splitting by key instead is the
+// construction of a wavelet tree. Bender et al., Increment-and-Freeze (SPAA 2023), reach the same bound
+// another way.
 #include "engines/partition_count.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <unordered_map>
@@ -41,67 +43,83 @@ unsigned hash_part(std::uint64_t block, unsigned bits) {
                : static_cast<unsigned>((block ^ block >> 32) * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-struct Elements {
-    std::vector<std::uint32_t> key;
-    std::vector<std::uint32_t> span;
-};
-
-void count_digits(const PartitionPass& pass, const Elements& in, std::uint32_t tile,
+void count_digits(const PartitionPass& pass, const ReuseArrays& in, std::uint32_t tile,
                   std::vector<std::uint32_t>& counts) {
     const std::size_t low = std::size_t{tile} << pass.tail;
-    const std::size_t high = std::min(in.key.size(), low + (std::size_t{1} << pass.tail));
-    for (std::size_t i = low; i < high; ++i) ++counts[pass.count_index(tile, pass.digit(in.key[i]))];
+    const std::size_t high = std::min(in.count, low + (std::size_t{1} << pass.tail));
+    std::uint32_t count[256] = {};
+    for (std::size_t i = low; i < high; ++i) ++count[pass.digit(in.key[i])];
+    for (unsigned d = 0; d < pass.digits(); ++d) counts[pass.count_index(tile, d)] = count[d];
 }
 
-// `places` holds, for this tile and every digit, where its next element goes.
-void split_tile(const PartitionPass& pass, const Elements& in, Elements& out, std::uint32_t tile,
+// Row d has a one for every digit below d: what an element with digit d adds to `larger`.
+struct Steps {
+    alignas(64) std::uint16_t of[16][16];
+    constexpr Steps() : of() {
+        for (unsigned d = 0; d < 16; ++d)
+            for (unsigned e = 0; e < 16; ++e) of[d][e] = e < d;
+    }
+};
+constexpr Steps kSteps;
+
+// `counts` holds, for this tile and every digit, where its next element goes.
+void split_tile(const PartitionPass& pass, const ReuseArrays& in, ReuseArrays& out, std::uint32_t tile,
                 const std::vector<std::uint32_t>& counts) {
     const std::uint64_t bucket = pass.bucket_of_tile(tile);
-    std::uint32_t place[256];   // by digit
-    std::uint32_t before[256];  // earlier elements of the bucket with that digit
-    const unsigned digits = pass.digits();
-    for (unsigned d = 0; d < digits; ++d) {
+    std::uint32_t place[16];             // by digit
+    std::uint32_t larger[16];            // elements of the bucket before the tile with a larger digit
+    alignas(64) std::uint16_t here[16];  // and before this one in the tile: at most 2^14
+    std::uint32_t sum = 0;
+    for (unsigned d = pass.digits(); d-- > 0;) {
         place[d] = counts[pass.count_index(tile, d)];
-        before[d] = place[d] - static_cast<std::uint32_t>(
-                                   std::min<std::uint64_t>(in.key.size(), pass.begin(bucket, d)));
+        larger[d] = sum;
+        sum += place[d] -
+               static_cast<std::uint32_t>(std::min<std::uint64_t>(in.count, pass.begin(bucket, d)));
     }
+    std::fill_n(here, 16, std::uint16_t{0});
     const std::size_t low = std::size_t{tile} << pass.tail;
-    const std::size_t high = std::min(in.key.size(), low + (std::size_t{1} << pass.tail));
+    const std::size_t high = std::min(in.count, low + (std::size_t{1} << pass.tail));
     for (std::size_t i = low; i < high; ++i) {
         const unsigned digit = pass.digit(in.key[i]);
-        std::uint32_t larger = 0;
-        for (unsigned d = digit + 1; d < digits; ++d) larger += before[d];
         out.key[place[digit]] = in.key[i];
-        out.span[place[digit]] = in.span[i] - larger;
+        out.span[place[digit]] = in.span[i] - larger[digit] - here[digit];
         ++place[digit];
-        ++before[digit];
+        for (unsigned d = 0; d < 16; ++d)
+            here[d] = static_cast<std::uint16_t>(here[d] + kSteps.of[digit][d]);
     }
 }
 
-// The bits that are left, one at a time, in the tile itself. Afterwards keys are in order.
-void finish_tile(unsigned tail, Elements& elements, std::uint32_t tile, Elements& scratch) {
-    const std::size_t low = std::size_t{tile} << tail;
-    const std::size_t high = std::min(elements.key.size(), low + (std::size_t{1} << tail));
-    for (unsigned bit = tail; bit-- > 0;) {
-        const std::size_t width = std::size_t{2} << bit;
-        for (std::size_t group = low; group < high; group += width) {
-            const std::size_t end = std::min(high, group + width);
-            std::size_t zeros = group, ones = group + width / 2;
-            const std::size_t first_one = ones;
-            for (std::size_t i = group; i < end; ++i) {
-                const bool one = (elements.key[i] >> bit & 1) != 0;
-                const std::size_t to = one ? ones++ : zeros++;
-                scratch.key[to - low] = elements.key[i];
-                scratch.span[to - low] =
-                    elements.span[i] - (one ? 0 : static_cast<std::uint32_t>(ones - first_one));
-            }
-            for (std::size_t i = group; i < end; ++i) {
-                elements.key[i] = scratch.key[i - low];
-                elements.span[i] = scratch.span[i - low];
+// The bits that are left: marks over the tile's keys, counted as time_bitmap.h does it, by word, by 16
+// words and by 16 times that. A key's new span goes to the key's place.
+class TileMarks {
+ public:
+    static constexpr unsigned kMostBits = 14;
+
+    void finish(unsigned tail, const ReuseArrays& in, std::uint32_t* out, std::uint32_t tile) {
+        const std::size_t low = std::size_t{tile} << tail;
+        const std::size_t high = std::min(in.count, low + (std::size_t{1} << tail));
+        *this = TileMarks();
+        for (std::size_t i = low; i < high; ++i) {
+            const auto key = static_cast<std::uint32_t>(in.key[i] - low);
+            const unsigned word = key >> 6, group = word / 16;
+            const std::uint32_t larger = after_group_[group] + after_word_[group][word % 16] +
+                                         static_cast<std::uint32_t>(std::popcount(
+                                             marks_[word] & (~std::uint64_t{1} << (key & 63))));
+            out[low + key] = in.span[i] - larger;
+            marks_[word] |= std::uint64_t{1} << (key & 63);
+            for (unsigned w = 0; w < 16; ++w) {
+                after_word_[group][w] =
+                    static_cast<std::uint16_t>(after_word_[group][w] + kSteps.of[word % 16][w]);
+                after_group_[w] = static_cast<std::uint16_t>(after_group_[w] + kSteps.of[group][w]);
             }
         }
     }
-}
+
+ private:
+    std::uint64_t marks_[256] = {};
+    alignas(64) std::uint16_t after_word_[16][16] = {};  // marks in later words of the group
+    alignas(64) std::uint16_t after_group_[16] = {};     // in later groups
+};
 
 }  // namespace
 
@@ -160,12 +178,11 @@ Reuses reuses_of(std::span<const std::uint32_t> previous) {
     return out;
 }
 
-std::vector<std::uint32_t> distances_by_key(Reuses reuses, unsigned threads,
-                                            const PartitionShape& shape) {
-    assert(shape.widest <= 8);
-    Elements from{std::move(reuses.key), std::move(reuses.span)};
-    const std::size_t count = from.key.size();
-    Elements to{std::vector<std::uint32_t>(count), std::vector<std::uint32_t>(count)};
+void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const PartitionShape& shape) {
+    assert(shape.widest <= 4 && shape.tail <= TileMarks::kMostBits);
+    const std::size_t count = reuses.count;
+    ReuseArrays other(count);
+    ReuseArrays *from = &reuses, *to = &other;
     const std::size_t tiles = pieces_of(count, std::size_t{1} << shape.tail);
     const PartitionPlan plan = plan_partition(count, shape.tail, shape.widest);
     std::vector<std::uint32_t> counts;
@@ -173,21 +190,28 @@ std::vector<std::uint32_t> distances_by_key(Reuses reuses, unsigned threads,
         const PartitionPass pass = plan.passes[p];
         counts.assign(pass.count_size(count), 0);
         parallel_for(threads, tiles, [&](std::size_t tile) {
-            count_digits(pass, from, static_cast<std::uint32_t>(tile), counts);
+            count_digits(pass, *from, static_cast<std::uint32_t>(tile), counts);
         });
         std::uint32_t sum = 0;
         for (std::uint32_t& place : counts) sum += std::exchange(place, sum);
         parallel_for(threads, tiles, [&](std::size_t tile) {
-            split_tile(pass, from, to, static_cast<std::uint32_t>(tile), counts);
+            split_tile(pass, *from, *to, static_cast<std::uint32_t>(tile), counts);
         });
         std::swap(from, to);
     }
     parallel_for(threads, tiles, [&](std::size_t tile) {
-        const std::size_t size = std::size_t{1} << shape.tail;
-        Elements scratch{std::vector<std::uint32_t>(size), std::vector<std::uint32_t>(size)};
-        finish_tile(shape.tail, from, static_cast<std::uint32_t>(tile), scratch);
+        TileMarks().finish(shape.tail, *from, to->span.get(), static_cast<std::uint32_t>(tile));
     });
-    return std::move(from.span);
+    std::swap(reuses.span, to->span);
+}
+
+std::vector<std::uint32_t> distances_by_key(const Reuses& reuses, unsigned threads,
+                                            const PartitionShape& shape) {
+    ReuseArrays arrays(reuses.key.size());
+    std::copy(reuses.key.begin(), reuses.key.end(), arrays.key.get());
+    std::copy(reuses.span.begin(), reuses.span.end(), arrays.span.get());
+    count_distances_by_key(arrays, threads, shape);
+    return {arrays.span.get(), arrays.span.get() + arrays.count};
 }
 
 }  // namespace revisit

@@ -1,7 +1,9 @@
 // Reuse distances of a whole chunk at once, without a sequential state: see partition_count.cpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,14 +23,26 @@ struct Reuses {
 };
 Reuses reuses_of(std::span<const std::uint32_t> previous);
 
+// The same in arrays that are not cleared first, which one thread would do for all.
+struct ReuseArrays {
+    explicit ReuseArrays(std::size_t reuses)
+        : count(reuses),
+          key(std::make_unique_for_overwrite<std::uint32_t[]>(reuses)),
+          span(std::make_unique_for_overwrite<std::uint32_t[]>(reuses)) {}
+    std::size_t count;
+    std::unique_ptr<std::uint32_t[]> key, span;
+};
+
 struct PartitionShape {
-    unsigned tail = 12;   // log2 of the tile that is finished in fast memory
+    unsigned tail = 14;   // log2 of the tile that is finished in fast memory, 14 at most
     unsigned widest = 4;  // bits of a digit at most
 };
 
 // Subtracts from every span the number of earlier elements with a larger key, which leaves the reuse
 // distance, and returns the distances in order of key.
-std::vector<std::uint32_t> distances_by_key(Reuses reuses, unsigned threads,
+std::vector<std::uint32_t> distances_by_key(const Reuses& reuses, unsigned threads,
                                             const PartitionShape& shape = {});
+// In place: afterwards `span` holds the distances in order of key.
+void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const PartitionShape& shape = {});
 
 }  // namespace revisit
