@@ -6,6 +6,7 @@
 #include <random>
 
 #include "formats/columns.h"
+#include "formats/compress.h"
 #include "formats/format.h"
 #include "formats/revisit_chunk.h"
 #include "revisit/revisit.h"
@@ -180,12 +181,19 @@ Result<void> write_all(const std::string& path, std::string_view format,
     return (*writer)->finish(info);
 }
 
+// A build without liblzma or zlib refuses such files by their names.
+bool is_in_this_build(std::string_view packing) {
+    TemporaryFolder folder;
+    return create_sink(folder / (std::string("t") + std::string(packing))).has_value();
+}
+
 TEST(Formats, every_writable_format_gives_back_what_it_can_hold) {
     TemporaryFolder folder;
     std::vector<Access> accesses = random_accesses(20000, 3);
     for (const FormatEntry& entry : formats()) {
         if (entry.create == nullptr) continue;
         for (const char* packing : {"", ".zst", ".gz", ".xz"}) {
+            if (!is_in_this_build(packing)) continue;
             std::string path = folder / (std::string("t") + std::string(entry.name) + packing);
             auto done = write_all(path, entry.name, accesses, {true, true, true, true});
             ASSERT_TRUE(done) << entry.name << packing << done.error().sentence();
@@ -290,6 +298,7 @@ TEST(RevisitFormat, no_flipped_bit_goes_unnoticed_in_the_accesses) {
 TEST(Packing, cut_short_and_broken_streams_are_refused) {
     TemporaryFolder folder;
     for (const char* packing : {".zst", ".gz", ".xz"}) {
+        if (!is_in_this_build(packing)) continue;
         std::string path = folder / (std::string("t.u64") + packing);
         ASSERT_TRUE(write_all(path, "u64", random_accesses(5000, 8), {}));
         std::ifstream file(path, std::ios::binary);

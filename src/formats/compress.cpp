@@ -288,14 +288,14 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
         codec = std::make_unique<XzCodec>(false);
         kind = "xz";
 #else
-        return fail(name, {}, "is xz, and this revisit was built without liblzma");
+        return fail(name, {}, "is xz, and liblzma is not in this build");
 #endif
     } else if (begins_with(head, {0x1f, 0x8b})) {
 #ifdef REVISIT_HAVE_ZLIB
         codec = std::make_unique<GzipCodec>(false);
         kind = "gzip";
 #else
-        return fail(name, {}, "is gzip, and this revisit was built without zlib");
+        return fail(name, {}, "is gzip, and zlib is not in this build");
 #endif
     }
     auto replayed = std::make_unique<ReplayedSource>(std::move(head), std::move(packed));
@@ -319,7 +319,7 @@ Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path) {
     if (path.ends_with(".gz")) codec = std::make_unique<GzipCodec>(true);
 #endif
     if (!codec && without_packing_suffix(path) != path)
-        return fail(path, {}, "this revisit was built without the library that packs such files");
+        return fail(path, {}, "the library that packs such files is not in this build");
     auto file = OutputFile::create(path);
     if (!file) return std::unexpected(file.error());
     if (!codec) return std::make_unique<PlainSink>(std::move(*file));
