@@ -42,7 +42,8 @@ void DistanceSampler::draw(Random& random, std::span<std::uint64_t, kRound> dist
         auto other = i + static_cast<std::uint32_t>((bits >> 40) * (kRound - i) >> 24);
         std::swap(order_[i], order_[other]);
         double inside = static_cast<double>(bits & 0xff'ffff'ffff) * 0x1p-40;
-        distances[i] = distance_at((order_[i] + inside) * (1.0 / kRound));
+        // Parts in their order, to places in random order: the search then walks along its tables.
+        distances[order_[i]] = distance_at((i + inside) * (1.0 / kRound));
     }
 }
 

@@ -6,7 +6,7 @@
 // squeezed out. Finding it is a walk down a tree of counts with 16 children a node: a node is one cache
 // line of 16 running sums, so a step down is a comparison of 16 numbers at once and a change is an
 // addition to some of them, both of which compilers turn into vector code.
-// Batches. A walk that has to wait for the changes of the one before is slow, so 32
+// Batches. A walk that has to wait for the changes of the one before is slow, so 16
 // depths are first translated to depths in the stack as it was before the batch. Then the walks are
 // independent and overlap, the slots' contents are fetched together, and a block found several times
 // in the batch moves once.
@@ -21,7 +21,7 @@ namespace revisit {
 
 class LruStack {
  public:
-    static constexpr std::size_t kBatch = 32;
+    static constexpr std::size_t kBatch = 16;
     static constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 31;
 
     // Blocks 0 … blocks - 1, the last of them on top.
