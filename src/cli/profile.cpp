@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/recording.h"
+#include "cli/watching.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 
@@ -23,6 +24,7 @@ class ProfileCommand : public Command {
         std::string methods = "auto: every access, exactly";
         for (const EngineEntry& entry : engines())
             methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
+        methods += "\nwatch: samples of the program as it is, reuses caught by watchpoints";
         app.add_option("--method", method_, "how to analyze: " + methods)
             ->capture_default_str()
             ->type_name("NAME")
@@ -38,6 +40,7 @@ class ProfileCommand : public Command {
                "shared model, program built with revisit-clang: threads take turns while there is "
                "a sample; slower, and nearer to the truth")
             ->group("Sampling");
+        watching_.declare(app);
         app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
             ->group("Recording");
         output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
@@ -45,6 +48,7 @@ class ProfileCommand : public Command {
             "Examples:\n"
             "  revisit profile -- ls -l\n"
             "  revisit profile --function multiply -o before.json -- ./matmul 300\n"
+            "  revisit profile --method watch -- xz -k large.tar\n"
             "  revisit profile --follow --max-accesses 1e9 -- make test");
     }
 
@@ -58,6 +62,7 @@ class ProfileCommand : public Command {
         if (auto applied = sampling_.apply(*engine); !applied) return std::unexpected(applied.error());
         model_.apply(*engine);
         std::string method = method_ == "auto" ? automatic_method() : method_;
+        if (method == "watch") return run_watched(*engine);
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
         if (!engine->sites) recording_.no_contexts = recording_.no_objects = true;
@@ -83,16 +88,40 @@ class ProfileCommand : public Command {
                 if (inside) return record::make_sampled_sink(*engine, take_it);
                 return record::make_profile_sink(method, *engine, take_it);
             });
+        return finish(*run, outcome);
+    }
+
+ private:
+    Result<int> run_watched(EngineOptions& engine) {
+        recording_.sampled = true;
+        Result<record::RunOptions> run = recording_.run_options();
+        if (!run) return std::unexpected(run.error());
+        Result<watch::WatchOptions> options =
+            watching_.apply(engine, analysis_.granularity_given(), *run);
+        if (!options) return std::unexpected(options.error());
+        return finish(
+            *run,
+            record::run(
+                *run,
+                [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
+                    if (is_first) first_ = pid;
+                    return watch::make_watch_sink(options->estimate, nullptr,
+                                                  [this, is_first](std::uint32_t of, Profile p) {
+                                                      return take(of, std::move(p), is_first);
+                                                  });
+                }));
+    }
+
+    Result<int> finish(const record::RunOptions& run, const Result<record::RunOutcome>& outcome) {
         if (!outcome) return std::unexpected(outcome.error());
         if (!have_profile_)
             return fail(
-                run->program.path, "",
+                run.program.path, "",
                 fmt::format("ended with status {} before it could be recorded", outcome->exit_status));
         if (Result<void> done = deliver(*outcome); !done) return std::unexpected(done.error());
         return outcome->exit_status;
     }
 
- private:
     // A program built with the plug-in samples itself, at a fraction of the cost of telling every
     // access, unless something is asked for that takes them all.
     static bool can_sample_inside(const record::RunOptions& run, const EngineOptions& engine) {
@@ -185,6 +214,7 @@ class ProfileCommand : public Command {
     ModelOption model_;
     bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false, sequential_ = false;
     SamplingOptions sampling_;
+    WatchingOptions watching_;
 
     std::uint32_t first_ = 0;
     bool have_profile_ = false;

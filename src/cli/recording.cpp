@@ -8,8 +8,14 @@
 namespace revisit {
 namespace {
 
-// "10", "10s", "250ms", "2m".
-Result<std::chrono::milliseconds> parse_duration(const std::string& text) {
+std::string base_name(const std::string& path) {
+    std::string name = std::filesystem::path(path).filename().string();
+    return name.empty() ? "program" : name;
+}
+
+}  // namespace
+
+Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std::string& text) {
     std::size_t used = 0;
     double value = 0;
     try {
@@ -17,23 +23,17 @@ Result<std::chrono::milliseconds> parse_duration(const std::string& text) {
     } catch (const std::exception&) {
     }
     std::string unit = text.substr(used);
-    double scale = unit.empty() || unit == "s" ? 1000
-                   : unit == "ms"              ? 1
-                   : unit == "m"               ? 60000
-                   : unit == "h"               ? 3600000
+    double scale = unit.empty() || unit == "s" ? 1e9
+                   : unit == "us"              ? 1e3
+                   : unit == "ms"              ? 1e6
+                   : unit == "m"               ? 60e9
+                   : unit == "h"               ? 3600e9
                                                : 0;
-    if (used == 0 || scale == 0 || !(value > 0) || value * scale > 1e12)
+    if (used == 0 || scale == 0 || !(value > 0) || value * scale > 1e18)
         return fail(
-            fmt::format("--duration: expected a time such as 10s, 250ms or 2m, found \"{}\"", text));
-    return std::chrono::milliseconds(static_cast<std::int64_t>(value * scale));
+            fmt::format("{}: expected a time such as 10s, 250ms or 2m, found \"{}\"", option, text));
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(value * scale));
 }
-
-std::string base_name(const std::string& path) {
-    std::string name = std::filesystem::path(path).filename().string();
-    return name.empty() ? "program" : name;
-}
-
-}  // namespace
 
 void RecordingOptions::declare(CLI::App& app) {
     app.add_option("PROGRAM", command, "the program and its arguments, after --")
@@ -82,18 +82,18 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
         return fail(run.program.path, "",
                     "was not built with the compiler plug-in; build it with revisit-clang, or use "
                     "--via valgrind");
-    bool by_clang = via == "clang" || (via == "auto" && run.program.instrumented);
+    bool by_clang = !sampled && (via == "clang" || (via == "auto" && run.program.instrumented));
     run.launch.recorder = by_clang ? record::Recorder::clang : record::Recorder::valgrind;
     run.launch.functions = functions;
     run.launch.follow_exec = !no_children;
-    if (!by_clang)
+    if (!by_clang && !sampled)
         if (Result<record::ValgrindParts> parts = record::find_valgrind(); !parts)
             return std::unexpected(parts.error());
 
     if (!duration_text.empty()) {
-        Result<std::chrono::milliseconds> duration = parse_duration(duration_text);
+        Result<std::chrono::nanoseconds> duration = parse_time("--duration", duration_text);
         if (!duration) return std::unexpected(duration.error());
-        run.duration = *duration;
+        run.duration = std::chrono::ceil<std::chrono::milliseconds>(*duration);
     }
     if (!most_accesses_text.empty()) {
         Result<std::uint64_t> most = parse_count(most_accesses_text);

@@ -1,6 +1,7 @@
 // What `profile` and `record` share: the program to run, how to record it and what of it.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,14 @@ struct RecordingOptions {
     bool no_children = false;
     bool no_contexts = false;
     bool no_objects = false;
+    bool sampled = false;  // not told by an option: the program runs as it is, under the sampler
 
     void declare(CLI::App& app);
     Result<record::RunOptions> run_options() const;
 };
+
+// "10", "10s", "250ms", "200us", "2m"; an Error names the option.
+Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std::string& text);
 
 // "revisit-ls-4711.json": where a result goes that was not told where.
 std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending);

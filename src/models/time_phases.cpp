@@ -12,6 +12,8 @@
 // other end: a reuse that ends evenly in phase p after time d began evenly in p shifted back by d.
 // Accesses of a phase left over after that are never reused.
 // Cost. O(phases * L); nothing an access, as a histogram a phase is a difference of two running ones.
+#include "models/time_phases.h"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -26,16 +28,7 @@ int moments_a_phase(std::size_t phases) {
     return static_cast<int>(std::clamp<std::size_t>(128 / phases, 1, 8));
 }
 
-// One phase on the bars common to all.
-struct PhaseBars {
-    double begin = 0;
-    double end = 0;
-    std::vector<double> ending;     // reuses that end here, by bar
-    std::vector<double> beginning;  // and that begin here
-    std::vector<double> distinct;   // sum of P(time distance > j) for j = 1 .. low edge of the bar - 1
-
-    double length() const { return end - begin; }
-};
+using PhaseBars = PhaseModel::PhaseBars;
 
 std::vector<double> common_edges(std::span<const TimePhase> phases) {
     std::vector<double> edges{1}, own, joined;
@@ -139,21 +132,36 @@ class WindowWalk {
 
 }  // namespace
 
+PhaseModel::PhaseModel(std::span<const TimePhase> time) : edges_(common_edges(time)) {
+    for (const TimePhase& one : time) {
+        phases_.push_back({one.begin, one.end, on_bars(one.time, edges_), {}, {}});
+        phases_.back().beginning.resize(edges_.size());
+        phases_.back().distinct.resize(edges_.size());
+    }
+    for (std::size_t p = 0; p < phases_.size(); ++p) begin_reuses(phases_, p, edges_);
+    for (PhaseBars& phase : phases_) sum_distinct(phase, edges_);
+}
+
+double PhaseModel::distance(double moment, double time) const {
+    if (phases_.empty() || time <= 1) return 0;
+    std::size_t phase = 0;
+    while (phase + 1 < phases_.size() && phases_[phase].end < moment) ++phase;
+    auto above = std::upper_bound(edges_.begin(), edges_.end(), time) - edges_.begin();
+    return WindowWalk(phases_, edges_, phase, moment)
+        .distinct(time, above > 0 ? static_cast<std::size_t>(above - 1) : 0);
+}
+
 Histogram reuse_from_phases(std::span<const TimePhase> time, double distinct, const Binning& bins) {
     Histogram out;
     double finite = 0;
-    const std::vector<double> edges = common_edges(time);
-    std::vector<PhaseBars> phases;
     for (const TimePhase& one : time) {
         out.cold += one.time.cold;
         out.invalidated += one.time.invalidated;
         finite += one.time.finite();
-        phases.push_back({one.begin, one.end, on_bars(one.time, edges), {}, {}});
-        phases.back().beginning.resize(edges.size());
-        phases.back().distinct.resize(edges.size());
     }
-    for (std::size_t p = 0; p < phases.size(); ++p) begin_reuses(phases, p, edges);
-    for (PhaseBars& phase : phases) sum_distinct(phase, edges);
+    const PhaseModel model(time);
+    const std::vector<PhaseBars>& phases = model.phases();
+    const std::vector<double>& edges = model.edges();
 
     DistanceSpread spread(bins, distinct);
     const int moments = phases.empty() ? 0 : moments_a_phase(phases.size());

@@ -22,7 +22,8 @@ class ProcessSink {
  public:
     virtual ~ProcessSink() = default;
     virtual Result<void> add(const AccessBatch& batch) = 0;
-    virtual void add(const SampleRecord&) {}  // from a recorder that samples
+    virtual void add(const SampleRecord&) {}    // from a recorder that samples
+    virtual void watched(const WatchEvent&) {}  // of a sampled program
     virtual Result<void> finish(const Decoder& process) = 0;
 };
 

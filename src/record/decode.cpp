@@ -57,6 +57,16 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_REGION_BEGIN:
         case REVISIT_REGION_END:
             return text;
+        case REVISIT_WATCH_PATH:
+            return 1 + n;
+        case REVISIT_WATCH_USE:
+            return 9;
+        case REVISIT_WATCH_REUSE:
+            return 5;
+        case REVISIT_WATCH_RATE:
+            return 2;
+        case REVISIT_WATCH_CLOCK:
+            return 6;
         default:
             return std::nullopt;
     }
@@ -79,7 +89,8 @@ std::vector<std::string> pieces(std::string_view text) {
 
 }  // namespace
 
-Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), sink_(std::move(sink)) {
+Decoder::Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink)
+    : options_(options), sink_(std::move(sink)), watch_sink_(std::move(watch_sink)) {
     // A batch may be overshot by one block.
     std::size_t capacity = kBatch + REVISIT_BLOCK_MAX + 1;
     addresses_.resize(capacity);
@@ -91,7 +102,9 @@ Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), s
     if (options.objects) objects_ = std::make_unique<ObjectMap>(origins_);
 }
 
-Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, std::move(sink)) {
+Decoder::Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink)
+    : Decoder(parent.options_, std::move(sink), std::move(watch_sink)) {
+    symbols_ = parent.symbols_;
     origins_ = parent.origins_;
     mapped_ = parent.mapped_;
     address_places_ = parent.address_places_;
@@ -280,6 +293,15 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_SAMPLED:
             sample(words.data());
             break;
+        case REVISIT_WATCH_PATH:
+            path(words.subspan(1, *length));
+            break;
+        case REVISIT_WATCH_USE:
+        case REVISIT_WATCH_REUSE:
+        case REVISIT_WATCH_RATE:
+        case REVISIT_WATCH_CLOCK:
+            watched(REVISIT_TAG(words[0]), n, words.subspan(1, *length));
+            break;
         default:
             break;
     }
@@ -463,19 +485,22 @@ void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
         t.frames.pop_back();
     }
     t.frames.push_back({stack_pointer, t.context, place});
-    if (!options_.contexts) return;
-    auto [found, is_new] = context_children_.try_emplace(both(t.context, place), 0);
+    if (options_.contexts) t.context = child_context(t.context, place);
+}
+
+std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place) {
+    auto [found, is_new] = context_children_.try_emplace(both(context, place), 0);
     if (is_new) {
-        std::uint32_t node = t.context;
+        std::uint32_t node = context;
         for (int i = 0; i < kRecursionReach && node != 0; i++, node = origins_.contexts[node].parent)
             if (origins_.contexts[node].place == place) break;
         if (node == 0 || origins_.contexts[node].place != place) {
             node = static_cast<std::uint32_t>(origins_.contexts.size());
-            origins_.contexts.push_back({t.context, place});
+            origins_.contexts.push_back({context, place});
         }
         found->second = node;
     }
-    t.context = found->second;
+    return found->second;
 }
 
 void Decoder::leave(std::uint64_t stack_pointer) {
@@ -497,6 +522,70 @@ void Decoder::region(std::string_view name, bool begins) {
         running_->open_regions++;
     else if (running_->open_regions > 0)
         running_->open_regions--;
+}
+
+// Calls are told by where they return to, which is the instruction after: one of 4 bytes on arm64; any
+// byte of it will do on x86.
+#if defined(__aarch64__)
+constexpr std::uint64_t kCallBytes = 4;
+#else
+constexpr std::uint64_t kCallBytes = 1;
+#endif
+
+bool Decoder::returns_by_register(std::uint32_t place) {
+    auto [found, is_new] = by_register_.try_emplace(place, false);
+    if (!is_new) return found->second;
+    const CodePlace& at = origins_.places[place];
+    if (at.module == kNowhere) return false;
+    if (!symbols_) symbols_ = std::make_shared<Symbolizer>();
+    return found->second =
+               symbols_->file(origins_.modules[at.module].path).returns_by_register(at.offset);
+}
+
+void Decoder::path(std::span<const std::uint64_t> words) {
+    running_->frames.clear();
+    running_->context = 0;
+    if (!options_.contexts) return;
+    std::uint32_t context = 0;
+    for (std::uint64_t back : words.subspan(1, words.size() - 2))
+        if (back > kCallBytes) context = child_context(context, place_of_address(back - kCallBytes));
+    std::uint64_t link = words.back();
+    if (link > kCallBytes && returns_by_register(place_of_address(words[0])))
+        context = child_context(context, place_of_address(link - kCallBytes));
+    running_->context = context;
+}
+
+void Decoder::watched(std::uint32_t tag, std::uint64_t n, std::span<const std::uint64_t> words) {
+    if (!watch_sink_) return;
+    WatchEvent event;
+    event.thread = running_->number;
+    event.n = n;
+    event.words = words;
+    auto whole_label = [&](std::uint64_t pc, std::uint64_t address) {
+        std::uint32_t plain = label(place_of_address(pc), running_->context);
+        return objects_ ? label_with_object(plain, address) : plain;
+    };
+    switch (tag) {
+        case REVISIT_WATCH_USE:
+            event.kind = WatchEvent::Kind::sample;
+            event.place = place_of_address(words[2]);
+            if (!(n & REVISIT_USE_NO_ADDRESS)) {
+                event.label = whole_label(words[3], words[4]);
+                accesses_++;
+            }
+            break;
+        case REVISIT_WATCH_REUSE:
+            event.kind = WatchEvent::Kind::reuse;
+            if (words[2] != 0) event.label = whole_label(words[2], words[3]);
+            break;
+        case REVISIT_WATCH_RATE:
+            event.kind = WatchEvent::Kind::rate;
+            event.place = place_of_address(n);
+            break;
+        default:
+            event.kind = WatchEvent::Kind::clock;
+    }
+    watch_sink_(event);
 }
 
 }  // namespace revisit::record

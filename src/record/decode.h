@@ -19,6 +19,7 @@
 #include "revisit/access.h"
 #include "revisit/error.h"
 #include "symbols/origins.h"
+#include "symbols/symbolize.h"
 
 namespace revisit::record {
 
@@ -43,15 +44,27 @@ struct SampleRecord {
     std::uint64_t accesses = 0, analyzed = 0;  // counts
 };
 
+// What a sampled program tells, as the record has it (record/stream.h), with its places looked up.
+struct WatchEvent {
+    enum class Kind : std::uint8_t { sample, reuse, rate, clock };
+    Kind kind;
+    std::uint16_t thread = 0;
+    std::uint32_t label = kNowhere;  // sample: the use; reuse: the reuse
+    std::uint32_t place = kNowhere;  // sample, rate: where the thread was interrupted
+    std::uint64_t n = 0;
+    std::span<const std::uint64_t> words;
+};
+
 class Decoder {
  public:
     using SampleSink = std::function<void(const SampleRecord&)>;
     using Sink = std::function<Result<void>(const AccessBatch&)>;
+    using WatchSink = std::function<void(const WatchEvent&)>;
 
-    Decoder(const DecodeOptions& options, Sink sink);
+    Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink = {});
 
     // A forked child starts with all its parent had defined.
-    Decoder(const Decoder& parent, Sink sink);
+    Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink = {});
 
     void on_samples(SampleSink sink) { sample_sink_ = std::move(sink); }
 
@@ -98,6 +111,10 @@ class Decoder {
     void leave(std::uint64_t stack_pointer);
     void region(std::string_view name, bool begins);
     void sample(const std::uint64_t* words);
+    void path(std::span<const std::uint64_t> words);
+    void watched(std::uint32_t tag, std::uint64_t n, std::span<const std::uint64_t> words);
+    bool returns_by_register(std::uint32_t place);
+    std::uint32_t child_context(std::uint32_t context, std::uint32_t place);
 
     bool follows_calls() const { return options_.contexts || options_.objects; }
     std::uint32_t object_context() const { return options_.contexts ? running_->context : 0; }
@@ -114,6 +131,9 @@ class Decoder {
     DecodeOptions options_;
     Sink sink_;
     SampleSink sample_sink_;
+    WatchSink watch_sink_;
+    std::unordered_map<std::uint32_t, bool> by_register_;  // by place
+    std::shared_ptr<Symbolizer> symbols_;
     std::uint32_t pid_ = 0;
     bool ended_ = false;
     std::uint64_t accesses_ = 0;

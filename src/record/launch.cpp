@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "record/stream.h"
+#include "watch/preload/settings.h"
 
 namespace revisit::record {
 namespace {
@@ -172,6 +173,13 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         arguments.push_back("--");
         arguments.insert(arguments.end(), program.arguments.begin(), program.arguments.end());
         environment.emplace_back("VALGRIND_LIB", parts->directory);
+    } else if (options.recorder == Recorder::watch) {
+        arguments = program.arguments;
+        const char* others = std::getenv("LD_PRELOAD");
+        environment.emplace_back(REVISIT_STREAM_ENV, slots.path());
+        environment.emplace_back(watch::kSettingsVariable, options.sampler_settings);
+        environment.emplace_back(
+            "LD_PRELOAD", options.sampler + (others && *others ? ":" + std::string(others) : ""));
     } else {
         arguments = program.arguments;
         environment.emplace_back(REVISIT_STREAM_ENV, slots.path());

@@ -2,7 +2,8 @@
 //
 // The program keeps its input, output, working directory, environment and process group; what goes
 // wrong before its first instruction is told in one line. A recorder is picked by name: `clang` runs a
-// program built with the plug-in as it is, `valgrind` runs any binary under our tool.
+// program built with the plug-in as it is, `valgrind` runs any binary under our tool, `watch` runs any
+// dynamically linked one with the sampler loaded into it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,7 @@
 
 namespace revisit::record {
 
-enum class Recorder { clang, valgrind };
+enum class Recorder { clang, valgrind, watch };
 
 struct Program {
     std::string path;                    // as found
@@ -40,6 +41,8 @@ struct LaunchOptions {
     Recorder recorder = Recorder::valgrind;
     std::vector<std::string> functions;  // mark what happens inside of these
     bool follow_exec = true;
+    std::string sampler;  // watch: the library, and what it is told
+    std::string sampler_settings;
 };
 
 // The process id of the started program.

@@ -90,9 +90,17 @@ enum {
     REVISIT_REGION_END,   /* n = text length; text: name */
     REVISIT_SYNC,         /* n = kind; object's address */
     REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
-    REVISIT_SAMPLE_END, /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
-                         */
+    REVISIT_SAMPLE_END,   /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
+                           */
     REVISIT_SAMPLED,    /* n = thread number; accesses so far in this slot's time, and those analyzed */
+    REVISIT_WATCH_PATH, /* n = return addresses; pc, then these, outermost first: the call path of what
+                     follows in this slot. The last one is a register's: it is on the path if
+                     the function that pc is in keeps its return address there */
+    REVISIT_WATCH_USE,  /* n = REVISIT_USE_…; nine words, see below */
+    REVISIT_WATCH_REUSE, /* n = number of the sample; five words, see below */
+    REVISIT_WATCH_RATE,  /* n = pc; accesses, program time they took */
+    REVISIT_WATCH_CLOCK, /* n = program time of this thread at its end; time spent recording, samples,
+                      those without an address, predictions checked, wrong ones, stray traps */
     REVISIT_TAGS
 };
 
@@ -113,6 +121,26 @@ enum {
     REVISIT_SYNC_SIGNAL,
     REVISIT_SYNC_WAIT,
     REVISIT_SYNC_JOIN
+};
+
+/* Sampled programs (src/watch). Times are nanoseconds of the thread's processor time, recording left
+   out. WATCH_USE: number (a thread's, from 1), program time, pc when interrupted, pc of the use, its
+   address, its size, accesses from the interruption to the use, accesses looked at after the use, the
+   chance that the sample was watched (a double's bits, when watched). WATCH_REUSE: the way it was
+   found, program time, pc, the use's address, and a word: for one that was looked ahead the time
+   distance in the low and distinct blocks in the high half, else the chance that the watchpoint was
+   kept (a double's bits). */
+enum {
+    REVISIT_USE_WRITE = 1,
+    REVISIT_USE_NO_ADDRESS = 2, /* the look-ahead came to no access */
+    REVISIT_USE_WATCHED = 4,    /* a watchpoint was set for it */
+    REVISIT_USE_UNSEARCHED = 8  /* no reuse was looked for: it measures the rate of accesses */
+};
+enum {
+    REVISIT_REUSE_AHEAD = 1,   /* inside of what was looked ahead */
+    REVISIT_REUSE_TRAPPED = 2, /* by its watchpoint */
+    REVISIT_REUSE_NEVER = 3,   /* the thread ended and the watchpoint was still waiting */
+    REVISIT_REUSE_LOST = 4     /* its watchpoint was disturbed by the recorder */
 };
 
 /* What the analyzer wants beside accesses; a producer may leave out what is not asked for. */

@@ -190,6 +190,19 @@ std::vector<DataSymbol> SymbolFile::data_symbols() {
     return symbols;
 }
 
+bool SymbolFile::returns_by_register(std::uint64_t file_offset) {
+    constexpr int kLinkRegister = 30;
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI* table = is_elf() ? dwfl_module_eh_cfi(inside_->module, &bias) : nullptr;
+    Dwarf_Frame* frame = nullptr;
+    if (!table || dwarf_cfi_addrframe(table, address_of(file_offset) - bias, &frame) != 0) return false;
+    Dwarf_Op memory[3], *operations = nullptr;
+    std::size_t count = 0;
+    int found = dwarf_frame_register(frame, kLinkRegister, memory, &operations, &count);
+    std::free(frame);
+    return found == 0 && count == 0 && operations == memory;  // its value is the caller's
+}
+
 SymbolFile& Symbolizer::file(const std::string& path) {
     auto& file = files_[path];
     if (!file) file = std::make_unique<SymbolFile>(path);

@@ -37,6 +37,8 @@ class SymbolFile {
     std::string build_id() const;
     CodeSymbol code_at(std::uint64_t file_offset);
     std::vector<DataSymbol> data_symbols();  // sorted by address
+    // Whether the function there has its return address in a register at that instruction (arm64).
+    bool returns_by_register(std::uint64_t file_offset);
     // Virtual address in the file of what is mapped from `file_offset`.
     std::uint64_t address_of(std::uint64_t file_offset) const;
 

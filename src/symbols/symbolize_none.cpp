@@ -24,6 +24,9 @@ CodeSymbol SymbolFile::code_at(std::uint64_t file_offset) {
 std::vector<DataSymbol> SymbolFile::data_symbols() {
     return {};
 }
+bool SymbolFile::returns_by_register(std::uint64_t) {
+    return false;
+}
 SymbolFile& Symbolizer::file(const std::string& path) {
     auto& file = files_[path];
     if (!file) file = std::make_unique<SymbolFile>(path);

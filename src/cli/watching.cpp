@@ -1,0 +1,76 @@
+#include "cli/watching.h"
+
+#include <bit>
+
+namespace revisit {
+
+void WatchingOptions::declare(CLI::App& app) {
+    constexpr const char* kGroup = "Watching (--method watch)";
+    app.add_option("--every", every, "processor time between samples (1ms, 200us)")
+        ->type_name("TIME")
+        ->capture_default_str()
+        ->group(kGroup);
+    app.add_option("--look-ahead", window,
+                   "accesses to look ahead for a reuse before it is watched for")
+        ->type_name("N")
+        ->check(CLI::Range(1, 6000))
+        ->capture_default_str()
+        ->group(kGroup);
+    app.add_option("--watchpoints", watchpoints, "use so many a thread (default: all there are)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4))
+        ->group(kGroup);
+    app.add_option(
+           "--weights", weights,
+           "inverse: a reuse counts one over its chance of being seen; proportional: as many as "
+           "samples of its context; none")
+        ->check(CLI::IsMember({"inverse", "proportional", "none"}))
+        ->capture_default_str()
+        ->group(kGroup);
+    app.add_option(
+           "--check-predictions", check,
+           "let a watchpoint check every N-th reuse that was foreseen; the profile tells how many "
+           "came true")
+        ->type_name("N")
+        ->group(kGroup);
+}
+
+Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, bool granularity_given,
+                                                   record::RunOptions& run) const {
+    watch::WatchOptions options;
+    Result<std::chrono::nanoseconds> period = parse_time("--every", every);
+    if (!period) return std::unexpected(period.error());
+    if (period->count() < 50000) return fail("--every: expected at least 50us");
+    Result<std::string> sampler = watch::find_sampler();
+    if (!sampler) return std::unexpected(sampler.error());
+    if (Result<void> fits = watch::check_program(run.program); !fits)
+        return std::unexpected(fits.error());
+    std::uint64_t granularity = granularity_given ? engine.granularity : 8;
+    if (granularity < 8 || !std::has_single_bit(granularity))
+        return fail(
+            fmt::format("--granularity: watchpoints are on words of 8 bytes; expected a power of "
+                        "two from 8 up, found {}",
+                        granularity));
+    watch::Settings& settings = options.settings;
+    settings.period = static_cast<std::uint64_t>(period->count());
+    settings.window = window;
+    // One register times accesses; the rest wait for reuses.
+    settings.watchpoints = watchpoints > 0 ? std::min(watchpoints, 3u) : 3;
+    settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));
+    settings.seed = engine.seed;
+    settings.check = check;
+    options.estimate.bins = engine.bins;
+    options.estimate.granularity = granularity;
+    options.estimate.period = static_cast<double>(period->count());
+    options.estimate.sites = engine.sites;
+    options.estimate.pairs = engine.pairs;
+    options.estimate.weights = weights == "inverse"        ? watch::Weights::inverse
+                               : weights == "proportional" ? watch::Weights::proportional
+                                                           : watch::Weights::none;
+    run.launch.recorder = record::Recorder::watch;
+    run.launch.sampler = *sampler;
+    run.launch.sampler_settings = watch::settings_text(settings);
+    return options;
+}
+
+}  // namespace revisit

@@ -1,0 +1,139 @@
+// Looking ahead on aarch64: what a thread will touch next, found by interpreting its instructions.
+//
+// Problem. Without a performance unit that reports data addresses, a timer tells only where a thread
+// is. Idea. The thread's registers and memory are at hand in the signal handler: interpret its
+// instructions forward from there, real memory for loads, a side buffer for stores, until it touches
+// memory. Nothing is guessed: a register whose value is not known is marked so, and an instruction that
+// is not known here, a branch on an unknown value or a system call ends the look-ahead.
+// The work is split: a64_integer.cpp computes registers and branches, a64_memory.cpp says what a load
+// or store touches, a64_vector.cpp lets the processor itself execute floating-point and vector
+// instructions on copies of the registers. a64_ahead.h puts them together.
+// Cost. 10 to 20 ns an instruction; a single step by ptrace takes 31 700.
+// Source. The encodings are those of the Arm Architecture Reference Manual; every instruction of libc
+// is compared with a disassembler, and runs of programs with the processor, in
+// tests/watch_a64_test.cpp.
+#pragma once
+
+#include <cstdint>
+
+namespace revisit::watch {
+
+struct VectorValue {
+    std::uint64_t low = 0, high = 0;
+    bool operator==(const VectorValue&) const = default;
+};
+
+struct A64State {
+    std::uint64_t x[32] = {};   // 31 is the stack pointer
+    std::uint32_t known = 0;    // a bit a register
+    std::uint32_t v_known = 0;  // a bit a vector register
+    std::uint64_t pc = 0;
+    std::uint64_t thread_pointer = 0;
+    std::uint32_t nzcv = 0;  // as 4 bits
+    bool flags_known = false;
+    VectorValue v[32];
+
+    bool is_known(unsigned r) const { return known >> r & 1; }
+    // Register 31 reads as zero, or is the stack pointer: the instruction says which.
+    std::uint64_t read(unsigned r, bool& all_known) const {
+        if (r == 31) return 0;
+        all_known &= is_known(r);
+        return x[r];
+    }
+    std::uint64_t read_sp(unsigned r, bool& all_known) const {
+        all_known &= is_known(r);
+        return x[r];
+    }
+    void write_sp(unsigned r, std::uint64_t value, bool is_known_value, bool wide = true) {
+        x[r] = wide ? value : static_cast<std::uint32_t>(value);
+        known = is_known_value ? known | 1u << r : known & ~(1u << r);
+    }
+    void write(unsigned r, std::uint64_t value, bool is_known_value, bool wide = true) {
+        if (r != 31) write_sp(r, value, is_known_value, wide);
+    }
+};
+
+enum class Step : std::uint8_t {
+    done,    // executed; pc moved on
+    access,  // executed, and it touched memory
+    stop,    // not executed: unknown, or it depends on something unknown
+};
+
+// An instruction that is neither load, store nor vector arithmetic.
+Step step_integer(std::uint32_t instruction, A64State& state);
+
+// What a load, store or atomic does. Pieces are accesses: a pair of registers is two.
+struct MemoryOperation {
+    enum class Kind : std::uint8_t {
+        none,  // a prefetch, or nothing that counts
+        load,
+        store,
+        exclusive_store,  // success is not known beforehand
+        atomic,           // old value into rt, new one computed from rs
+        compare_swap,     // old value into rs, rt stored if equal
+        zero,             // dc zva
+        unknown,
+    };
+    Kind kind = Kind::unknown;
+    std::uint8_t pieces = 1;
+    std::uint8_t bytes = 0;  // of a piece
+    std::uint8_t rt[4] = {31, 31, 31, 31};
+    std::uint8_t rs = 31;
+    bool vector = false;
+    bool keeps_lanes = false;    // structures and lanes: the value of a register is a mixture
+    std::uint8_t extend = 0;     // 0 zero, 1 sign to 64, 2 sign to 32
+    std::uint8_t operation = 0;  // atomic: opc of LDADD and its like; 8 = swap
+    bool address_known = false;
+    std::uint64_t address = 0;
+    bool writes_back = false;
+    std::uint8_t base = 31;
+    std::uint64_t written_back = 0;
+
+    bool writes() const { return kind != Kind::load; }
+};
+
+constexpr bool is_memory_class(std::uint32_t instruction) {
+    return (instruction & 0x0a000000) == 0x08000000;
+}
+constexpr bool is_vector_class(std::uint32_t instruction) {
+    return (instruction & 0x0e000000) == 0x0e000000;
+}
+constexpr bool is_zero_block(std::uint32_t instruction) {
+    return (instruction & 0xffffffe0) == 0xd50b7420;
+}
+
+MemoryOperation decode_memory(std::uint32_t instruction, const A64State& state);
+
+// Executes floating-point and vector instructions by running them: each is put, once, into a few
+// instructions of code of our own that load its operands from the state and store its result back.
+// Where no memory may be executed that was written, results are unknown instead.
+class VectorUnit {
+ public:
+    static constexpr unsigned kStubs = 512;
+    static constexpr unsigned kStubWords = 16;
+    static constexpr std::uint64_t kCodeBytes = kStubs * kStubWords * 4;
+
+    // Zeroed memory of kCodeBytes that may be written and executed, or nothing.
+    explicit VectorUnit(void* code = nullptr) : code_(static_cast<std::uint32_t*>(code)) {}
+
+    Step step(std::uint32_t instruction, A64State& state);
+    // The same without executing anything: the result is unknown.
+    static Step skip(std::uint32_t instruction, A64State& state);
+
+    // For the handler of an illegal instruction: whether `pc` is in that code, and where to go on.
+    bool is_code(std::uint64_t pc) const {
+        return code_ != nullptr && pc - reinterpret_cast<std::uint64_t>(code_) < kCodeBytes;
+    }
+    std::uint64_t failed(std::uint64_t pc) {
+        failed_ = true;
+        return (pc | (4 * kStubWords - 1)) - 3;
+    }
+
+ private:
+    std::uint32_t* stub(std::uint32_t instruction, std::uint32_t renamed);
+    std::uint32_t* code_;
+    std::uint32_t key_[kStubs] = {};
+    volatile bool failed_ = false;
+};
+
+}  // namespace revisit::watch

@@ -1,0 +1,58 @@
+// The clock of a sampled program: accesses, where only processor time was measured.
+//
+// Problem. A time distance counts accesses; without a counter there is only time. One rate for all is
+// wrong by as much as code differs: a loop in cache makes ten accesses in the time of one that misses.
+// Idea. A rate a function, from either of two sources: mileposts (the look-ahead knows how many
+// accesses away a touch is, a watchpoint tells when it happens), or the accesses that each function
+// makes in an instrumented run of the same command, divided by the time that samples found it running.
+// Between two samples the clock goes at the rate of the function that the later one interrupted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "watch/samples.h"
+
+namespace revisit::watch {
+
+// Accesses by function ("module:function"), counted in another run.
+using FunctionCounts = std::map<std::string, double>;
+
+// Names functions so that two runs of a program agree on them.
+class FunctionNames {
+ public:
+    explicit FunctionNames(const Origins& origins) : origins_(origins) {}
+    const std::string& of(std::uint32_t place);
+
+ private:
+    const Origins& origins_;
+    Symbolizer symbols_;
+    std::unordered_map<std::uint32_t, std::string> known_;
+};
+
+class AccessClock {
+ public:
+    // Without counts, from the rates in `samples`.
+    AccessClock(const Samples& samples, const Origins& origins, double period,
+                const FunctionCounts* counts);
+
+    struct ThreadClock {
+        std::vector<double> time;      // of the samples, in nanoseconds
+        std::vector<double> accesses;  // made until then
+        double period = 0, last_rate = 0;
+        double at(double nanoseconds) const;
+    };
+    const ThreadClock& thread(std::uint16_t number) const { return threads_.at(number); }
+
+    double accesses() const { return accesses_; }
+    std::string description() const { return description_; }
+
+ private:
+    std::unordered_map<std::uint16_t, ThreadClock> threads_;
+    double accesses_ = 0;
+    std::string description_;
+};
+
+}  // namespace revisit::watch

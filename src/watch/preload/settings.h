@@ -1,0 +1,24 @@
+// What the analyzer tells the sampler, through the environment, and the names of the variables.
+#pragma once
+
+#include <cstdint>
+
+namespace revisit::watch {
+
+inline constexpr const char* kSettingsVariable = "REVISIT_WATCH";
+
+// "period,window,watchpoints,shift,budget,spread,rates,seed,check", decimal.
+struct Settings {
+    std::uint64_t period = 1000000;  // nanoseconds of processor time between samples
+    std::uint64_t window = 4096;     // accesses looked ahead after the use
+    std::uint64_t watchpoints = 3;   // for reuses, a thread
+    std::uint64_t shift = 3;         // blocks of 1 << shift bytes
+    std::uint64_t budget = 20000;    // instructions a look-ahead may take
+    std::uint64_t spread = 16;       // the use is one of so many next accesses
+    std::uint64_t rates = 64;        // every so many samples, how fast accesses go is measured; 0 never
+    std::uint64_t seed = 1;
+    std::uint64_t check = 0;  // every so many predicted reuses a watchpoint checks; 0 never
+};
+inline constexpr unsigned kSettings = sizeof(Settings) / sizeof(std::uint64_t);
+
+}  // namespace revisit::watch

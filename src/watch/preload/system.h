@@ -1,0 +1,104 @@
+// System calls and machine registers as the sampler uses them: no libc, no errno, no allocation, so
+// that all of it may run in a signal handler of any program.
+#pragma once
+
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace revisit::watch {
+
+// The result, or minus the error's number.
+inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                        long f = 0) {
+#if defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory", "cc");
+    return x0;
+#else
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+#endif
+}
+
+inline std::uint64_t thread_time() {
+    timespec now;
+    system_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, reinterpret_cast<long>(&now));
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+inline void* map_memory(std::size_t bytes, int protection) {
+    long at = system_call(SYS_mmap, 0, static_cast<long>(bytes), protection,
+                          0x22 /* private, anonymous */, -1, 0);
+    return at < 0 && at > -4096 ? nullptr : reinterpret_cast<void*>(at);
+}
+
+// A perf event of the calling thread, with a number out of the way of the program's own files.
+class Event {
+ public:
+    bool open(perf_event_attr& attributes) {
+        close();
+        attributes.size = sizeof attributes;
+        attributes.exclude_kernel = 1;
+        attributes.exclude_hv = 1;
+        attributes.sigtrap = 1;
+        attributes.remove_on_exec = 1;
+        long low = system_call(SYS_perf_event_open, reinterpret_cast<long>(&attributes), 0, -1, -1,
+                               PERF_FLAG_FD_CLOEXEC);
+        if (low < 0) return false;
+        long high = system_call(SYS_fcntl, low, 1030 /* F_DUPFD_CLOEXEC */, 600);
+        if (high >= 0) {
+            system_call(SYS_close, low);
+            low = high;
+        }
+        file_ = static_cast<int>(low);
+        identity_ = identity();
+        return true;
+    }
+    // The program may have closed the file and opened another in its place.
+    void close() {
+        if (file_ >= 0 && identity() == identity_) system_call(SYS_close, file_);
+        file_ = -1;
+    }
+    void enable() { control(PERF_EVENT_IOC_ENABLE); }
+    void disable() { control(PERF_EVENT_IOC_DISABLE); }
+    bool is_open() const { return file_ >= 0; }
+    void forget() { file_ = -1; }
+
+ private:
+    void control(unsigned long request) {
+        if (file_ >= 0) system_call(SYS_ioctl, file_, static_cast<long>(request), 0);
+    }
+    std::uint64_t identity() const {
+        std::uint64_t id = 0;
+        if (system_call(SYS_ioctl, file_, static_cast<long>(PERF_EVENT_IOC_ID),
+                        reinterpret_cast<long>(&id)) < 0)
+            return 0;
+        return id;
+    }
+    int file_ = -1;
+    std::uint64_t identity_ = 0;
+};
+
+}  // namespace revisit::watch

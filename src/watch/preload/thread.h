@@ -1,0 +1,147 @@
+// One sampled thread: its events, what its watchpoints wait for, its place in the stream.
+#pragma once
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include "record/stream.h"
+#include "watch/preload/look.h"
+#include "watch/preload/settings.h"
+
+namespace revisit::watch {
+
+// Words into a slot of the stream; see record/stream.h.
+class Writer {
+ public:
+    void start(revisit_stream* stream, std::uint32_t producer, std::uint32_t thread) {
+        stream_ = stream;
+        producer_ = producer;
+        thread_ = thread;
+        slot_ = -1;
+        next_ = limit_ = nullptr;
+    }
+    // Room for a record of so many words; false when nobody wants records any more.
+    bool room(unsigned words) {
+        if (next_ + words <= limit_ && next_ != nullptr) return true;
+        hand_over();
+        slot_ = revisit_slot_open(stream_, producer_, thread_);
+        if (slot_ < 0) return false;
+        begin_ = next_ = revisit_slot_data(stream_, static_cast<std::uint32_t>(slot_));
+        limit_ = begin_ + REVISIT_SLOT_WORDS;
+        last_path_ = 0;
+        return true;
+    }
+    void put(std::uint64_t word) { *next_++ = word; }
+    void put(double value) { put(__builtin_bit_cast(std::uint64_t, value)); }
+    void put_text(const char* text, unsigned bytes) { next_ += revisit_put_text(next_, text, bytes); }
+    void hand_over() {
+        if (slot_ >= 0)
+            revisit_slot_hand_over(stream_, slot_, static_cast<std::uint32_t>(next_ - begin_));
+        slot_ = -1;
+        next_ = limit_ = nullptr;
+    }
+    void forget() {
+        slot_ = -1;
+        next_ = limit_ = nullptr;
+    }
+    // Whether a path differs from the last one in this slot.
+    bool is_new_path(std::uint64_t hash) {
+        bool is_new = hash != last_path_;
+        last_path_ = hash;
+        return is_new;
+    }
+
+ private:
+    revisit_stream* stream_ = nullptr;
+    std::uint32_t producer_ = 0, thread_ = 0;
+    std::int32_t slot_ = -1;
+    std::uint64_t *begin_ = nullptr, *next_ = nullptr, *limit_ = nullptr;
+    std::uint64_t last_path_ = 0;
+};
+
+struct Watch {
+    Event event;
+    std::uint64_t word = 0;
+    std::uint64_t sample = 0;   // whose reuse it waits for
+    std::uint64_t touches = 0;  // that the kernel steps over before
+};
+
+// Two points of the look-ahead; the time from the one to the other tells how fast accesses go.
+struct Milepost {
+    std::uint64_t word = 0, pc = 0, accesses = 0;
+};
+struct Stretch {
+    Event event;
+    bool waits = false;
+    bool checks = false;  // waits for a predicted reuse instead, to check it
+    unsigned at = 0;      // the post waited for
+    Milepost post[2];
+    std::uint64_t from_pc = 0, start = 0;
+};
+
+struct Counts {  // what the summary tells
+    std::uint64_t samples = 0, without_address = 0, stray = 0, checked = 0, missed = 0;
+};
+
+struct Thread {
+    Event sampler;
+    Watch watch[kMostWatchpoints];
+    Stretch stretch;
+    Reservoir reservoir;
+    Random random{1};
+    Writer writer;
+    Counts counts;
+    std::uint64_t recording = 0;  // nanoseconds spent in handlers
+    std::uint64_t number = 0;
+    bool ended = false;
+    void* signal_stack = nullptr;
+    A64State state, use_state;
+    VectorUnit vectors;
+    LookMemory memory;
+    BlockSet distinct;
+    std::uint64_t seen[1024];     // hashes of words met on the way to a milepost
+    std::uint8_t fruitless[256];  // by use, hashed: look-aheads in a row that met no reuse
+    bool needs_vectors[256];      // by where it was interrupted: a look-ahead ended for want of them
+};
+
+inline constexpr std::size_t kSignalStack = 64 * 1024;
+inline constexpr std::uint64_t kSamplerData = 100, kStretchData = 99;
+
+// The process's part of it.
+struct Process {
+    revisit_stream* stream = nullptr;
+    std::uint32_t producer = 0;
+    long pid = 0;
+    std::uint32_t threads = 0;
+    Settings settings;
+    std::uint64_t trap_cost = 0;  // nanoseconds from a touch to the handler and back, outside of it
+    std::uint64_t step_cost = 0;  // … of a touch that the kernel steps over
+    bool active = false;
+    bool calibrates = false;
+    std::uint64_t calibrated = 0;              // when the handler was reached
+    struct sigaction program_action[32] = {};  // what the program wants for the signals we handle
+};
+extern Process process;
+
+extern __thread Thread* self __attribute__((tls_model("initial-exec")));
+
+void handle_trap(int signal, siginfo_t* info, void* context);
+
+// faults.cpp
+bool is_fault(int signal);
+void install_fault_handler(int signal);
+void pass_on(int signal, siginfo_t* info, void* context);
+
+// handler.cpp: opens what samples and watches the calling thread.
+bool start_sampling(Thread& thread);
+void end_sampling(Thread& thread);
+
+// stream.cpp
+void write_modules(Thread& thread);
+void write_stack(Thread& thread);
+
+// start.cpp
+int real_sigaction(int signal, const struct sigaction* action, struct sigaction* old);
+Thread* make_thread();
+
+}  // namespace revisit::watch

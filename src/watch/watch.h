@@ -1,0 +1,32 @@
+// Profiling by sampling: a program runs as it is, with a library in it that samples its accesses and
+// watches for their reuse. See docs/watch.md.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "record/launch.h"
+#include "record/sinks.h"
+#include "watch/estimate.h"
+#include "watch/preload/settings.h"
+
+namespace revisit::watch {
+
+struct WatchOptions {
+    Settings settings;  // of the sampler
+    EstimateOptions estimate;
+};
+
+// The sampler's library; an Error that says what is missing where it cannot be used here.
+Result<std::string> find_sampler();
+// Whether the program can have it loaded.
+Result<void> check_program(const record::Program& program);
+std::string settings_text(const Settings& settings);
+
+// Gathers a process's samples; `take` gets the explained profile when the process has ended.
+std::unique_ptr<record::ProcessSink> make_watch_sink(const EstimateOptions& options,
+                                                     const FunctionCounts* counts,
+                                                     record::TakeProfile take);
+
+}  // namespace revisit::watch

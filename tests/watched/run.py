@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Programs profiled by watchpoints: they must not notice, and what is said about them must hold together.
+usage: run.py BUILD SOURCE"""
+import json, os, subprocess, sys, tempfile
+
+build, source = sys.argv[1:3]
+revisit = os.path.join(build, "revisit")
+directory = tempfile.mkdtemp(prefix="revisit-watched-")
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, cwd=directory, timeout=120, **more)
+
+
+def watch(command, *options):
+    got = run([revisit, "profile", "--method", "watch", "--quiet", "-o", "p.json", *options, "--", *command])
+    profile = json.load(open(os.path.join(directory, "p.json"))) if got.returncode != 2 else None
+    return got, profile
+
+
+def check(condition, what):
+    if not condition:
+        print("failed:", what)
+        sys.exit(1)
+
+
+findings = {f["subject"]: f for f in json.loads(run([revisit, "doctor", "--json"]).stdout)["findings"]}
+got, _ = watch(["true"])
+if not findings["watchpoints"]["works"] or "built without its sampler" in got.stderr:
+    check(got.returncode == 2 and got.stderr.count("\n") == 1, "one line and status 2 where it cannot work")
+    print("no watchpoints here:", got.stderr)
+    sys.exit(77)
+
+# The program's output and status are its own.
+example = os.path.join(build, "examples", "quicksort")
+plain = run([example, "3000000"])
+got, profile = watch([example, "3000000"], "--every", "500us")
+check(got.stdout == plain.stdout and got.stderr == plain.stderr and got.returncode == 0, "output is the program's")
+check(watch(["sh", "-c", "exit 7"])[0].returncode == 7, "status is the program's")
+check(watch(["sh", "-c", "kill -SEGV $$"])[0].returncode == 139, "a fault stays one")
+
+# A profile whose parts agree.
+check(profile["method"] == "watch" and profile["granularity"] == 8, "method and granularity")
+samples = profile["sampled"]["samples"]
+check(samples >= 20, "samples: %g" % samples)
+total = profile["reuse"]["cold"] + sum(b[2] for b in profile["reuse"]["bins"])
+check(abs(total - profile["accesses"]) <= 1e-6 * total, "bins sum to the accesses")
+check(abs(sum(s["accesses"] for s in profile["sites"]) - total) <= 1e-3 * total, "sites sum to the accesses")
+check(any(s.get("frame", s).get("function") == "quicksort" for s in profile["sites"]), "a site is in quicksort")
+check("processor time" in profile["clock"], "the clock is told")
+note = next(n for n in profile["notes"] if "with an address" in n)
+words = note.split()
+check(int(words[3]) >= 0.98 * int(words[1]), note)
+
+# Threads, processes, other libraries.
+threads = os.path.join(build, "examples", "threads")
+check(watch([threads])[0].stdout == run([threads]).stdout, "threads")
+script = "import os\nprint(sum(i * i for i in range(300000)))\npid = os.fork()\nif pid == 0: os._exit(3)\nprint(os.waitpid(pid, 0)[1])"
+check(watch(["python3", "-c", script])[0].stdout == run(["python3", "-c", script]).stdout, "python and fork")
+
+# What cannot be sampled is told in one line.
+open(os.path.join(directory, "static.c"), "w").write("int main(void) { return 0; }\n")
+if run(["cc", "-static", "static.c", "-o", "static"]).returncode == 0:
+    got, _ = watch(["./static"])
+    check(got.returncode == 2 and "linked statically" in got.stderr and got.stderr.count("\n") == 1, "static program")
+got, _ = watch(["true"], "--granularity", "4")
+check(got.returncode == 2 and "power of two from 8 up" in got.stderr, "granularity")
+print("passed")
