@@ -87,6 +87,14 @@ Result<void> Consumer::reap() {
     return {};
 }
 
+std::vector<std::int32_t> Consumer::living() const {
+    std::vector<std::int32_t> pids;
+    for (const auto& [producer, process] : by_producer_)
+        if (!process.finished && revisit_process_lives(process.decoder->pid()))
+            pids.push_back(static_cast<std::int32_t>(process.decoder->pid()));
+    return pids;
+}
+
 Result<void> Consumer::finish() {
     for (;;) {
         Result<bool> more = step(std::chrono::milliseconds(0));

@@ -45,6 +45,7 @@ class Consumer {
 
     std::uint64_t accesses() const { return accesses_; }  // of all processes
     bool reached_most() const { return reached_most_; }
+    std::vector<std::int32_t> living() const;  // process ids
     std::size_t processes() const { return processes_; }
     std::size_t cut_off() const { return cut_off_; }
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -194,6 +195,7 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
     int told[2];
     if (pipe2(told, O_CLOEXEC) != 0)
         return fail(fmt::format("cannot start the program: {}", std::strerror(errno)));
+    pid_t self = getpid();
     pid_t child = fork();
     if (child < 0) return fail(fmt::format("cannot start the program: {}", std::strerror(errno)));
     if (child == 0) {
@@ -202,6 +204,10 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         sigprocmask(SIG_SETMASK, &none, nullptr);
         // Ignored here, so that they are errors of write; exec would hand that down to the program.
         for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_DFL);
+        if (options.ends_with_us) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != self) _exit(127);  // it was too late
+        }
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         execv(file.c_str(), argv.data());
         int reason = errno;

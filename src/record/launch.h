@@ -43,6 +43,7 @@ struct LaunchOptions {
     bool follow_exec = true;
     std::string sampler;  // watch: the library, and what it is told
     std::string sampler_settings;
+    bool ends_with_us = false;  // killed when this process ends first
 };
 
 // The process id of the started program.

@@ -1,7 +1,8 @@
 // The loop waits for slots, not for the program: the program is waited for without blocking whenever no
 // slot comes within a few milliseconds. Signals that would end us are the program's to decide about: a
 // Ctrl-C reaches it through the terminal, others are passed on, and the profile is written after it
-// ended. If we fail, the program is told to record no more and runs to its end.
+// ended. If we fail, the program is told to record no more and runs to its end, or to its limit. Where
+// there is a limit the program does not outlive us, however we end: nobody else would end it.
 #include "record/run.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 namespace revisit::record {
 namespace {
@@ -75,7 +77,9 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     RunOutcome outcome;
 
     SignalsPassedOn signals;
-    Result<pid_t> program = launch(options.program, *slots, options.launch);
+    LaunchOptions how = options.launch;
+    how.ends_with_us |= options.duration || options.counts_to_limit();
+    Result<pid_t> program = launch(options.program, *slots, how);
     if (!program) return std::unexpected(program.error());
     program_running = *program;
 
@@ -83,7 +87,11 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     Clock::time_point started = Clock::now(), told_to_end{};
     Clock::time_point next_look = started;
     for (bool running = true; running;) {
-        Result<bool> fed = failure ? Result<bool>(false) : consumer.step(kPatience);
+        Result<bool> fed = false;
+        if (failure)
+            std::this_thread::sleep_for(kPatience);
+        else
+            fed = consumer.step(kPatience);
         if (!fed) {
             failure = fed.error();
             slots->stop();
@@ -93,25 +101,29 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         next_look = now + kPatience;
 
         int status = 0;
-        pid_t ended = waitpid(*program, &status, failure ? 0 : WNOHANG);
+        pid_t ended = waitpid(*program, &status, WNOHANG);
         if (ended == *program) {
             note_status(status, outcome);
             program_running = 0;
             running = false;
         } else if (ended < 0 && errno != EINTR)
             return fail(fmt::format("lost the program: {}", std::strerror(errno)));
-        else if (!fed || !*fed) {
+        else if (!failure && !*fed) {
             if (Result<void> done = consumer.reap(); !done && !failure) {
                 failure = done.error();
                 slots->stop();
             }
         }
-        bool over = (options.duration && now - started >= *options.duration) || consumer.reached_most();
+        // Accesses that can no longer be counted would never reach their limit.
+        bool over = (options.duration && now - started >= *options.duration) ||
+                    consumer.reached_most() || (failure && options.counts_to_limit());
         if (running && over) {
             if (!outcome.limit_reached) {
                 outcome.limit_reached = true;
                 slots->stop();
                 kill(*program, SIGTERM);
+                for (pid_t child : consumer.living())
+                    if (child != *program) kill(child, SIGTERM);
                 told_to_end = now;
             } else if (now - told_to_end >= kGrace)
                 kill(*program, SIGKILL);

@@ -19,6 +19,8 @@ struct RunOptions {
     std::uint32_t want = 0;        // REVISIT_WANT_…
     revisit_sampling_plan plan{};  // with REVISIT_WANT_SAMPLES
     std::optional<std::chrono::milliseconds> duration;
+
+    bool counts_to_limit() const { return decode.most_accesses != ~std::uint64_t{0}; }
 };
 
 struct RunOutcome {

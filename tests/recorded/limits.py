@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""An endless program, ended in every way there is: each leaves a profile or one line, and nothing that runs on.
+
+    limits.py BUILD RECORDER
+"""
+import json, os, pathlib, pty, signal, subprocess, sys, tempfile, time
+
+build, recorder = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+PATIENCE = 120
+scratch = tempfile.TemporaryDirectory()
+folder = pathlib.Path(scratch.name)
+failures = []
+
+SOURCE = """
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char** word) {
+    volatile int x = 0;
+    if (count > 1 && !strcmp(word[1], "deaf")) signal(SIGTERM, SIG_IGN);
+    if (count > 1 && !strcmp(word[1], "parent")) fork();
+    for (;;) x++;
+}
+"""
+
+
+def check(what, seen, expected):
+    if seen != expected:
+        failures.append(f"{what}: {seen!r}, expected {expected!r}")
+
+
+def left_behind():
+    """Processes that still run in our folder."""
+    found = []
+    for process in pathlib.Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if os.readlink(process / "cwd") == str(folder) and (process / "stat").read_text().split(")")[-1].split()[0] != "Z":
+                    found.append(int(process.name))
+            except OSError:
+                pass
+    return found
+
+
+def start(*words, command="profile", **options):
+    return subprocess.Popen([build / "revisit", command, "--quiet", "--via", recorder, *words], cwd=folder, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def program_of(revisit):
+    """The recorded program, once it has run a while."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        for pid in left_behind():
+            if pid != revisit.pid and os.path.exists(f"/proc/{pid}/maps"):
+                if "revisit-stream" in pathlib.Path(f"/proc/{pid}/maps").read_text():
+                    time.sleep(0.5)
+                    return pid
+        time.sleep(0.02)
+    sys.exit("the program was never started")
+
+
+def end(what, revisit, expected, profiled=True):
+    try:
+        out, err = revisit.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        for pid in left_behind():
+            os.kill(pid, signal.SIGKILL)
+        sys.exit(f"{what}: still runs after {PATIENCE} s")
+    check(f"{what}: status", revisit.returncode, expected)
+    until = time.monotonic() + PATIENCE / 4
+    while left_behind() and time.monotonic() < until:
+        time.sleep(0.02)
+    check(f"{what}: left behind", left_behind(), [])
+    for pid in left_behind():
+        os.kill(pid, signal.SIGKILL)
+    if profiled:
+        result = json.loads((folder / "p.json").read_text())
+        (folder / "p.json").unlink()
+        check(f"{what}: has accesses", result["accesses"] > 0, True)
+        return result
+    check(f"{what}: files", sorted(path.name for path in folder.iterdir()), ["loop", "loop.c"])
+    return err
+
+
+(folder / "loop.c").write_text(SOURCE)
+compiler = str(build / "revisit-clang") if recorder == "clang" else "cc"
+subprocess.run([compiler, "-O1", "-g", "loop.c", "-o", "loop"], cwd=folder, check=True)
+if recorder == "valgrind":
+    tried = subprocess.run([build / "revisit", "profile", "--quiet", "-o", "p.json", "--", "/bin/true"], cwd=folder,
+                           capture_output=True, text=True)
+    if tried.returncode:
+        print(tried.stderr)
+        sys.exit(77)
+    (folder / "p.json").unlink()
+
+result = end("--max-accesses", start("--max-accesses", "1M", "-o", "p.json", "--", "./loop"), 0)
+# An access that spans two lines counts in each.
+check("--max-accesses: accesses", 1000000 <= result["accesses"] < 1001000, True)
+end("--duration", start("--duration", "500ms", "-o", "p.json", "--", "./loop"), 0)
+end("--duration, deaf program", start("--duration", "500ms", "-o", "p.json", "--", "./loop", "deaf"), 0)
+end("--max-accesses, two processes",
+    start("--follow", "--max-accesses", "1M", "-o", "p.json", "--", "./loop", "parent"), 0)
+
+for number, status in (signal.SIGINT, 130), (signal.SIGTERM, 143):
+    revisit = start("-o", "p.json", "--", "./loop")
+    program_of(revisit)
+    revisit.send_signal(number)
+    end(f"signal {number} to revisit", revisit, status)
+
+revisit = start("-o", "p.json", "--", "./loop")
+os.kill(program_of(revisit), signal.SIGKILL)
+end("program killed", revisit, 137)
+
+revisit = start("--max-accesses", "1e15", "-o", "p.json", "--", "./loop")
+program_of(revisit)
+revisit.kill()
+end("analyzer killed, limit set", revisit, -9, profiled=False)
+
+revisit = start("-o", "p.json", "--", "./loop")
+program = program_of(revisit)
+revisit.kill()
+time.sleep(0.5)
+check("analyzer killed: the program runs on", left_behind(), [program])
+os.kill(program, signal.SIGTERM)
+end("analyzer killed", revisit, -9, profiled=False)
+
+for limit in ("--max-accesses", "1e15"), ("--duration", "2s"):
+    error = end(f"disk full, {limit[0]}", start(*limit, "-o", "/dev/full", "--", "./loop", command="record"), 2, profiled=False)
+    check("disk full: lines", (error.count("\n"), "No space left" in error), (1, True))
+
+# Ctrl-C in a terminal reaches both.
+pid, terminal = pty.fork()
+if pid == 0:
+    os.chdir(folder)
+    os.execv(build / "revisit", ["revisit", "profile", "--quiet", "--via", recorder, "-o", "p.json", "--", "./loop"])
+
+
+class OnTerminal:
+    returncode = None
+
+    def communicate(self, timeout):
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                self.returncode = os.waitstatus_to_exitcode(status)
+                return "", ""
+            time.sleep(0.02)
+        raise subprocess.TimeoutExpired("revisit", timeout)
+
+
+OnTerminal.pid = pid
+program_of(OnTerminal)
+os.write(terminal, b"\x03")
+end("Ctrl-C", OnTerminal(), 130)
+
+print("\n".join(failures) or "all ended")
+sys.exit(bool(failures))
