@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "core/files.h"
 #include "report/page.h"
+#include "report/places.h"
 
 namespace revisit {
 namespace {
@@ -26,6 +27,13 @@ class ReportCommand : public Command {
             ->delimiter(',')
             ->allow_extra_args(false)
             ->group("Sites");
+        app.add_option(
+               "--by", by_,
+               "list the places with the most misses, by site, function, file, pair, object or thread")
+            ->check(
+                CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
+            ->type_name("KIND")
+            ->group("Sites");
         app.add_flag("--reuses-only", reuses_only_, "cold misses do not count in --miss-coverage")
             ->group("Sites");
         app.add_flag("--sources", sources_, "take the source files of the sites along in the page")
@@ -36,6 +44,7 @@ class ReportCommand : public Command {
             "  revisit report profile.json\n"
             "  revisit report profile.json --cache 32K:8:64 --cache 1M:16:64\n"
             "  revisit report profile.json --miss-coverage 75%,80%,90%,95%\n"
+            "  revisit report profile.json --by object\n"
             "  revisit report profile.json --sources -o report.html\n"
             "  revisit report before.json after.json -o compare.html\n"
             "  revisit analyze --json trace.din | revisit report -");
@@ -60,6 +69,13 @@ class ReportCommand : public Command {
             loaded.push_back({std::move(*profile), label_of(path)});
         }
         if (!coverages_.empty()) return list_sites(loaded[0].profile, *caches);
+        if (!by_.empty()) {
+            if (!output_.empty()) return fail("--by is for the terminal; leave -o out");
+            auto table = places_of(loaded[0].profile, by_, *caches);
+            if (!table) return std::unexpected(table.error());
+            if (auto printed = print(*table); !printed) return std::unexpected(printed.error());
+            return 0;
+        }
         auto written = output_.empty()
                            ? print(terminal_report(loaded[0].profile, *caches, stdout_style()))
                            : write_page(loaded, *caches);
@@ -101,6 +117,7 @@ class ReportCommand : public Command {
     std::vector<std::string> coverages_;
     bool reuses_only_ = false;
     bool sources_ = false;
+    std::string by_;
     bool quiet_ = false;
 };
 

@@ -94,6 +94,8 @@ Site read_site(JsonReader& in) {
             site.module = in.text();
         else if (key == "offset")
             site.offset = in.whole();
+        else if (key == "data")
+            site.data = in.text();
         else if (key == "accesses")
             site.accesses = in.number();
         else if (key == "writes")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "models/hit_table.h"
 #include "report/knees.h"
@@ -13,6 +14,7 @@
 namespace revisit {
 namespace {
 
+constexpr std::size_t kExplained = 3;  // of the worst sites
 constexpr double kPercentiles[] = {50, 70, 80, 90, 95, 99};
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
@@ -71,6 +73,35 @@ std::string kinds_of_misses(const Profile& profile, const Site& site, double mis
                        percent(site.reuse.cold / missed), percent(site.reuse.invalidated / missed));
 }
 
+// Why a site misses: which data, how far back it was used last, and by whom.
+std::string why(const Profile& profile, const Site& site, HitTable& table, double missed) {
+    std::map<std::uint32_t, Histogram> by_use;
+    for (const Pair& pair : profile.pairs)
+        if (pair.reuse == site.id) by_use[pair.use].merge(pair.distances);
+    std::uint32_t user = 0;
+    double most = 0;
+    for (const auto& [use, distances] : by_use)
+        if (double misses = table.misses(distances); misses > most) {
+            most = misses;
+            user = use;
+        }
+    std::string reason;
+    if (site.reuse.cold > missed / 2)
+        reason = "mostly touched for the first time";
+    else if (most > 0) {
+        auto found = std::ranges::find(profile.sites, user, &Site::id);
+        reason = fmt::format("back after {}, last used by {}",
+                             span_of(std::round(by_use[user].percentile(0.5)), profile.granularity),
+                             user == site.id                ? "this very instruction"
+                             : found == profile.sites.end() ? fmt::format("site {}", user)
+                             : found->frame == site.frame   ? "another instruction of this line"
+                                                            : place_of(*found));
+    }
+    if (site.data.empty() && reason.empty()) return {};
+    return fmt::format("             {}{}{}\n", site.data,
+                       site.data.empty() || reason.empty() ? "" : ": ", reason);
+}
+
 std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& caches,
                         const TerminalStyle& style) {
     if (profile.sites.empty() || caches.empty()) return {};
@@ -93,6 +124,7 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
             "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}\n", percent(misses[i].first / all),
             percent(misses[i].first / std::max(1.0, site.reuse.total())), format_count(site.accesses),
             place_of(site), kinds_of_misses(profile, site, misses[i].first));
+        if (i < kExplained) out += why(profile, site, table, misses[i].first);
     }
     return out;
 }

@@ -76,15 +76,36 @@ class Resolver {
     Symbolizer symbols_;
 };
 
+// The same path in two threads is one context: `node` is the first of its like, `thread` whose it is.
+struct PlainContext {
+    std::uint32_t node = 0, thread = 0;
+};
+
+std::vector<PlainContext> plain_contexts(const Origins& a) {
+    std::vector<PlainContext> plain(a.contexts.size());
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> first;
+    for (std::uint32_t i = 1; i < plain.size(); i++) {  // parents come before children
+        const ContextNode& from = a.contexts[i];
+        if (begins_thread(from.place))
+            plain[i] = {0, from.place - kThreadBegins};
+        else
+            plain[i] = {first.try_emplace({plain[from.parent].node, from.place}, i).first->second,
+                        plain[from.parent].thread};
+    }
+    return plain;
+}
+
 // Contexts that something refers to, and their callers, renumbered; parents before children.
 class UsedContexts {
  public:
-    explicit UsedContexts(const Origins& origins) : a_(origins), number_(origins.contexts.size(), 0) {}
+    UsedContexts(const Origins& origins, const std::vector<PlainContext>& plain)
+        : a_(origins), plain_(plain), number_(origins.contexts.size(), 0) {}
 
     std::uint32_t use(std::uint32_t node) {
+        node = plain_[node].node;
         if (node == 0 || number_[node] != 0) return number_[node];
         std::vector<std::uint32_t> path;
-        for (; node != 0 && number_[node] == 0; node = a_.contexts[node].parent) path.push_back(node);
+        for (; node != 0 && number_[node] == 0; node = parent(node)) path.push_back(node);
         for (std::uint32_t step : path | std::views::reverse) {
             order_.push_back(step);
             number_[step] = static_cast<std::uint32_t>(order_.size());
@@ -98,13 +119,16 @@ class UsedContexts {
         result.emplace_back();
         for (std::uint32_t node : order_) {
             const Resolved& at = resolver.place(a_.contexts[node].place);
-            result.push_back({number_[a_.contexts[node].parent], at.module, at.offset, at.frame});
+            result.push_back({number_[parent(node)], at.module, at.offset, at.frame});
         }
         return result;
     }
 
  private:
+    std::uint32_t parent(std::uint32_t node) const { return plain_[a_.contexts[node].parent].node; }
+
     const Origins& a_;
+    const std::vector<PlainContext>& plain_;
     std::vector<std::uint32_t> number_;
     std::vector<std::uint32_t> order_;
 };
@@ -113,7 +137,8 @@ class UsedContexts {
 
 void explain(Profile& profile, const Origins& a) {
     Resolver resolver(a);
-    UsedContexts contexts(a);
+    const std::vector<PlainContext> plain = plain_contexts(a);
+    UsedContexts contexts(a, plain);
     auto label_of = [&](std::uint32_t id) { return id < a.labels.size() ? a.labels[id] : Label{}; };
 
     // The same instruction is one site, however often its file was mapped.
@@ -124,11 +149,13 @@ void explain(Profile& profile, const Origins& a) {
         auto [found, is_new] =
             ids.emplace(std::tuple(at.module, at.offset, a.places[place].literal), ids.size());
         if (is_new)
-            sites.push_back({found->second, at.module, at.offset, at.frame, at.inlined, 0, 0, {}});
+            sites.push_back({found->second, at.module, at.offset, at.frame, at.inlined, "", 0, 0, {}});
         return found->second;
     };
 
     std::map<std::uint32_t, Object> objects;
+    std::map<std::uint32_t, ThreadProfile> threads;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, double> objects_of_sites;
     for (const Site& from : profile.sites) {
         if (from.id >= a.labels.size()) continue;
         Label label = label_of(from.id);
@@ -136,7 +163,11 @@ void explain(Profile& profile, const Origins& a) {
         to.accesses += from.accesses;
         to.writes += from.writes;
         to.reuse.merge(from.reuse);
+        ThreadProfile& thread = threads[plain[label.context].thread];
+        thread.accesses += from.accesses;
+        thread.reuse.merge(from.reuse);
         if (label.object == kNowhere) continue;
+        objects_of_sites[{to.id, label.object}] += from.accesses;
         Object& object = objects[label.object];
         object.accesses += from.accesses;
         object.reuse.merge(from.reuse);
@@ -147,14 +178,28 @@ void explain(Profile& profile, const Origins& a) {
         if (from.use >= a.labels.size() || from.reuse >= a.labels.size()) continue;
         Label use = label_of(from.use), reuse = label_of(from.reuse);
         std::uint32_t use_site = site_of(use.place), reuse_site = site_of(reuse.place);
-        Pair& to = pairs[{use_site, reuse_site, use.context, reuse.context}];
+        std::uint32_t use_context = plain[use.context].node, reuse_context = plain[reuse.context].node;
+        Pair& to = pairs[{use_site, reuse_site, use_context, reuse_context}];
         to.use = use_site;
         to.reuse = reuse_site;
-        to.use_context = use.context;
-        to.reuse_context = reuse.context;
+        to.use_context = use_context;
+        to.reuse_context = reuse_context;
         to.count += from.count;
         to.distances.merge(from.distances);
     }
+
+    if (threads.size() > 1 && profile.threads.empty())
+        for (auto& [number, thread] : threads) {
+            thread.id = number;
+            profile.threads.push_back(std::move(thread));
+        }
+    std::map<std::uint32_t, double> most;
+    for (const auto& [of, accesses] : objects_of_sites)
+        if (double& best = most[of.first]; accesses > best) {
+            best = accesses;
+            const DataObject& object = a.objects[of.second];
+            sites[of.first].data = object.kind + " " + resolver.object_name(object);
+        }
 
     // Objects of one name stay apart only where a context tells them apart.
     std::map<std::tuple<std::string, std::string, std::uint32_t>, Object> named;

@@ -70,7 +70,8 @@ Result<Origins> origins_from(const TraceInfo& info) {
     for (const CodePlace& p : a.places)
         sound = sound && within(p.module, a.modules, true) && within(p.literal, a.literals, true);
     for (std::size_t i = 1; i < a.contexts.size(); i++)
-        sound = sound && a.contexts[i].parent < i && within(a.contexts[i].place, a.places, false);
+        sound = sound && a.contexts[i].parent < i &&
+                (within(a.contexts[i].place, a.places, false) || begins_thread(a.contexts[i].place));
     for (const DataObject& o : a.objects)
         sound = sound && within(o.place, a.places, true) && within(o.context, a.contexts, false);
     for (const Label& l : a.labels)

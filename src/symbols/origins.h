@@ -29,9 +29,15 @@ struct CodePlace {
 };
 
 struct ContextNode {
-    std::uint32_t parent = 0;  // node 0 is the root
-    std::uint32_t place = 0;   // the call, or the function entered
+    std::uint32_t parent = 0;  // node 0 is the root, where thread 0 begins
+    std::uint32_t place = 0;   // the call, or the function entered, or where another thread begins
 };
+
+// A thread's calls hang below a node of its own, so that every label tells its thread too.
+inline constexpr std::uint32_t kThreadBegins = 0xfffe0000u;  // and the thread's number
+constexpr bool begins_thread(std::uint32_t place) {
+    return place >= kThreadBegins && place - kThreadBegins <= 0xffffu;
+}
 
 struct DataObject {
     std::string kind;  // "heap", "global", "stack"

@@ -36,9 +36,9 @@ def compile(source, *options, compiler=None, output=None):
     return "./" + name
 
 
-def profile(program, *arguments, options=("--follow",)):
+def profile(program, *arguments, options=("--follow",), via="clang", pairs=("--no-pairs",)):
     """The profile, the program's output and its status; other processes' profiles are merged in."""
-    done = run([build / "revisit", "profile", "--via", "clang", "--quiet", "--no-pairs", "-o", "p.json", *options, "--",
+    done = run([build / "revisit", "profile", "--via", via, "--quiet", *pairs, "-o", "p.json", *options, "--",
                 program, *arguments])
     if done.returncode == 2 and not (folder / "p.json").exists():
         sys.exit(f"{program}: {done.stderr}")
@@ -108,6 +108,52 @@ def test_kernel():
             seen = collections.Counter({low: count for low, high, count in result["reuse"]["bins"]})
             seen["cold"] = result["reuse"]["cold"]
             check(f"kernel by {scheme}: histogram", seen, expected)
+    if valgrind_is_here():
+        # The same code as the plug-in saw, but for what it saves on its stack.
+        program = compile("kernel.c", "-O1", "-fno-revisit", output="plain")
+        result, _ = profile(program, via="valgrind", options=("--bins", "exact", "--function", "kernel", "--no-stack"))
+        check("kernel by valgrind: accesses", result["accesses"], sum(expected.values()))
+        seen = collections.Counter({low: count for low, high, count in result["reuse"]["bins"]})
+        seen["cold"] = result["reuse"]["cold"]
+        check("kernel by valgrind: histogram", seen, expected)
+
+
+def valgrind_is_here():
+    return "valgrind" not in run([build / "revisit", "profile", "--quiet", "-o", "/dev/null", "--", "/bin/true"]).stderr
+
+
+def test_paths():
+    """Who called: each function's own callers, in every profile, and nobody who has returned."""
+    callers = {"touch": {"helper", "after_jump", "main"}, "helper": {"main"}, "jumper": {"after_jump", "jumper"},
+               "after_jump": {"main"}, "sorts": {"main"}, "last": {"main"}, "main": set()}
+    ours = {*callers, "compare"}
+    for via, options in ("clang", ()), ("valgrind", ("-fno-revisit",)):
+        if via == "valgrind" and not valgrind_is_here():
+            continue
+        result, done = profile(compile("paths.c", *options, output=via), via=via, pairs=(), options=())
+        check(f"{via}: status", done.returncode, 0)
+        site = {s["id"]: s for s in result["sites"]}
+        seen = collections.defaultdict(set)
+        for pair in result["pairs"]:
+            function, at = site[pair["reuse"]].get("function", ""), pair.get("reuse_context", 0)
+            if function not in ours:
+                continue
+            path = []
+            while at:
+                name = result["contexts"][at].get("function", "")
+                if name in ours:
+                    path.append(name)
+                at = result["contexts"][at]["parent"]
+            if via == "clang":  # there a path ends with the function itself, here with its call
+                check(f"{via}: path of {function} ends", path[:1], [function])
+                path = path[1:]
+            seen[function].add(path[0] if path else "")
+            check(f"{via}: path of {function} begins", path[-1:] or ["main"], ["main"])
+        for function, expected in callers.items():
+            check(f"{via}: callers of {function}", sorted(seen[function] - {""}), sorted(
+                expected - ({"jumper"} if via == "clang" else set())))
+            if function != "main":
+                check(f"{via}: {function} has a caller", "" in seen[function], False)
 
 
 def test_touched(scheme):
@@ -182,7 +228,7 @@ def test_sampled():
             failures.append(f"ends.c {way} sampled: only {result['accesses']} accesses")
 
 
-tests = {"kernel": test_kernel, "libraries": test_libraries, "unoptimised": test_unoptimised, "sampled": test_sampled,
+tests = {"kernel": test_kernel, "paths": test_paths, "libraries": test_libraries, "unoptimised": test_unoptimised, "sampled": test_sampled,
          **{f"touched-{scheme}": (lambda scheme=scheme: test_touched(scheme)) for scheme in ("pointer", "call", "mmu")}}
 if __name__ == "__main__":
     tests[test]()

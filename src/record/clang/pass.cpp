@@ -399,12 +399,27 @@ void Recorder::mark_calls() {
         // A tail call leaves before it calls, or it would no longer be one.
         Instruction* before = exit->getPrevNonDebugInstruction();
         auto* call = dyn_cast_or_null<CallInst>(before);
-        exits.push_back(call && call->isTailCall() && !call->isInlineAsm() &&
+        bool last = exit->getNumOperands() == 0 || exit->getReturnValue() == call;
+        exits.push_back(call && last && call->isTailCall() && !call->isInlineAsm() &&
                                 !(call->getCalledFunction() && call->getCalledFunction()->isIntrinsic())
                             ? static_cast<Instruction*>(call)
                             : exit);
     }
     auto leave = module_.getOrInsertFunction("__revisit_leave", nothing, pointer);
+    // Where a jump or an exception comes back to, deeper frames are over: closed by a stack pointer
+    // just below this one's.
+    SmallVector<Instruction*, 4> returns;
+    for (BasicBlock& block : function_) {
+        if (block.isLandingPad()) returns.push_back(&*block.getFirstInsertionPt());
+        for (Instruction& instruction : block)
+            if (auto* call = dyn_cast<CallInst>(&instruction);
+                call && call->hasFnAttr(Attribute::ReturnsTwice))
+                returns.push_back(call->getNextNode());
+    }
+    for (Instruction* back : returns)
+        mark(back, [&](IRBuilder<>& at, Value* frame) {
+            at.CreateCall(leave, {at.CreateConstGEP1_64(at.getInt8Ty(), frame, ~std::uint64_t{0})});
+        });
     auto leave_by_call = module_.getOrInsertFunction("__revisit_leave_by_call", nothing, pointer);
     for (Instruction* exit : exits)
         mark(exit, [&](IRBuilder<>& at, Value* frame) {

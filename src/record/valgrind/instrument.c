@@ -205,6 +205,18 @@ static void calls_and_returns(IRSB* in, Addr where) {
     }
 }
 
+/* A jump has come back to here, or setjmp has returned: calls made from this depth are over. */
+static void close_frames_below(void) {
+    IRTemp moved = newIRTemp(sb.out->tyenv, Ity_I64);
+    store_at(0,
+             temp(Ity_I64, IRExpr_Binop(Iop_Or64, guest_word(sb.layout->offset_SP),
+                                        IRExpr_Const(IRConst_U64(REVISIT_RECORD(REVISIT_LEAVE, 0))))));
+    move_cursor(1);
+    append(IRStmt_WrTmp(
+        moved, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(sb.cursor), mkIRExpr_HWord(sizeof(ULong)))));
+    sb.cursor = moved;
+}
+
 static void define_block(void) {
     UInt i;
     RV_(need)(2 + 2 * sb.count);
@@ -248,7 +260,8 @@ IRSB* RV_(instrument)(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
     Int i = 0;
     Addr where = 0, next_where = 0;
     UInt kind = RV_(function_kind)(closure->readdr);
-    if (kind == FUNCTION_NONE && leaves_nothing(in)) return in;
+    Bool after_setjmp = (RV_(want)() & REVISIT_WANT_CALLS) && RV_(after_setjmp)(closure->readdr);
+    if (kind == FUNCTION_NONE && !after_setjmp && leaves_nothing(in)) return in;
 
     sb.out = deepCopyIRSBExceptStmts(in);
     sb.layout = layout;
@@ -275,6 +288,7 @@ IRSB* RV_(instrument)(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
     append(IRStmt_WrTmp(sb.cursor,
                         IRExpr_Load(Iend_LE, Ity_I64, mkIRExpr_HWord((HWord)&RV_(cursor).next))));
 
+    if (after_setjmp) close_frames_below();
     for (; i < in->stmts_used; i++) statement(in->stmts[i], &where, &next_where);
     commit();
     calls_and_returns(in, where);

@@ -216,6 +216,25 @@ static const struct {
     {"free", FUNCTION_FREE},
 };
 
+/* Where setjmp returns to, and longjmp may. The first return is before that place is translated. */
+#define SETJMPS 256
+static Addr setjmp_returns[SETJMPS];
+static UInt setjmps;
+
+Bool RV_(after_setjmp)(Addr where) {
+    UInt i;
+    for (i = 0; i < setjmps; i++)
+        if (setjmp_returns[i] == where) return True;
+    return False;
+}
+static void setjmp_called(Addr link) {
+    if (setjmps < SETJMPS && !RV_(after_setjmp)(link)) setjmp_returns[setjmps++] = link;
+}
+static Bool is_setjmp(const HChar* name) {
+    while (*name == '_') name++;
+    return VG_STREQ(name, "setjmp") || VG_STREQ(name, "sigsetjmp");
+}
+
 UInt RV_(function_kind)(Addr entry) {
     const HChar* name;
     UInt i;
@@ -224,6 +243,7 @@ UInt RV_(function_kind)(Addr entry) {
     if (VG_STREQ(name, "revisit_region_end")) return FUNCTION_REGION_END;
     for (i = 0; i < VG_(sizeXA)(chosen_functions); i++)
         if (VG_STREQ(name, *(const HChar**)VG_(indexXA)(chosen_functions, i))) return FUNCTION_CHOSEN;
+    if ((RV_(want)() & REVISIT_WANT_CALLS) && is_setjmp(name)) return FUNCTION_SETJMP;
     if (RV_(want)() & REVISIT_WANT_OBJECTS)
         for (i = 0; i < sizeof known / sizeof known[0]; i++)
             if (VG_STREQ(name, known[i].name)) return known[i].kind;
@@ -264,6 +284,7 @@ void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, H
     if (kind == FUNCTION_FREE) return freed(a0);
     if (kind == FUNCTION_REGION_BEGIN) return region(REVISIT_REGION_BEGIN, a0);
     if (kind == FUNCTION_REGION_END) return region(REVISIT_REGION_END, a0);
+    if (kind == FUNCTION_SETJMP) return setjmp_called(link);
     sp += CALL_PUSHES;
     while (t->awaited && t->stack[t->awaited - 1].sp < sp) {
         t->awaited--; /* left by a jump */

@@ -59,12 +59,14 @@ enum {
     FUNCTION_FREE,
     FUNCTION_REGION_BEGIN,
     FUNCTION_REGION_END,
-    FUNCTION_CHOSEN
+    FUNCTION_CHOSEN,
+    FUNCTION_SETJMP
 };
 
 /* main.c */
 extern UInt RV_(want)(void);                /* REVISIT_WANT_… of the stream */
 extern UInt RV_(function_kind)(Addr entry); /* FUNCTION_… of the function that starts there */
+extern Bool RV_(after_setjmp)(Addr where);  /* a jump may come back to there */
 extern void RV_(hand_over)(void);           /* called from translated code when next > limit */
 extern void RV_(need)(UInt words);          /* room for a record outside translated code */
 extern void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, HWord link);

@@ -1,0 +1,143 @@
+#include "report/places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "revisit/units.h"
+
+namespace revisit {
+namespace {
+
+struct Row {
+    std::string name;
+    Histogram reuse;
+    double misses = 0;
+};
+
+std::string last_part(const std::string& path) {
+    return path.substr(path.find_last_of('/') + 1);
+}
+
+std::string place_name(const std::string& module, std::uint64_t offset, const Frame& frame) {
+    if (!frame.file.empty())
+        return fmt::format("{}:{} {}", last_part(frame.file), frame.line, frame.function);
+    if (!frame.function.empty()) return fmt::format("{} ({})", frame.function, last_part(module));
+    return fmt::format("{}+{:#x}", module.empty() ? "?" : last_part(module), offset);
+}
+
+std::string function_name(const Site& site) {
+    return site.frame.function.empty() ? last_part(site.module) : site.frame.function;
+}
+
+bool starts_programs(const std::string& function) {
+    return function == "_start" || function.starts_with("__libc_start");
+}
+
+// "main › solve": who called, outermost first, the nearest few. Recorded by the compiler, a path ends
+// with the function itself, which is told already.
+std::string path_of(const Profile& profile, std::uint32_t context, const std::string& itself) {
+    constexpr int kNearest = 3;
+    std::string path;
+    int steps = 0;
+    for (; context != 0 && context < profile.contexts.size();
+         context = profile.contexts[context].parent) {
+        std::string name = profile.contexts[context].frame.function;
+        if (name.empty()) name = last_part(profile.contexts[context].module);
+        if (starts_programs(name) || (path.empty() && name == itself)) continue;
+        if (++steps > kNearest) return "… › " + path;
+        path = path.empty() ? name : name + " › " + path;
+    }
+    return path;
+}
+
+std::vector<Row> rows_by(const Profile& profile, std::string_view by) {
+    std::map<std::string, Histogram> named;
+    std::vector<Row> rows;
+    if (by == "pair") {
+        std::map<std::uint32_t, const Site*> sites;
+        for (const Site& site : profile.sites) sites[site.id] = &site;
+        auto site = [&](std::uint32_t id) { return sites.contains(id) ? *sites[id] : Site{}; };
+        auto place = [&](std::uint32_t id) {
+            return sites.contains(id) ? place_name(site(id).module, site(id).offset, site(id).frame)
+                                      : fmt::format("site {}", id);
+        };
+        for (const Pair& pair : profile.pairs) {
+            std::string from = path_of(profile, pair.use_context, site(pair.use).frame.function),
+                        to = path_of(profile, pair.reuse_context, site(pair.reuse).frame.function);
+            std::string name = place(pair.use);
+            if (!from.empty() && from != to) name += fmt::format(" (from {})", from);
+            name += pair.use == pair.reuse ? "  →  itself" : "  →  " + place(pair.reuse);
+            if (!to.empty()) name += fmt::format(" (from {})", to);
+            if (const std::string& data = site(pair.reuse).data; !data.empty()) name += ", " + data;
+            rows.push_back({name, pair.distances, 0});
+        }
+    }
+    if (by == "object")
+        for (const Object& object : profile.objects)
+            named[fmt::format("{} {}{}", object.kind, object.name,
+                              object.bytes
+                                  ? fmt::format(", {}", format_bytes(static_cast<double>(object.bytes)))
+                                  : "")]
+                .merge(object.reuse);
+    if (by == "thread" && profile.threads.empty()) named["all (one thread)"] = profile.reuse;
+    if (by == "thread")
+        for (const ThreadProfile& thread : profile.threads)
+            named[fmt::format("thread {}", thread.id)].merge(thread.reuse);
+    if (by == "site")  // two instructions of one line are two
+        for (const Site& site : profile.sites)
+            rows.push_back({place_name(site.module, site.offset, site.frame) +
+                                (site.data.empty() ? "" : ", " + site.data),
+                            site.reuse, 0});
+    if (by == "function" || by == "file")
+        for (const Site& site : profile.sites)
+            named[by == "function"          ? function_name(site)
+                  : site.frame.file.empty() ? last_part(site.module)
+                                            : site.frame.file]
+                .merge(site.reuse);
+    for (auto& [name, reuse] : named) rows.push_back({name, std::move(reuse), 0});
+    return rows;
+}
+
+}  // namespace
+
+Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
+                                std::size_t most) {
+    std::vector<Row> rows = rows_by(profile, by);
+    if (rows.empty()) return fail(fmt::format("the profile does not tell accesses by {}", by));
+    double all = 0;
+    for (Row& row : rows) {
+        Profile part;
+        part.granularity = profile.granularity;
+        part.reuse = row.reuse;
+        row.misses = predict_cache(part, cache).miss_rate * row.reuse.total();
+        all += row.misses;
+    }
+    std::ranges::stable_sort(rows, std::greater(), &Row::misses);
+    std::string text =
+        fmt::format("Misses in {} ({}) by {}\n     share   miss rate   accesses     median  {}\n",
+                    cache.name, format_bytes(static_cast<double>(cache.bytes)), by, by);
+    for (std::size_t i = 0; i < rows.size() && i < most; i++) {
+        const Row& row = rows[i];
+        double total = row.reuse.total();
+        std::string median = row.reuse.bins.empty()
+                                 ? "never"
+                                 : format_bytes(std::round(row.reuse.percentile(0.5)) *
+                                                static_cast<double>(profile.granularity));
+        text += fmt::format(
+            "  {:>6.2f} %   {:>7.2f} %  {:>9} {:>10}  {}\n", all > 0 ? 100 * row.misses / all : 0.0,
+            total > 0 ? 100 * row.misses / total : 0.0, format_count(total), median, row.name);
+    }
+    if (rows.size() > most) text += fmt::format("  and {} more\n", rows.size() - most);
+    return text;
+}
+
+Result<std::string> places_of(const Profile& profile, std::string_view by,
+                              const std::vector<CacheSpec>& caches) {
+    if (caches.empty()) return fail("this machine does not tell its caches; give one with --cache");
+    return place_table(profile, by, caches.size() > 1 ? caches[1] : caches[0], 20);
+}
+
+}  // namespace revisit

@@ -1,0 +1,27 @@
+// Where the misses are: one table by site, function, file, pair, object or thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/terminal.h"
+#include "revisit/cache.h"
+#include "revisit/error.h"
+#include "revisit/profile.h"
+
+namespace revisit {
+
+inline constexpr std::string_view kPlaceKinds[] = {"site", "function", "file",
+                                                   "pair", "object",   "thread"};
+
+// The `rows` places with the most misses in `cache`, each with its share of all misses, its own miss
+// rate and its median distance. An Error when the profile does not tell such places.
+Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
+                                std::size_t rows);
+
+// The same for the cache that the report ranks sites by: the second of several, else the first.
+Result<std::string> places_of(const Profile& profile, std::string_view by,
+                              const std::vector<CacheSpec>& caches);
+
+}  // namespace revisit
