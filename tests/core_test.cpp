@@ -224,8 +224,15 @@ Profile sample_profile() {
     profile.reuse = {45, 0, 0, 0, {{0, 1, 60, 0}, {1, 2, 18, 0}}};
     profile.time = Histogram{45, 0, 0, 0, {{1, 2, 78, 1.5}}};
     profile.sampled = Sampling{100, 12, 0.25};
-    profile.sites.push_back(
-        {3, "a.out", 0x1234, {"f", "a.c", 12}, {{"g", "b.c", 7}}, 100, 40, profile.reuse});
+    profile.sites.push_back({3,
+                             "a.out",
+                             0x1234,
+                             {"f", "a.c", 12},
+                             {{"g", "b.c", 7}},
+                             "heap f (a.c:9)",
+                             100,
+                             40,
+                             profile.reuse});
     profile.contexts = {{}, {0, "a.out", 16, {"main", "a.c", 3}}};
     profile.pairs.push_back({3, 3, 1, 1, 78, profile.reuse});
     profile.objects.push_back({"heap", "</script>\"\xff", 4096, 1, 5, {}});

@@ -13,6 +13,7 @@
 #include "cli/watching.h"
 #include "record/sinks.h"
 #include "record/stream.h"
+#include "report/places.h"
 
 namespace revisit {
 namespace {
@@ -43,6 +44,13 @@ class ProfileCommand : public Command {
         watching_.declare(app);
         app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
             ->group("Recording");
+        app.add_option(
+               "--by", by_,
+               "end with the places that miss most, by site, function, file, pair, object or thread")
+            ->check(
+                CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
+            ->type_name("KIND")
+            ->group("Output");
         output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
         app.footer(
             "Examples:\n"
@@ -78,6 +86,12 @@ class ProfileCommand : public Command {
             return fail(
                 "--sequential is for --method sample --model shared on a program built with "
                 "revisit-clang");
+        if (!inside) {
+            run->decode.labels = engine->sites || engine->pairs;
+            run->decode.threads = engine->model == StackModel::private_ || method == "sample";
+            run->decode.flags = run->decode.labels || run->decode.threads;
+            if (std::has_single_bit(engine->granularity)) run->decode.cut = engine->granularity;
+        }
         Result<record::RunOutcome> outcome = record::run(
             *run,
             [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
@@ -182,6 +196,11 @@ class ProfileCommand : public Command {
         if (output_.json) return print(to_json(profile_));
         if (output_.quiet) return {};
         std::string text = "\n" + terminal_report(profile_, host_caches(), stderr_style());
+        if (!by_.empty()) {
+            auto table = places_of(profile_, by_, host_caches());
+            if (!table) return std::unexpected(table.error());
+            text += "\n" + *table;
+        }
         if (!children_.empty()) {
             text += fmt::format(
                 "\nProcesses it started have profiles of their own (--follow makes one of all):\n");
@@ -213,6 +232,7 @@ class ProfileCommand : public Command {
     std::string method_ = "auto";
     ModelOption model_;
     bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false, sequential_ = false;
+    std::string by_;
     SamplingOptions sampling_;
     WatchingOptions watching_;
 

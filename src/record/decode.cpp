@@ -14,6 +14,7 @@ constexpr std::uint64_t kNearBlocks = std::uint64_t{1} << 24;
 // A call from a place that is already this near on the path is recursion: it returns to that node, so
 // that a path says which calls lead here and not how deep they nest.
 constexpr int kRecursionReach = 32;
+constexpr std::uint32_t kThreadsApart = 256;
 
 std::uint64_t both(std::uint32_t high, std::uint32_t low) {
     return std::uint64_t{high} << 32 | low;
@@ -91,13 +92,15 @@ std::vector<std::string> pieces(std::string_view text) {
 
 Decoder::Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink)
     : options_(options), sink_(std::move(sink)), watch_sink_(std::move(watch_sink)) {
+    one_by_one_ = options.only_regions || !options.stack;
+    within_block_ = options.cut > 1 ? options.cut - 1 : 0;
     // A batch may be overshot by one block.
     std::size_t capacity = kBatch + REVISIT_BLOCK_MAX + 1;
     addresses_.resize(capacity);
-    label_column_.resize(capacity);
-    sizes_.resize(capacity);
-    thread_column_.resize(capacity);
-    flags_.resize(capacity);
+    if (options.labels) label_column_.resize(capacity);
+    if (options.cut == 0) sizes_.resize(capacity);
+    if (options.threads) thread_column_.resize(capacity);
+    if (options.flags) flags_.resize(capacity);
     running_ = &thread(0);
     if (options.objects) objects_ = std::make_unique<ObjectMap>(origins_);
 }
@@ -128,7 +131,19 @@ Decoder::Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink)
 
 Decoder::Thread& Decoder::thread(std::uint32_t number) {
     auto [found, is_new] = threads_.try_emplace(number);
-    if (is_new) found->second.number = static_cast<std::uint16_t>(number);
+    if (is_new) {
+        found->second.number = static_cast<std::uint16_t>(number);
+        // More threads than anybody reads about one by one share a node: labels stay few.
+        std::uint32_t shown = std::min(number, kThreadsApart);
+        if (number != 0) found->second.context = thread_root(shown);
+    }
+    return found->second;
+}
+
+std::uint32_t Decoder::thread_root(std::uint32_t number) {
+    auto [found, is_new] = context_children_.try_emplace(
+        both(0, kThreadBegins + number), static_cast<std::uint32_t>(origins_.contexts.size()));
+    if (is_new) origins_.contexts.push_back({0, kThreadBegins + number});
     return found->second;
 }
 
@@ -175,50 +190,78 @@ Result<void> Decoder::feed(const SlotView& slot) {
 }
 
 void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t count) {
-    const std::uint32_t* label_list = block.context == running_->context && block.labels
-                                          ? block.labels
-                                          : labels(block, running_->context);
-    if (block.guarded || options_.only_regions || !options_.stack) {
+    const std::uint32_t* label_list = nullptr;
+    if (options_.labels)
+        label_list = block.context == running_->context && block.labels
+                         ? block.labels
+                         : labels(block, running_->context);
+    if (block.guarded || one_by_one_ || !copy_addresses(block, addresses, count)) [[unlikely]] {
         for (std::uint32_t i = 0; i < count; i++)
             if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
-                access(addresses[i], label_list[i], block.sizes[i], block.flags[i]);
+                access(addresses[i], label_list ? label_list[i] : 0, block.sizes[i], block.flags[i]);
         return;
     }
-    std::memcpy(&addresses_[filled_], addresses, count * sizeof *addresses);
     if (objects_)
         for (std::uint32_t i = 0; i < count; i++)
             label_column_[filled_ + i] = label_with_object(label_list[i], addresses[i]);
-    else
+    else if (options_.labels)
         std::memcpy(&label_column_[filled_], label_list, count * sizeof *label_list);
-    std::memcpy(&sizes_[filled_], block.sizes.data(), count * sizeof(std::uint32_t));
-    std::memcpy(&flags_[filled_], block.flags.data(), count);
-    std::fill_n(&thread_column_[filled_], count, running_->number);
+    if (options_.flags) std::memcpy(&flags_[filled_], block.writes.data(), count);
+    if (options_.threads) std::fill_n(&thread_column_[filled_], count, running_->number);
     filled_ += count;
+}
+
+// Addresses, and sizes unless the accesses are cut here; then whether none of them reaches into a
+// second block.
+bool Decoder::copy_addresses(const Block& block, const std::uint64_t* addresses, std::uint32_t count) {
+    std::uint64_t* to = &addresses_[filled_];
+    if (options_.cut == 0) {
+        std::memcpy(to, addresses, count * sizeof *addresses);
+        std::memcpy(&sizes_[filled_], block.sizes.data(), count * sizeof(std::uint32_t));
+        return true;
+    }
+    const std::uint32_t* reaches = block.reaches.data();
+    std::uint64_t beyond = 0;
+    for (std::uint32_t i = 0; i < count; i++) {
+        to[i] = addresses[i];
+        beyond |= (addresses[i] & within_block_) + reaches[i];
+    }
+    return options_.cut == 1 || beyond <= within_block_;
 }
 
 void Decoder::access(std::uint64_t address, std::uint32_t label, std::uint32_t size,
                      std::uint8_t flags) {
     if (options_.only_regions && running_->open_regions == 0) return;
     if (!options_.stack && running_->stack_low <= address && address < running_->stack_high) return;
+    if (objects_) label = label_with_object(label, address);
+    put(address, label, size, flags);
+    if (options_.cut <= 1 || size <= 1) return;
+    std::uint64_t last = address > ~std::uint64_t{size - 1} ? ~std::uint64_t{0} : address + size - 1;
+    for (std::uint64_t more = (last - (address & ~within_block_)) / options_.cut; more > 0; more--) {
+        address = (address & ~within_block_) + options_.cut;
+        put(address, label, size, flags);
+    }
+}
+
+void Decoder::put(std::uint64_t address, std::uint32_t label, std::uint32_t size, std::uint8_t flags) {
     addresses_[filled_] = address;
-    label_column_[filled_] = objects_ ? label_with_object(label, address) : label;
-    sizes_[filled_] = size;
-    flags_[filled_] = flags;
-    thread_column_[filled_] = running_->number;
-    filled_++;
+    if (options_.labels) label_column_[filled_] = label;
+    if (options_.cut == 0) sizes_[filled_] = size;
+    if (options_.flags) flags_[filled_] = flags & kWrite;
+    if (options_.threads) thread_column_[filled_] = running_->number;
+    if (++filled_ < addresses_.size()) return;
+    if (Result<void> done = flush(); !done) trouble_ = done.error();
 }
 
 Result<void> Decoder::flush() {
+    if (trouble_) return std::unexpected(*trouble_);
     std::size_t count = std::min<std::uint64_t>(filled_, options_.most_accesses - accesses_);
     filled_ = 0;
     accesses_ += count;
     if (count == 0) return {};
-    for (std::size_t i = 0; i < count; i++) flags_[i] &= kWrite;
-    return sink_(AccessBatch{{addresses_.data(), count},
-                             {label_column_.data(), count},
-                             {sizes_.data(), count},
-                             {thread_column_.data(), count},
-                             {flags_.data(), count}});
+    auto column = [&](const auto& from) { return std::span(from.data(), from.empty() ? 0 : count); };
+    return sink_(AccessBatch{column(addresses_), column(label_column_), column(sizes_),
+                             column(thread_column_), column(flags_)});
 }
 
 Result<void> Decoder::finish() {
@@ -319,8 +362,11 @@ Result<void> Decoder::define_block(std::span<const std::uint64_t> words) {
     for (std::size_t i = 0; i < count; i++) {
         std::uint64_t what = words[1 + 2 * i], where = words[2 + 2 * i];
         auto flags = static_cast<std::uint8_t>(what >> 32);
-        defined->sizes.push_back(static_cast<std::uint32_t>(what));
+        auto size = static_cast<std::uint32_t>(what);
+        defined->sizes.push_back(size);
+        defined->reaches.push_back(size == 0 ? 0 : size - 1);
         defined->flags.push_back(flags);
+        defined->writes.push_back(flags & kWrite);
         defined->places.push_back(flags & REVISIT_BY_SITE ? place_of_site(where)
                                                           : place_of_address(where));
         defined->guarded |= (flags & REVISIT_GUARDED) != 0;
@@ -443,7 +489,7 @@ void Decoder::bulk(const std::uint64_t* words) {
     auto flags = static_cast<std::uint8_t>(REVISIT_N(words[0]));
     std::uint32_t place =
         flags & REVISIT_BY_SITE ? place_of_site(words[1]) : place_of_address(words[1]);
-    std::uint32_t id = label(place, running_->context);
+    std::uint32_t id = options_.labels ? label(place, running_->context) : 0;
     constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
     for (std::uint64_t done = 0; done < words[3]; done += kMost)
         access(words[2] + done, id, static_cast<std::uint32_t>(std::min(kMost, words[3] - done)),

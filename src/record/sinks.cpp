@@ -5,6 +5,7 @@
 
 #include "core/blocks.h"
 #include "engines/sample_tally.h"
+#include "record/engine_thread.h"
 #include "symbols/origins.h"
 
 namespace revisit::record {
@@ -122,6 +123,7 @@ Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method
                                                        const EngineOptions& options, TakeProfile take) {
     Result<std::unique_ptr<Engine>> engine = make_engine(method, options);
     if (!engine) return std::unexpected(engine.error());
+    if (options.threads != 1) *engine = std::make_unique<EngineThread>(std::move(*engine));
     return std::make_unique<ProfileSink>(std::move(*engine), options.granularity, std::move(take));
 }
 
