@@ -31,6 +31,8 @@ eval-time: build
 bench: build
 	@$(BUILD)/bench_engines
 	@$(BUILD)/bench_parallel
+	@$(BUILD)/bench_parallel ranks
+	@$(BUILD)/bench_parallel volume
 
 bench-record: build
 	@bench/record.py $(BUILD)

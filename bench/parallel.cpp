@@ -1,12 +1,16 @@
 // What threads, ranks and sampling bring over one thread of the exact engine, on the same trace in the
 // same run. usage: bench_parallel [LOG2_ACCESSES [THREADS…]]
+//        bench_parallel ranks [LOG2_ACCESSES [RANKS…]]
+//        bench_parallel volume
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "parallel_traces.h"
 #include "revisit/revisit.h"
@@ -24,17 +28,19 @@ struct Measured {
     double rate = 0;  // accesses a second
 };
 
-Measured best_of(int runs, std::span<const std::uint64_t> blocks, const char* method,
-                 unsigned threads) {
+Measured best_of(std::span<const std::uint64_t> blocks, const char* method, unsigned threads) {
     Measured out;
-    for (int run = 0; run < runs; ++run) {
+    double spent = 0;
+    for (int run = 0; run < 3 && spent < 3; ++run) {
         EngineOptions options;
         options.granularity = 1;
         options.threads = threads;
         options.bins = Binning::log2(64);
         const double begin = seconds();
         out.profile = analyze(blocks, method, options).value();
-        out.rate = std::max(out.rate, static_cast<double>(blocks.size()) / (seconds() - begin));
+        const double elapsed = seconds() - begin;
+        spent += elapsed;
+        out.rate = std::max(out.rate, static_cast<double>(blocks.size()) / elapsed);
     }
     return out;
 }
@@ -56,17 +62,19 @@ double curve_error(const Profile& truth, const Profile& estimate) {
     return sum / kSizes;
 }
 
-// The program itself under mpirun, timed from outside; start-up is measured with a trace of one access.
-double cluster_seconds(const std::string& program, const std::string& file, unsigned ranks) {
+// The program itself under mpirun; what it counted goes to `output`.
+double cluster_seconds(const std::string& program, const std::string& file, unsigned ranks,
+                       const std::string& output = "/dev/null") {
     const std::string command = fmt::format(
         "mpirun --allow-run-as-root --oversubscribe -n {} {} analyze --cluster --format u64 "
-        "--granularity 1 --quiet {} >/dev/null 2>&1",
-        ranks, program, file);
-    double least = 1e9;
-    for (int run = 0; run < 2; ++run) {
+        "--granularity 1 --json {} >{} 2>/dev/null",
+        ranks, program, file, output);
+    double least = 1e9, spent = 0;
+    for (int run = 0; run < 2 && spent < 3; ++run) {
         const double begin = seconds();
         if (std::system(command.c_str()) != 0) return 0;
         least = std::min(least, seconds() - begin);
+        spent += seconds() - begin;
     }
     return least;
 }
@@ -77,50 +85,124 @@ void store(const std::string& path, std::span<const std::uint64_t> blocks) {
                static_cast<std::streamsize>(blocks.size_bytes()));
 }
 
-}  // namespace
-
-int main(int count, char** values) {
-    const std::size_t accesses = std::size_t{1} << (count > 1 ? std::atoi(values[1]) : 25);
-    std::vector<unsigned> threads;
-    for (int i = 2; i < count; ++i) threads.push_back(static_cast<unsigned>(std::atoi(values[i])));
-    if (threads.empty()) threads = {thread_count(0)};
-    const std::string program = (std::filesystem::path(values[0]).parent_path() / "revisit").string();
-    const bool has_mpi =
-        std::system("command -v mpirun >/dev/null 2>&1") == 0 && std::filesystem::exists(program);
-    const std::string file =
-        (std::filesystem::temp_directory_path() / fmt::format("revisit-bench-{}.u64", accesses))
-            .string();
+void bench_threads(std::size_t accesses, std::span<const unsigned> counts) {
     std::vector<std::uint64_t> blocks(accesses);
     fmt::print("{} accesses in memory, M accesses/s; ratios to one thread of exact\n", accesses);
     for (const bench::TraceKind& kind : bench::parallel_traces()) {
         bench::fill(kind, blocks);
-        const Measured one = best_of(2, blocks, "exact", 1);
+        const Measured one = best_of(blocks, "exact", 1);
         fmt::print("{:<24} exact {:7.1f}", kind.name, one.rate / 1e6);
-        for (unsigned n : threads) {
-            const Measured many = best_of(2, blocks, "exact", n);
+        for (unsigned n : counts) {
+            const Measured many = best_of(blocks, "exact", n);
             fmt::print("   {} threads {:7.1f} ({:.2f}x{})", n, many.rate / 1e6, many.rate / one.rate,
                        many.profile.reuse == one.profile.reuse ? "" : ", DIFFERENT");
         }
-        const Measured sampled = best_of(2, blocks, "shards", 1);
-        fmt::print("   shards 1 % {:7.1f} ({:.1f}x, curve off by {:.4f})", sampled.rate / 1e6,
+        const Measured sampled = best_of(blocks, "shards", 1);
+        fmt::print("   shards 1 % {:7.1f} ({:.1f}x, curve off by {:.4f})\n", sampled.rate / 1e6,
                    sampled.rate / one.rate, curve_error(one.profile, sampled.profile));
-        if (has_mpi) {
-            store(file, std::span(blocks).first(1));
-            std::vector<double> start;
-            for (unsigned n : threads) start.push_back(cluster_seconds(program, file, n));
-            const double start_one = cluster_seconds(program, file, 1);
-            store(file, blocks);
-            const double alone = cluster_seconds(program, file, 1) - start_one;
-            for (std::size_t i = 0; i < threads.size(); ++i) {
-                const double together = cluster_seconds(program, file, threads[i]) - start[i];
-                if (start_one <= 0 || start[i] <= 0 || alone <= 0 || together <= 0)
-                    continue;  // no such job here
-                fmt::print("   {} ranks {:.2f}x one rank", threads[i], alone / together);
-            }
-            std::filesystem::remove(file);
+        std::fflush(stdout);
+    }
+}
+
+struct Cluster {
+    std::string program, file;
+    bool works = false;
+};
+
+Cluster find_cluster(const char* self) {
+    Cluster found;
+    found.program = (std::filesystem::path(self).parent_path() / "revisit").string();
+    found.file =
+        (std::filesystem::temp_directory_path() / fmt::format("revisit-bench-{}.u64", getpid()))
+            .string();
+    found.works =
+        std::system("command -v mpirun >/dev/null 2>&1") == 0 && std::filesystem::exists(found.program);
+    return found;
+}
+
+// Wall time of the whole job; starting ranks is measured with a trace of one access and taken off.
+void bench_ranks(const Cluster& cluster, std::size_t accesses, std::span<const unsigned> counts) {
+    std::vector<std::uint64_t> blocks(accesses);
+    store(cluster.file, std::span(blocks).first(1));
+    std::vector<double> start;
+    const double start_one = cluster_seconds(cluster.program, cluster.file, 1);
+    for (unsigned n : counts) start.push_back(cluster_seconds(cluster.program, cluster.file, n));
+    fmt::print("{} accesses in a file; ratios to one rank, start-up ({:.2f} s for one) taken off\n",
+               accesses, start_one);
+    for (const bench::TraceKind& kind : bench::parallel_traces()) {
+        bench::fill(kind, blocks);
+        store(cluster.file, blocks);
+        const double alone = cluster_seconds(cluster.program, cluster.file, 1) - start_one;
+        fmt::print("{:<24} one rank {:7.1f} M/s", kind.name,
+                   static_cast<double>(accesses) / alone / 1e6);
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            const double together =
+                cluster_seconds(cluster.program, cluster.file, counts[i]) - start[i];
+            fmt::print("   {} ranks {:.2f}x", counts[i], alone / together);
         }
         fmt::print("\n");
         std::fflush(stdout);
     }
+}
+
+// Bytes that ranks send each other, as docs/cluster.md has them from a formula, and as measured.
+void bench_volume(const Cluster& cluster) {
+    std::vector<std::uint64_t> blocks(std::size_t{1} << 24);
+    bench::fill({"zipf 2^22", bench::zipf<22>}, blocks);
+    store(cluster.file, blocks);
+    fmt::print("Zipf over 2^22, 2^24 accesses: ranks, bytes by the formula, then as measured\n");
+    for (unsigned ranks : {2u, 4u, 8u, 16u}) {
+        std::uint64_t sum = 0, most = 0;
+        std::vector<bool> seen(std::size_t{1} << 22);
+        std::uint64_t distinct = 0;
+        for (unsigned rank = ranks; rank-- > 1;) {  // D(k): in part k and all after it
+            for (std::size_t i = blocks.size() * rank / ranks; i < blocks.size() * (rank + 1) / ranks;
+                 ++i)
+                if (!seen[blocks[i]]) {
+                    seen[blocks[i]] = true;
+                    ++distinct;
+                }
+            sum += 8 * distinct;
+            most = 8 * distinct;
+        }
+        const std::string output = cluster.file + ".json";
+        if (cluster_seconds(cluster.program, cluster.file, ranks, output) == 0) continue;
+        std::ifstream read(output);
+        const std::string json((std::istreambuf_iterator<char>(read)), {});
+        const std::size_t note = json.find("which sent each other");
+        fmt::print("{:3}  {} (at most {} by one)  {}\n", ranks, sum, most,
+                   note == json.npos ? "no note" : json.substr(note, json.find('"', note) - note));
+        std::filesystem::remove(output);
+    }
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+    std::vector<std::string> rest(values + 1, values + count);
+    std::string what = "threads";
+    if (!rest.empty() && (rest[0] == "ranks" || rest[0] == "volume")) {
+        what = rest[0];
+        rest.erase(rest.begin());
+    }
+    const std::size_t accesses = std::size_t{1} << (rest.empty() ? 25 : std::atoi(rest[0].c_str()));
+    std::vector<unsigned> counts;
+    for (std::size_t i = 1; i < rest.size(); ++i)
+        counts.push_back(static_cast<unsigned>(std::atoi(rest[i].c_str())));
+    if (counts.empty()) counts = {thread_count(0)};
+    if (what == "threads") {
+        bench_threads(accesses, counts);
+        return 0;
+    }
+    const Cluster cluster = find_cluster(values[0]);
+    if (!cluster.works) {
+        fmt::print("ranks: skipped, mpirun or the program is not there\n");
+        return 0;
+    }
+    if (what == "ranks")
+        bench_ranks(cluster, accesses, counts);
+    else
+        bench_volume(cluster);
+    std::filesystem::remove(cluster.file);
     return 0;
 }

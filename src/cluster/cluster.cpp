@@ -64,7 +64,7 @@ class Outbox {
 };
 
 // Sends what is in `list`, in messages of a segment, when it is worth one or `all` must go.
-void pass_on(std::vector<std::uint64_t>& list, Outbox& out, int to, bool all) {
+void pass_on(BigVector<std::uint64_t>& list, Outbox& out, int to, bool all) {
     if (list.size() < kSegment && !all) return;
     for (std::size_t at = 0; at < list.size(); at += kSegment) {
         const auto first = list.begin() + static_cast<std::ptrdiff_t>(at);
@@ -178,7 +178,7 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
     }
     try {
         ExactEngine engine(options);
-        std::vector<std::uint64_t> unknown;  // to this rank's part and all after it that have spoken
+        BigVector<std::uint64_t> unknown;  // to this rank's part and all after it that have spoken
         if (rank != 0) engine.list_first_touches(&unknown);
         if (auto counted = agree(count_part(part, engine, options), rank, ranks); !counted)
             return std::unexpected(counted.error());

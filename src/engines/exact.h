@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engines/big_vector.h"
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
 #include "engines/site_attribution_thread.h"
@@ -40,7 +41,7 @@ class ExactEngine : public Engine {
     // So many blocks are thought to come.
     void expect(std::size_t blocks) { last_.expect(blocks); }
     // From now on blocks touched for the first time are appended to `list`; null ends it.
-    void list_first_touches(std::vector<std::uint64_t>* list) { first_touches_ = list; }
+    void list_first_touches(BigVector<std::uint64_t>* list) { first_touches_ = list; }
     // Counts what was added and still waits to fill a batch.
     Result<void> settle();
     // Accesses blocks, all known, without counting distances.
@@ -89,7 +90,7 @@ class ExactEngine : public Engine {
     std::vector<std::uint32_t> pending_sites_;
     std::vector<std::uint8_t> pending_flags_;
 
-    std::vector<std::uint64_t>* first_touches_ = nullptr;
+    BigVector<std::uint64_t>* first_touches_ = nullptr;
     bool silent_ = false;  // distances are not counted
 
     std::optional<std::uint64_t> last_block_;

@@ -187,7 +187,8 @@ class ThreadedExactEngine : public Engine {
             const auto low = blocks.size() * k / threads_, high = blocks.size() * (k + 1) / threads_;
             ExactEngine engine(options_);
             engine.expect(expected);
-            std::vector<std::uint64_t> list;
+            BigVector<std::uint64_t> list;
+            list.reserve(expected);
             engine.list_first_touches(&list);
             status[k] = engine.add({blocks.subspan(low, high - low), {}, {}, {}});
             if (status[k]) status[k] = engine.settle();
@@ -205,7 +206,7 @@ class ThreadedExactEngine : public Engine {
     }
 
     // Without a list, the order of first touches does not matter.
-    ChunkTouches touches_of(ExactEngine& engine, std::vector<std::uint64_t> list) const {
+    ChunkTouches touches_of(ExactEngine& engine, BigVector<std::uint64_t> list) const {
         const PartOf& part_of = stack_.part_of();
         if (list.empty()) {
             std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
@@ -234,7 +235,7 @@ class ThreadedExactEngine : public Engine {
     ThreadTuning tuning_;
     std::size_t most_window_;
     std::size_t chunk_;  // accesses a thread to collect
-    std::vector<std::uint64_t> collected_, counting_;
+    BigVector<std::uint64_t> collected_, counting_;
     std::future<Result<void>> running_;   // counts counting_
     StackParts stack_;                    // of all that was counted, unless
     std::unique_ptr<ExactEngine> alone_;  // this has it

@@ -200,7 +200,7 @@ void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const Partiti
         std::swap(from, to);
     }
     parallel_for(threads, tiles, [&](std::size_t tile) {
-        TileMarks().finish(shape.tail, *from, to->span.get(), static_cast<std::uint32_t>(tile));
+        TileMarks().finish(shape.tail, *from, to->span.data(), static_cast<std::uint32_t>(tile));
     });
     std::swap(reuses.span, to->span);
 }
@@ -208,10 +208,10 @@ void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const Partiti
 std::vector<std::uint32_t> distances_by_key(const Reuses& reuses, unsigned threads,
                                             const PartitionShape& shape) {
     ReuseArrays arrays(reuses.key.size());
-    std::copy(reuses.key.begin(), reuses.key.end(), arrays.key.get());
-    std::copy(reuses.span.begin(), reuses.span.end(), arrays.span.get());
+    std::copy(reuses.key.begin(), reuses.key.end(), arrays.key.begin());
+    std::copy(reuses.span.begin(), reuses.span.end(), arrays.span.begin());
     count_distances_by_key(arrays, threads, shape);
-    return {arrays.span.get(), arrays.span.get() + arrays.count};
+    return {arrays.span.begin(), arrays.span.end()};
 }
 
 }  // namespace revisit

@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
+
+#include "engines/big_vector.h"
 
 namespace revisit {
 
@@ -25,12 +26,9 @@ Reuses reuses_of(std::span<const std::uint32_t> previous);
 
 // The same in arrays that are not cleared first, which one thread would do for all.
 struct ReuseArrays {
-    explicit ReuseArrays(std::size_t reuses)
-        : count(reuses),
-          key(std::make_unique_for_overwrite<std::uint32_t[]>(reuses)),
-          span(std::make_unique_for_overwrite<std::uint32_t[]>(reuses)) {}
+    explicit ReuseArrays(std::size_t reuses) : count(reuses), key(reuses), span(reuses) {}
     std::size_t count;
-    std::unique_ptr<std::uint32_t[]> key, span;
+    BigVector<std::uint32_t> key, span;
 };
 
 struct PartitionShape {

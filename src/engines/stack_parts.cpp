@@ -27,14 +27,14 @@ std::uint64_t gather_bits(const std::uint8_t* bytes) {
 
 }  // namespace
 
-ChunkTouches::ChunkTouches(std::vector<std::uint64_t> first_touches, const PartOf& part_of)
+ChunkTouches::ChunkTouches(BigVector<std::uint64_t> first_touches, const PartOf& part_of)
     : list_(std::move(first_touches)),
       starts_(part_of.count() + 1),
       piece_starts_(pieces_of(list_.size(), kPiece) * part_of.count()),
-      first_blocks_(std::make_unique_for_overwrite<std::uint64_t[]>(list_.size())),
-      places_(std::make_unique_for_overwrite<std::uint32_t[]>(list_.size())),
-      last_blocks_(std::make_unique_for_overwrite<std::uint64_t[]>(list_.size())),
-      last_ranks_(std::make_unique_for_overwrite<std::uint32_t[]>(list_.size())),
+      first_blocks_(list_.size()),
+      places_(list_.size()),
+      last_blocks_(list_.size()),
+      last_ranks_(list_.size()),
       next_(part_of.count()) {
     for (std::uint64_t block : list_) ++next_[part_of(block)];
     std::uint32_t sum = 0;
@@ -82,25 +82,25 @@ void StackParts::exchange(Part& part, std::span<const std::uint64_t> blocks, Nex
 void StackParts::look_up(Part& part, ChunkTouches& chunk, std::uint32_t begin, std::uint32_t end,
                          std::uint32_t base) {
     const std::size_t count = end - begin;
-    std::uint32_t* const places = chunk.places_.get() + begin;
-    std::uint8_t* const touched = touched_.get();
+    std::uint32_t* const places = chunk.places_.data() + begin;
+    std::uint8_t* const touched = touched_.data();
     std::uint8_t nowhere = 0;
     exchange(
-        part, {chunk.first_blocks_.get() + begin, count}, [](std::size_t) { return 1u; },
+        part, {chunk.first_blocks_.data() + begin, count}, [](std::size_t) { return 1u; },
         [&](std::size_t i, std::uint32_t place) {
             places[i] = place;
             *(place == 0 ? &nowhere : touched + place) = 1;
         });
-    const std::uint32_t* const ranks = chunk.last_ranks_.get() + begin;
+    const std::uint32_t* const ranks = chunk.last_ranks_.data() + begin;
     exchange(
-        part, {chunk.last_blocks_.get() + begin, count},
+        part, {chunk.last_blocks_.data() + begin, count},
         [&](std::size_t i) { return base + 1 + ranks[i]; }, [](std::size_t, std::uint32_t) {});
 }
 
 // From bytes to bits that know how many were found before them.
 void StackParts::sum_found(std::size_t places) {
     const std::size_t words = places / 64 + 1, pieces = pieces_of(words, kWordsAtOnce);
-    words_ = std::make_unique_for_overwrite<Word[]>(words);
+    words_.resize(words);
     std::vector<std::uint64_t> sums(pieces);
     parallel_for(threads_, pieces, [&](std::size_t piece) {
         std::uint64_t sum = 0;
@@ -108,7 +108,7 @@ void StackParts::sum_found(std::size_t places) {
         for (std::size_t w = piece * kWordsAtOnce; w < end; ++w) {
             std::uint64_t found = 0;
             for (unsigned b = 0; b < 8; ++b)
-                found |= gather_bits(touched_.get() + w * 64 + b * 8) << (8 * b);
+                found |= gather_bits(touched_.data() + w * 64 + b * 8) << (8 * b);
             words_[w] = {found, sum};
             sum += static_cast<std::uint64_t>(std::popcount(found));
         }
@@ -121,7 +121,7 @@ void StackParts::sum_found(std::size_t places) {
         for (std::size_t w = piece * kWordsAtOnce; w < end; ++w) words_[w].before += sums[piece];
     });
     found_ = total;
-    touched_.reset();
+    touched_ = {};
 }
 
 void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable> tables) {
@@ -132,9 +132,9 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         places_ += chunk.count();
     }
     const std::size_t bytes = (places_ / 64 + 1) * 64, clear = std::size_t{1} << 20;
-    touched_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
+    touched_.resize(bytes);
     parallel_for(threads_, pieces_of(bytes, clear), [&](std::size_t piece) {
-        std::memset(touched_.get() + piece * clear, 0, std::min(clear, bytes - piece * clear));
+        std::memset(touched_.data() + piece * clear, 0, std::min(clear, bytes - piece * clear));
     });
     parallel_for(threads_, parts_.size(), [&](std::size_t p) {
         std::size_t most = 0;  // new blocks of one chunk, if they are all new
@@ -146,9 +146,9 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
                     static_cast<std::uint32_t>(base[k]));
     });
     for (ChunkTouches& chunk : chunks) {
-        chunk.first_blocks_.reset();
-        chunk.last_blocks_.reset();
-        chunk.last_ranks_.reset();
+        chunk.first_blocks_ = {};
+        chunk.last_blocks_ = {};
+        chunk.last_ranks_ = {};
     }
     sum_found(places_);
 
@@ -170,7 +170,7 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         for (unsigned part = 0; part < parts; ++part)
             piece.reuses += static_cast<std::size_t>(
                 ends[part] - starts[part] -
-                std::count(chunk.places_.get() + starts[part], chunk.places_.get() + ends[part], 0u));
+                std::count(chunk.places_.data() + starts[part], chunk.places_.data() + ends[part], 0u));
     });
     std::size_t reuses = 0;
     for (Piece& piece : pieces) reuses += std::exchange(piece.reuses, reuses);
@@ -205,7 +205,7 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         constexpr std::size_t kAtOnce = std::size_t{1} << 16;
         for (std::size_t at = low; at < high; at += kAtOnce)
             tables[t].add(
-                std::span<const std::uint32_t>(found.span.get() + at, std::min(kAtOnce, high - at)));
+                std::span<const std::uint32_t>(found.span.data() + at, std::min(kAtOnce, high - at)));
     });
 }
 
@@ -216,7 +216,7 @@ void StackParts::renumber() {
                                   [&](std::uint32_t place) { return place - found_before(place); });
     });
     places_ -= std::exchange(found_, 0);
-    words_.reset();
+    words_ = {};
 }
 
 std::vector<std::uint64_t> StackParts::take() {

@@ -26,10 +26,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "engines/big_vector.h"
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
 
@@ -58,7 +58,7 @@ class ChunkTouches {
     static constexpr std::size_t kPiece = std::size_t{1} << 16;  // of the list, placed by one thread
 
     ChunkTouches() = default;
-    ChunkTouches(std::vector<std::uint64_t> first_touches, const PartOf& part_of);
+    ChunkTouches(BigVector<std::uint64_t> first_touches, const PartOf& part_of);
     // To be called once for each of the blocks.
     void add_last(std::uint64_t block, std::uint32_t rank, const PartOf& part_of) {
         const std::uint32_t to = next_[part_of(block)]++;
@@ -70,13 +70,13 @@ class ChunkTouches {
 
  private:
     friend class StackParts;
-    std::vector<std::uint64_t> list_;          // in order of first touch
+    BigVector<std::uint64_t> list_;            // in order of first touch
     std::vector<std::uint32_t> starts_;        // of parts in the arrays below; one more at the end
     std::vector<std::uint32_t> piece_starts_;  // (piece, part): where the piece's blocks begin
-    std::unique_ptr<std::uint64_t[]> first_blocks_;  // by part, in order of first touch
-    std::unique_ptr<std::uint32_t[]> places_;        // where they were found, 0 = nowhere
-    std::unique_ptr<std::uint64_t[]> last_blocks_;   // by part, in any order
-    std::unique_ptr<std::uint32_t[]> last_ranks_;
+    BigVector<std::uint64_t> first_blocks_;    // by part, in order of first touch
+    BigVector<std::uint32_t> places_;          // where they were found, 0 = nowhere
+    BigVector<std::uint64_t> last_blocks_;     // by part, in any order
+    BigVector<std::uint32_t> last_ranks_;
     std::vector<std::uint32_t> next_;
 };
 
@@ -103,8 +103,8 @@ class StackParts {
         std::size_t blocks = 0;
     };
     struct Word {  // 64 places
-        std::uint64_t found = 0;
-        std::uint64_t before = 0;  // places found in earlier words
+        std::uint64_t found;
+        std::uint64_t before;  // places found in earlier words
     };
     void look_up(Part& part, ChunkTouches& chunk, std::uint32_t begin, std::uint32_t end,
                  std::uint32_t base);
@@ -122,10 +122,10 @@ class StackParts {
     unsigned threads_;
     PartOf part_of_;
     std::vector<Part> parts_;
-    std::size_t places_ = 0;                   // numbered from 1
-    std::size_t found_ = 0;                    // of them were found again in the window counted last
-    std::unique_ptr<std::uint8_t[]> touched_;  // by place, in this window
-    std::unique_ptr<Word[]> words_;
+    std::size_t places_ = 0;           // numbered from 1
+    std::size_t found_ = 0;            // of them were found again in the window counted last
+    BigVector<std::uint8_t> touched_;  // by place, in this window
+    BigVector<Word> words_;
 };
 
 }  // namespace revisit
