@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "cli/watching.h"
+#include "core/parallel.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
@@ -32,6 +33,12 @@ class ProfileCommand : public Command {
             ->group("Analysis");
         analysis_.declare(app);
         model_.declare(app);
+        app.add_option(
+               "--device", device_,
+               "where to count: cpu, or gpu (exact and hprda; no pairs; fastest with --no-sites)")
+            ->check(CLI::IsMember({"cpu", "gpu"}))
+            ->capture_default_str()
+            ->group("Analysis");
         app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
         app.add_flag("--no-sites", no_sites_, "leave histograms by instruction out")->group("Analysis");
         app.add_flag("--no-pairs", no_pairs_, "leave use → reuse pairs out")->group("Analysis");
@@ -66,7 +73,8 @@ class ProfileCommand : public Command {
         if (engine->threads == 0) engine->threads = 2;  // the program wants the other cores
         engine->time = time_;
         engine->sites = !no_sites_;
-        engine->pairs = !no_pairs_;
+        engine->device = device_ == "gpu" ? Device::gpu : Device::cpu;
+        engine->pairs = !no_pairs_ && engine->device == Device::cpu;
         if (auto applied = sampling_.apply(*engine); !applied) return std::unexpected(applied.error());
         model_.apply(*engine);
         std::string method = method_ == "auto" ? automatic_method() : method_;
@@ -79,6 +87,7 @@ class ProfileCommand : public Command {
 
         Result<record::RunOptions> run = recording_.run_options();
         if (!run) return std::unexpected(run.error());
+        run->decode.readers = std::clamp(thread_count(0) / 2, 1u, 6u);
         if (model_.model != "single") run->want |= REVISIT_WANT_ORDER;
         const bool inside = method == "sample" && can_sample_inside(*run, *engine);
         if (inside) sample_inside(*run, *engine);
@@ -230,6 +239,7 @@ class ProfileCommand : public Command {
     AnalysisOptions analysis_;
     OutputOptions output_;
     std::string method_ = "auto";
+    std::string device_ = "cpu";
     ModelOption model_;
     bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false, sequential_ = false;
     std::string by_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -45,5 +46,57 @@ void parallel_for(unsigned threads, std::size_t pieces, Work&& work) {
     }
     if (failure) std::rethrow_exception(failure);
 }
+
+// Threads that stay, for work that comes in pieces of microseconds: parallel_for would spend as long on
+// starting threads. One caller at a time; pieces must not throw.
+class Crew {
+ public:
+    explicit Crew(unsigned threads) {
+        for (unsigned i = 1; i < threads; ++i) others_.emplace_back([this] { serve(); });
+    }
+    ~Crew() {
+        stopping_ = true;
+        shift_.fetch_add(1);
+        shift_.notify_all();
+    }
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
+
+    template <class Work>
+    void run(std::size_t pieces, Work&& work) {
+        if (others_.empty() || pieces < 2) {
+            for (std::size_t piece = 0; piece < pieces; ++piece) work(piece);
+            return;
+        }
+        work_ = [&work](std::size_t piece) { work(piece); };
+        pieces_ = pieces;
+        next_ = 0;
+        busy_ = others_.size();
+        shift_.fetch_add(1);
+        shift_.notify_all();
+        take_pieces();
+        for (std::size_t left; (left = busy_.load()) != 0;) busy_.wait(left);
+    }
+
+ private:
+    void take_pieces() {
+        for (std::size_t piece; (piece = next_.fetch_add(1)) < pieces_;) work_(piece);
+    }
+    void serve() {
+        for (std::size_t seen = 0;;) {
+            shift_.wait(seen);
+            seen = shift_.load();
+            if (stopping_) return;
+            take_pieces();
+            if (busy_.fetch_sub(1) == 1) busy_.notify_one();
+        }
+    }
+
+    std::function<void(std::size_t)> work_;
+    std::size_t pieces_ = 0;
+    std::atomic<std::size_t> next_ = 0, busy_ = 0, shift_ = 0;
+    std::atomic<bool> stopping_ = false;
+    std::vector<std::jthread> others_;  // last: they stop before the rest goes
+};
 
 }  // namespace revisit

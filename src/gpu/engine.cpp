@@ -80,17 +80,28 @@ class GpuExactEngine : public Engine {
         numbered_.resize(batch.count());
         for (std::size_t i = 0; i < batch.count(); ++i) {
             const std::uint32_t id = batch.sites.empty() ? 0 : batch.sites[i];
-            auto [found, is_new] = number_of_.try_emplace(id, static_cast<std::uint32_t>(ids_.size()));
-            if (is_new) {
-                ids_.push_back(id);
-                writes_.push_back(0);
-            }
-            numbered_[i] = found->second;
-            writes_[found->second] += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
+            const std::uint32_t number = number_of(id);
+            numbered_[i] = number;
+            writes_[number] += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
         }
         if (ids_.size() <= expected_) return;
         expected_ = std::max<std::size_t>(1024, ids_.size() * 2);
         counter_->expect_sites(static_cast<std::uint32_t>(expected_));
+    }
+
+    // Recorders number sites from 0: those are found by index.
+    std::uint32_t number_of(std::uint32_t id) {
+        if (id < near_.size() && near_[id] != kNoNumber) return near_[id];
+        auto [found, is_new] = number_of_.try_emplace(id, static_cast<std::uint32_t>(ids_.size()));
+        if (is_new) {
+            ids_.push_back(id);
+            writes_.push_back(0);
+            if (id < kNear) {
+                if (id >= near_.size()) near_.resize(id + 1, kNoNumber);
+                near_[id] = found->second;
+            }
+        }
+        return found->second;
     }
 
     Attribution site_profiles(const gpu::Outcome& outcome) const {
@@ -112,8 +123,11 @@ class GpuExactEngine : public Engine {
         return out;
     }
 
+    static constexpr std::uint32_t kNear = 1u << 20, kNoNumber = ~0u;
+
     EngineOptions options_;
     std::unique_ptr<gpu::ExactCounter> counter_;
+    std::vector<std::uint32_t> near_;
     std::unordered_map<std::uint32_t, std::uint32_t> number_of_;
     std::vector<std::uint32_t> ids_, numbered_;
     std::vector<std::uint64_t> writes_;

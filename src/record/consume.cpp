@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace revisit::record {
+namespace {
+
+constexpr std::size_t kSlotsAtOnce = 32;
+constexpr std::size_t kPlainRoom = 2 * REVISIT_SLOT_WORDS;  // few accesses touch two blocks
+
+}  // namespace
 
 Consumer::Consumer(Slots& slots, DecodeOptions options, MakeSink make_sink)
     : slots_(slots), options_(std::move(options)), make_sink_(std::move(make_sink)) {}
@@ -53,10 +59,55 @@ Result<void> Consumer::feed(const SlotView& slot) {
 Result<bool> Consumer::step(std::chrono::milliseconds patience) {
     std::optional<SlotView> slot = slots_.take(patience);
     if (!slot) return false;
+    auto known = by_producer_.find(slot->producer);
+    if (known != by_producer_.end() && !known->second.finished)
+        if (std::optional<unsigned> shift = known->second.sink->plain_shift()) {
+            // As many as are there, up to one of another process.
+            taken_.assign(1, *slot);
+            slot.reset();
+            while (taken_.size() < kSlotsAtOnce && (slot = slots_.take(std::chrono::milliseconds(0)))) {
+                if (slot->producer != taken_[0].producer) break;
+                taken_.push_back(*slot);
+                slot.reset();
+            }
+            if (Result<void> fed = feed_plain(known->second, *shift, taken_); !fed)
+                return std::unexpected(fed.error());
+            if (!slot) return true;
+        }
     Result<void> fed = feed(*slot);
     slots_.give_back(*slot);
     if (!fed) return std::unexpected(fed.error());
     return true;
+}
+
+// Slots are read side by side and given back at once, then handed on in order. One that holds more than
+// accesses takes the long way, and what follows it is read again where it defined what they lacked.
+Result<void> Consumer::feed_plain(Process& process, unsigned shift, std::span<const SlotView> slots) {
+    if (!crew_) crew_ = std::make_unique<Crew>(options_.readers);
+    plain_.resize(std::max(plain_.size(), slots.size() * kPlainRoom));
+    std::optional<Decoder::Plain> read[kSlotsAtOnce];
+    auto room = [&](std::size_t i) { return std::span(plain_).subspan(i * kPlainRoom, kPlainRoom); };
+    crew_->run(slots.size(), [&](std::size_t i) {
+        read[i] = process.decoder->read_plain(slots[i], shift, room(i));
+        if (read[i]) slots_.clean(slots[i]);
+    });
+    Result<void> fed;
+    for (std::size_t i = 0; i < slots.size(); i++) {
+        if (read[i]) slots_.give_back_clean(slots[i]);
+    }
+    for (std::size_t i = 0; i < slots.size() && fed; i++) {
+        const bool given_back = read[i].has_value();
+        if (!read[i]) read[i] = process.decoder->read_plain(slots[i], shift, room(i));
+        if (read[i]) {
+            fed = process.decoder->pass_plain(read[i]->accesses);
+            if (fed) fed = process.sink->add_blocks(room(i).first(read[i]->blocks));
+        } else
+            fed = process.decoder->feed(slots[i]);
+        if (!given_back) slots_.give_back(slots[i]);
+    }
+    accesses_ += process.decoder->accesses() - process.counted;
+    process.counted = process.decoder->accesses();
+    return fed;
 }
 
 Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dead) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/parallel.h"
 #include "record/decode.h"
 #include "record/slots.h"
 #include "revisit/error.h"
@@ -25,6 +26,11 @@ class ProcessSink {
     virtual void add(const SampleRecord&) {}    // from a recorder that samples
     virtual void watched(const WatchEvent&) {}  // of a sampled program
     virtual Result<void> finish(const Decoder& process) = 0;
+
+    // Where all that matters of an access is which blocks it touches: log2 of their bytes. Blocks may
+    // then come by themselves as well (Decoder::read_plain).
+    virtual std::optional<unsigned> plain_shift() const { return std::nullopt; }
+    virtual Result<void> add_blocks(std::span<const std::uint64_t>) { return {}; }
 };
 
 class Consumer {
@@ -34,7 +40,7 @@ class Consumer {
 
     Consumer(Slots& slots, DecodeOptions options, MakeSink make_sink);
 
-    // Analyses the next slot; false when none came within `patience`.
+    // Analyses the next slot, or some; false when none came within `patience`.
     Result<bool> step(std::chrono::milliseconds patience);
 
     // Finishes processes that are no longer there. Call when `step` finds nothing.
@@ -59,11 +65,15 @@ class Consumer {
     };
     Result<Process*> process(const SlotView& slot);
     Result<void> feed(const SlotView& slot);
+    Result<void> feed_plain(Process& process, unsigned shift, std::span<const SlotView> slots);
     Result<void> finish(std::uint32_t producer, Process& process, bool dead);
 
     Slots& slots_;
     DecodeOptions options_;
     MakeSink make_sink_;
+    std::unique_ptr<Crew> crew_;
+    std::vector<SlotView> taken_;
+    std::vector<std::uint64_t> plain_;  // read from the slots taken, kPlainRoom for each
     std::map<std::uint32_t, Process> by_producer_;
     std::uint64_t accesses_ = 0;
     std::size_t processes_ = 0, cut_off_ = 0;

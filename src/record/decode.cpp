@@ -147,7 +147,7 @@ std::uint32_t Decoder::thread_root(std::uint32_t number) {
     return found->second;
 }
 
-Decoder::Block* Decoder::find_block(std::uint64_t id) {
+Decoder::Block* Decoder::find_block(std::uint64_t id) const {
     if (id < blocks_.size()) return blocks_[id].get();
     auto found = far_blocks_.find(id);
     return found == far_blocks_.end() ? nullptr : found->second.get();
@@ -186,6 +186,69 @@ Result<void> Decoder::feed(const SlotView& slot) {
         }
         words = words.subspan(*used);
     }
+    return {};
+}
+
+std::optional<Decoder::Plain> Decoder::read_plain(const SlotView& slot, unsigned shift,
+                                                  std::span<std::uint64_t> out) const {
+    if (options_.only_regions || !options_.stack || objects_ || slot.salvaged ||
+        options_.most_accesses != ~std::uint64_t{0})
+        return std::nullopt;
+    const std::uint64_t inside = (std::uint64_t{1} << shift) - 1;
+    const std::span<const std::uint64_t> words = slot.words;
+    Plain read;
+    for (std::size_t at = 0; at < words.size();) {
+        const std::uint64_t first = words[at];
+        if (!(first & REVISIT_BLOCK_BIT)) {
+            switch (REVISIT_TAG(first)) {
+                case REVISIT_THREAD:
+                case REVISIT_THREAD_START:
+                case REVISIT_THREAD_EXIT:
+                case REVISIT_SYNC:
+                    at += 1 + *record_length(first);
+                    continue;
+                default:
+                    return std::nullopt;
+            }
+        }
+        const std::uint32_t count = REVISIT_BLOCK_COUNT(first);
+        const Block* const block = find_block(REVISIT_BLOCK_ID(first));
+        if (!block || count > block->sizes.size() || at + count >= words.size() ||
+            read.blocks + count > out.size())
+            return std::nullopt;
+        const std::uint64_t* const addresses = words.data() + at + 1;
+        const std::uint32_t* const sizes = block->sizes.data();
+        std::uint64_t* const to = out.data() + read.blocks;
+        std::uint64_t beyond = block->guarded ? inside + 1 : 0;  // not 0: one by one
+        for (std::uint32_t i = 0; i < count; i++) {
+            beyond |= (addresses[i] & inside) + (sizes[i] - (sizes[i] != 0 ? 1u : 0u));
+            to[i] = addresses[i] >> shift;
+        }
+        read.accesses += count;
+        at += 1 + count;
+        if (beyond <= inside) [[likely]] {
+            read.blocks += count;
+            continue;
+        }
+        for (std::uint32_t i = 0; i < count; i++) {
+            if ((block->flags[i] & REVISIT_GUARDED) && addresses[i] == REVISIT_NO_ACCESS) {
+                read.accesses--;
+                continue;
+            }
+            const std::uint64_t reach = std::max(1u, sizes[i]) - 1;
+            const std::uint64_t last = addresses[i] > ~reach ? ~std::uint64_t{0} : addresses[i] + reach;
+            for (std::uint64_t id = addresses[i] >> shift; id <= last >> shift; id++) {
+                if (read.blocks == out.size()) return std::nullopt;
+                out[read.blocks++] = id;
+            }
+        }
+    }
+    return read;
+}
+
+Result<void> Decoder::pass_plain(std::size_t accesses) {
+    if (Result<void> done = flush(); !done) return done;
+    accesses_ += accesses;
     return {};
 }
 

@@ -35,6 +35,7 @@ struct DecodeOptions {
     bool contexts = false;      // labels tell call paths apart
     bool objects = false;       // labels tell data objects apart
     bool stack = true;          // accesses to thread stacks count
+    unsigned readers = 1;       // threads for slots of which only the blocks are wanted
     bool only_regions = false;  // accesses count only inside of the regions named below
     std::vector<std::string> regions;  // "()" is what was chosen by --function; empty: any
     std::uint64_t most_accesses = ~std::uint64_t{0};
@@ -77,6 +78,18 @@ class Decoder {
     void on_samples(SampleSink sink) { sample_sink_ = std::move(sink); }
 
     Result<void> feed(const SlotView& slot);
+
+    // The short way, for sinks that want to know which blocks of 2^shift bytes were touched and no
+    // more. A slot that holds nothing but accesses is read straight into `out`; nothing comes back when
+    // there is something else in it, when the options ask about every access, or when `out` is too
+    // small: then it takes the long way. Nothing is changed, so several slots can be read at once.
+    struct Plain {
+        std::size_t accesses = 0, blocks = 0;
+    };
+    std::optional<Plain> read_plain(const SlotView& slot, unsigned shift,
+                                    std::span<std::uint64_t> out) const;
+    // Counts what was read that way, after handing on what came before it.
+    Result<void> pass_plain(std::size_t accesses);
     Result<void> finish();  // hands on what is still gathered
 
     std::uint32_t pid() const { return pid_; }
@@ -129,7 +142,7 @@ class Decoder {
 
     bool follows_calls() const { return options_.contexts || options_.objects; }
     std::uint32_t object_context() const { return options_.contexts ? running_->context : 0; }
-    Block* find_block(std::uint64_t id);
+    Block* find_block(std::uint64_t id) const;
     std::uint32_t place_of_address(std::uint64_t address);
     std::uint32_t place_of_site(std::uint64_t site);
     std::uint32_t label(std::uint32_t place, std::uint32_t context);

@@ -1,6 +1,8 @@
 #include "record/sinks.h"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 #include <unordered_map>
 
 #include "core/blocks.h"
@@ -13,11 +15,23 @@ namespace {
 
 class ProfileSink : public ProcessSink {
  public:
-    ProfileSink(std::unique_ptr<Engine> engine, std::uint64_t granularity, TakeProfile take)
-        : engine_(std::move(engine)), cutter_(granularity), take_(std::move(take)) {}
+    ProfileSink(std::unique_ptr<Engine> engine, const std::string& method, const EngineOptions& options,
+                TakeProfile take)
+        : engine_(std::move(engine)), cutter_(options.granularity), take_(std::move(take)) {
+        // Granularity 1 counts addresses, not bytes; samples belong to threads.
+        if (method != "sample" && !options.sites && !options.pairs &&
+            options.model == StackModel::single && options.granularity > 1 &&
+            std::has_single_bit(options.granularity))
+            plain_shift_ = static_cast<unsigned>(std::countr_zero(options.granularity));
+    }
 
     Result<void> add(const AccessBatch& batch) override {
         return cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_->add(piece); });
+    }
+
+    std::optional<unsigned> plain_shift() const override { return plain_shift_; }
+    Result<void> add_blocks(std::span<const std::uint64_t> blocks) override {
+        return engine_->add({blocks, {}, {}, {}});
     }
 
     Result<void> finish(const Decoder& process) override {
@@ -31,6 +45,7 @@ class ProfileSink : public ProcessSink {
  private:
     std::unique_ptr<Engine> engine_;
     BlockCutter cutter_;
+    std::optional<unsigned> plain_shift_;
     TakeProfile take_;
 };
 
@@ -124,7 +139,7 @@ Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method
     Result<std::unique_ptr<Engine>> engine = make_engine(method, options);
     if (!engine) return std::unexpected(engine.error());
     if (options.threads != 1) *engine = std::make_unique<EngineThread>(std::move(*engine));
-    return std::make_unique<ProfileSink>(std::move(*engine), options.granularity, std::move(take));
+    return std::make_unique<ProfileSink>(std::move(*engine), method, options, std::move(take));
 }
 
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {

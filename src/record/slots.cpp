@@ -86,11 +86,19 @@ std::optional<SlotView> Slots::take(std::chrono::milliseconds patience) {
 }
 
 void Slots::give_back(const SlotView& view) {
-    revisit_stream* s = stream_;
+    clean(view);
+    give_back_clean(view);
+}
+
+void Slots::clean(const SlotView& view) const {
     // Zeros are what salvage stops at. A block left in the middle may have written past the last word.
     std::size_t dirty =
         std::min<std::size_t>(view.words.size() + REVISIT_BLOCK_MAX + 1, REVISIT_SLOT_WORDS);
-    std::memset(revisit_slot_data(s, view.slot), 0, dirty * 8);
+    std::memset(revisit_slot_data(stream_, view.slot), 0, dirty * 8);
+}
+
+void Slots::give_back_clean(const SlotView& view) {
+    revisit_stream* s = stream_;
     s->slot[view.slot].producer = 0;
     __atomic_store_n(&s->slot[view.slot].state, REVISIT_SLOT_FREE, __ATOMIC_RELEASE);
     if (view.salvaged) return;

@@ -37,6 +37,9 @@ class Slots {
     // The next slot in order of hand-over; nothing when none came within `patience`.
     std::optional<SlotView> take(std::chrono::milliseconds patience);
     void give_back(const SlotView& view);
+    // The same in two steps, the first for any thread.
+    void clean(const SlotView& view) const;
+    void give_back_clean(const SlotView& view);
 
     // Slots that `producer` held when it died, oldest first. Call when its process is gone and `take`
     // finds nothing. They are given back like any other.
