@@ -170,8 +170,13 @@ class ThreadedExactEngine : public Engine {
 
     Result<void> count_together(std::span<const std::uint64_t> blocks, double share) {
         std::vector<ChunkTouches> chunks;
+        // Cores are not equally fast at all times. Where it costs few first touches, chunks are cut
+        // smaller, so that whoever is done takes another.
+        const std::size_t pieces =
+            share <= 1.0 / 64 && blocks.size() >= 4 * threads_ * tuning_.least_chunk ? 4 * threads_
+                                                                                     : threads_;
         std::vector<DistanceTable> tables;
-        for (unsigned k = 0; k < threads_; ++k) tables.emplace_back(options_.bins);
+        for (std::size_t k = 0; k < pieces; ++k) tables.emplace_back(options_.bins);
         if (alone_) {
             if (auto done = alone_->settle(); !done) return done;
             take_counts(alone_->distances());
@@ -181,10 +186,10 @@ class ThreadedExactEngine : public Engine {
         const auto expected =
             static_cast<std::size_t>(share * static_cast<double>(blocks.size() / threads_));
         const std::size_t first = chunks.size();
-        chunks.resize(first + threads_);
-        std::vector<Result<void>> status(threads_);
-        parallel_for(threads_, threads_, [&](std::size_t k) {
-            const auto low = blocks.size() * k / threads_, high = blocks.size() * (k + 1) / threads_;
+        chunks.resize(first + pieces);
+        std::vector<Result<void>> status(pieces);
+        parallel_for(threads_, pieces, [&](std::size_t k) {
+            const auto low = blocks.size() * k / pieces, high = blocks.size() * (k + 1) / pieces;
             ExactEngine engine(options_);
             engine.expect(expected);
             BigVector<std::uint64_t> list;
