@@ -8,6 +8,9 @@
 #include <fstream>
 #include <map>
 
+#include "predict/conflicts.h"
+#include "predict/explain.h"
+#include "predict/sweep.h"
 #include "random_nests.h"
 #include "revisit/accuracy.h"
 
@@ -244,6 +247,51 @@ TEST_F(FromSource, kernels_at_sizes_not_fitted) {
     }
 }
 
+TEST_F(FromSource, explains_itself_in_the_papers_notation) {
+    auto r = kernel("paper.c", "figure_1", 0, {{"I", 300}, {"J", 200}, {"K", 102}});
+    r.method = Method::fit;
+    r.bins = Binning::log2();
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    EXPECT_TRUE(p->profile.exact.value_or(false));
+    const auto text = explain(r, *p);
+    ASSERT_TRUE(text);
+    EXPECT_NE(
+        text->find(
+            "[retval, alpha, i, [300~i, i, j, [200~j, j, k, [102~k, k, alpha, i, k, Ai~i~k, i, k, "
+            "Ai~i~k, alpha, j, k, Bi~j~k, k, k], k, j, j], j, i, i], i]"),
+        std::string::npos)
+        << *text;
+    EXPECT_NE(text->find("for.body7 x 6120000"), std::string::npos);
+}
+
+TEST_F(FromSource, formulas_of_matrix_multiplication) {
+    auto r = kernel("gemm.c", "kernel_gemm", 1, {{"NI", 500}, {"NJ", 600}, {"NK", 700}});
+    r.method = Method::fit;
+    r.bins = Binning::log2();
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    const auto text = symbolic(*p, {});
+    EXPECT_NE(text.find("accesses       3*NI*NJ*NK + 2*NI*NJ + NI*NK"), std::string::npos) << text;
+    EXPECT_NE(text.find("first touches  NI*NJ + NI*NK + NJ*NK"), std::string::npos) << text;
+}
+
+TEST_F(FromSource, a_sweep_agrees_with_single_predictions) {
+    auto r = kernel("gemm.c", "kernel_gemm", 1, {{"NI", 20}, {"NJ", 30}});
+    r.bins = Binning::log2();
+    const auto points = sweep(r, "NK", 40, 4000, 4);
+    ASSERT_TRUE(points) << points.error().sentence();
+    ASSERT_GE(points->size(), 4u);
+    for (const auto& point : *points) {
+        EXPECT_TRUE(point.exact) << point.value;
+        r.macros["NK"] = point.value;
+        r.method = Method::simulate;
+        const auto truth = predict(r);
+        ASSERT_TRUE(truth);
+        EXPECT_EQ(distances(truth->profile), distances(point.profile)) << point.value;
+    }
+}
+
 // Written to a scratch file, so that each odd case stands beside what is expected of it.
 class OddSource : public FromSource {
  protected:
@@ -299,6 +347,56 @@ TEST_F(OddSource, plain_pointers_are_exact_only_under_an_assumption) {
     ASSERT_TRUE(promised);
     EXPECT_TRUE(promised->profile.assumes.empty());
     EXPECT_TRUE(promised->profile.exact.value_or(false));
+}
+
+TEST_F(OddSource, columns_of_a_power_of_two_conflict_and_are_named) {
+    auto r =
+        odd("double A[512][512]; double f(int n) { double s = 0; for (int j = 0; j < n; j++) "
+            "for (int i = 0; i < 400; i++) s += A[i][j]; return s; }",
+            64);
+    r.method = Method::simulate;
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    const auto cache = CacheSpec::parse("32K:8:64");
+    ASSERT_TRUE(cache);
+    const auto found = map_sets(*p->target, r.parameters, *cache, {});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->misses, 64 * 400);  // each access, though 400 lines would fit into 512
+    EXPECT_EQ(found->conflicts, 56 * 400);
+    ASSERT_EQ(found->culprits.size(), 1u);
+    EXPECT_EQ(found->culprits[0].stride, 4096);
+    EXPECT_EQ(found->culprits[0].sets_used, 1u);
+}
+
+TEST_F(OddSource, a_target_smaller_than_the_samples_is_not_called_exact) {
+    auto r =
+        odd("double A[90]; void f(int n) { for (int t = 0; t < n; t++) for (int i = 0; i < n; i++) "
+            "A[i] += t; }",
+            16);
+    r.granularity = 64;
+    const auto p = predict(r);
+    ASSERT_TRUE(p) << p.error().sentence();
+    EXPECT_FALSE(p->profile.exact.value_or(true));
+}
+
+// Calls through pointers, calls of functions elsewhere, bounds that are floating-point, sizes beyond 64
+// bits: an answer that is not called exact, or a refusal, and never a crash.
+TEST_F(OddSource, what_cannot_be_followed_is_not_called_exact) {
+    for (const char* text :
+         {"double A[90]; void (*g)(int); void f(int n) { for (int i = 0; i < n; i++) { A[i] = 1; g(i); "
+          "} }",
+          "double A[90]; void g(int); void f(int n) { for (int i = 0; i < n; i++) { A[i] = 1; g(i); } "
+          "}",
+          "double A[90]; double x; void f(int n) { for (double i = 0; i < x; i++) A[n] += 1; }",
+          "double A[90]; void f(int n) { while (A[0] < n) A[1] += 1; }",
+          "double A[90]; int k[90]; void f(int n) { for (int i = 0; i < k[n]; i++) A[i] = 1; }",
+          "int f(int n) { static double A[90]; A[n] = 1; return n < 2 ? 1 : f(n - 1) + f(n - 2); }"}) {
+        auto r = odd(text, 20);
+        r.method = Method::automatic;
+        r.budget = 0.5;
+        const auto p = predict(r);
+        EXPECT_TRUE(!p || !p->profile.exact.value_or(true)) << text;
+    }
 }
 
 TEST_F(OddSource, zero_trip_loops_and_sizes_of_0_and_1_are_exact) {

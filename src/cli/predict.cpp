@@ -3,8 +3,14 @@
 
 #include <charconv>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "core/files.h"
+#include "predict/conflicts.h"
+#include "predict/explain.h"
+#include "predict/sweep.h"
+#include "predict/verify.h"
 
 namespace revisit {
 namespace {
@@ -54,9 +60,10 @@ class PredictCommand : public Command {
                        "accesses that auto interprets whole before it looks for formulas")
             ->capture_default_str()
             ->group("Analysis");
-        app.add_option("--budget", budget_,
-                       "seconds of processor time for finding formulas; what has none then is interpreted "
-                       "(up to 400 million accesses) or estimated")
+        app.add_option(
+               "--budget", budget_,
+               "seconds of processor time for finding formulas; what has none then is interpreted "
+               "(up to 400 million accesses) or estimated")
             ->check(CLI::Range(0.1, 1e6))
             ->capture_default_str()
             ->group("Analysis");
@@ -65,6 +72,27 @@ class PredictCommand : public Command {
             ->check(CLI::Range(0.0, 1.0))
             ->capture_default_str()
             ->group("Analysis");
+        app.add_flag(
+               "--explain", explain_,
+               "show the way: control-flow graph, execution counts, loop-annotated trace, formulas")
+            ->group("Results");
+        app.add_flag("--symbolic", symbolic_,
+                     "accesses, first touches, distances and misses as formulas in the sizes")
+            ->group("Results");
+        app.add_option("--sweep", sweep_,
+                       "a size from LOW to HIGH, by one set of formulas; -o writes CSV")
+            ->type_name("NAME=LOW:HIGH")
+            ->group("Results");
+        app.add_option("--simulate", simulate_,
+                       "map the sets of this cache for real and name what conflicts, e.g. 32K:8:64")
+            ->type_name("SPEC")
+            ->allow_extra_args(false)
+            ->group("Results");
+        app.add_flag(
+               "--verify", verify_,
+               "also build the source with revisit-clang, record a run and compare; status 1 when an "
+               "exact prediction is not what was measured")
+            ->group("Results");
         analysis_.declare(app);
         output_.declare(app, "write the profile here");
         app.footer(
@@ -72,20 +100,60 @@ class PredictCommand : public Command {
             "  revisit predict gemm.c --function kernel_gemm -D NI=4000 -D NJ=4000 -D NK=4000\n"
             "  revisit predict kernel.c --function f --param n=100000 --granularity 8 --bins log2:4 -o "
             "f.json\n"
-            "  revisit predict paper.c --function kernel_fig4 -D K=102 --opt 0 --granularity 1 --bins "
-            "exact --json");
+            "  revisit predict gemm.c -D NI=500 -D NJ=500 -D NK=500 --sweep NK=100:10000\n"
+            "  revisit predict gemm.c -D NI=64 -D NJ=64 -D NK=64 --verify\n"
+            "  revisit predict paper.c --function figure_4 -D K=102 --opt 0 --granularity 1 --bins "
+            "exact --method fit --explain");
     }
 
     Result<int> run() override {
         auto request = make_request();
         if (!request) return std::unexpected(request.error());
+        if (!sweep_.empty()) return run_sweep(std::move(*request));
+        if ((explain_ || symbolic_) && method_ == "auto") request->method = predict::Method::fit;
         const auto start = std::chrono::steady_clock::now();
         auto prediction = predict::predict(*request);
+        // Where there is nothing to vary there are no formulas; the rest can still be told.
+        if (!prediction && request->method == predict::Method::fit && method_ == "auto") {
+            request->method = predict::Method::automatic;
+            prediction = predict::predict(*request);
+        }
         if (!prediction) return std::unexpected(prediction.error());
         const double seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (auto shown = show(*prediction, seconds); !shown) return std::unexpected(shown.error());
-        return 0;
+        std::string more;
+        int status = 0;
+        if (explain_) {
+            auto text = predict::explain(*request, *prediction);
+            if (!text) return std::unexpected(text.error());
+            more += "\n" + *text;
+        }
+        if (symbolic_) more += "\n" + predict::symbolic(*prediction, host_caches());
+        std::vector<predict::Conflicts> mapped;
+        for (const auto& spec : simulate_) {
+            auto cache = CacheSpec::parse(spec);
+            if (!cache) return fail("--simulate: " + cache.error().message);
+            predict::Parameters sizes = request->macros;
+            sizes.insert(request->parameters.begin(), request->parameters.end());
+            auto sets =
+                predict::map_sets(*prediction->target, sizes, *cache, predict::Deadline(budget_));
+            if (!sets) return std::unexpected(sets.error());
+            more += "\n" + predict::text_of(*sets);
+            mapped.push_back(std::move(*sets));
+        }
+        if (verify_) {
+            auto checked = predict::verify(*request, *prediction);
+            if (!checked) return std::unexpected(checked.error());
+            const auto note = fmt::format(
+                "verified: a recorded run of {:.0f} accesses {}", checked->measured.accesses,
+                checked->equal ? "is equal in every bin"
+                               : fmt::format("differs, accuracy {:.4f}", checked->accuracy));
+            prediction->profile.notes.push_back(note);
+            if (!checked->equal && prediction->profile.exact.value_or(false)) status = 1;
+        }
+        if (auto shown = show(*prediction, seconds, more, mapped); !shown)
+            return std::unexpected(shown.error());
+        return status;
     }
 
  private:
@@ -121,12 +189,13 @@ class PredictCommand : public Command {
         return request;
     }
 
-    Result<void> show(const predict::Prediction& prediction, double seconds) {
+    Result<void> show(const predict::Prediction& prediction, double seconds, const std::string& more,
+                      const std::vector<predict::Conflicts>& mapped) {
         const Profile& profile = prediction.profile;
         if (!output_.output.empty())
             if (auto saved = save_profile(profile, output_.output); !saved) return saved;
-        if (output_.json) return print(to_json(profile));
-        std::string text = terminal_report(profile, host_caches(), stdout_style());
+        if (output_.json) return print(with_sets(to_json(profile), mapped));
+        std::string text = terminal_report(profile, host_caches(), stdout_style()) + more;
         if (!output_.quiet) {
             text += fmt::format("\nPredicted in {:.2f} s: {}\n", seconds,
                                 prediction.failures.empty() ? "exact" : "an estimate, see the notes");
@@ -140,12 +209,86 @@ class PredictCommand : public Command {
         return print(text);
     }
 
+    // The profile's JSON with a "simulated" list after it, as analyze --simulate writes it.
+    static std::string with_sets(std::string json, const std::vector<predict::Conflicts>& mapped) {
+        if (mapped.empty()) return json;
+        auto out = nlohmann::ordered_json::parse(json);
+        out["simulated"] = nlohmann::ordered_json::array();
+        for (const auto& m : mapped) {
+            nlohmann::ordered_json entry = {
+                {"cache", m.cache.name},
+                {"accesses", m.accesses},
+                {"misses", m.misses},
+                {"hit_rate", m.accesses > 0 ? 1 - m.misses / m.accesses : 0},
+                {"conflicts", m.conflicts},
+                {"complete", m.complete}};
+            for (const auto& c : m.culprits)
+                entry["culprits"].push_back({{"reference", c.expression},
+                                             {"line", c.line},
+                                             {"conflicts", c.conflicts},
+                                             {"stride", c.stride},
+                                             {"sets", c.sets_used}});
+            out["simulated"].push_back(std::move(entry));
+        }
+        return out.dump(1) + "\n";
+    }
+
+    Result<int> run_sweep(predict::Request request) {
+        const auto equals = sweep_.find('='), colon = sweep_.find(':');
+        std::int64_t low = 0, high = 0;
+        const auto number = [&](std::size_t from, std::size_t to, std::int64_t& value) {
+            const auto* begin = sweep_.data() + from;
+            const auto* end = sweep_.data() + to;
+            const auto [at, error] = std::from_chars(begin, end, value);
+            return error == std::errc{} && at == end && begin != end;
+        };
+        if (equals == std::string::npos || colon == std::string::npos || equals == 0 ||
+            colon < equals || !number(equals + 1, colon, low) ||
+            !number(colon + 1, sweep_.size(), high) || low < 1 || high <= low)
+            return fail("--sweep " + sweep_ + ": expected NAME=LOW:HIGH with 1 <= LOW < HIGH");
+        auto points = predict::sweep(std::move(request), sweep_.substr(0, equals), low, high, 25);
+        if (!points) return std::unexpected(points.error());
+        const auto caches = host_caches();
+        const auto name = sweep_.substr(0, equals);
+        std::string csv = name + ",accesses,cold,exact";
+        for (const auto& cache : caches) csv += "," + cache.name;
+        csv += "\n";
+        std::string text = fmt::format("{:>10} {:>16} {:>14}", name, "accesses", "first touches");
+        for (const auto& cache : caches) text += fmt::format(" {:>8}", cache.name);
+        text += fmt::format("   hit rate{}\n", caches.empty() ? "" : " of " + caches.front().name);
+        for (const auto& point : *points) {
+            csv += fmt::format("{},{:.0f},{:.0f},{}", point.value, point.profile.accesses,
+                               point.profile.reuse.cold, point.exact);
+            text += fmt::format("{:>10} {:>16.0f} {:>14.0f}", point.value, point.profile.accesses,
+                                point.profile.reuse.cold);
+            double first = -1;
+            for (const auto& cache : caches) {
+                const auto rate = predict_cache(point.profile, cache).hit_rate;
+                if (first < 0) first = rate;
+                csv += fmt::format(",{:.6f}", rate);
+                text += fmt::format(" {:>7.2f}%", 100 * rate);
+            }
+            std::string bar;
+            for (int k = 0; k < static_cast<int>(std::max(0.0, first) * 40 + 0.5); ++k) bar += "█";
+            text += "   " + bar + (point.exact ? "" : " estimate") + "\n";
+            csv += "\n";
+        }
+        if (!output_.output.empty())
+            if (auto written = write_file(output_.output, csv); !written)
+                return std::unexpected(written.error());
+        if (auto shown = print(text); !shown) return std::unexpected(shown.error());
+        return 0;
+    }
+
     std::string source_, function_;
     std::vector<std::string> macros_, parameters_, includes_;
     int optimise_ = 1;
     std::string method_ = "auto";
     std::uint64_t simulate_up_to_ = 10'000'000;
     double budget_ = 15;
+    bool explain_ = false, symbolic_ = false, verify_ = false;
+    std::string sweep_;
+    std::vector<std::string> simulate_;
     double branch_probability_ = 0.5;
     AnalysisOptions analysis_;
     OutputOptions output_;

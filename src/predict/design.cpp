@@ -67,7 +67,8 @@ Design plan_samples(const Parameters& target, const DesignOptions& options) {
         }
         auto near = std::find_if(d.axes.begin(), d.axes.end(), [&](const Axis& a) {
             const auto apart = value - a.target;
-            return options.tie && apart >= -4 && apart <= 4;
+            return options.tie && apart >= -4 && apart <= 4 && !options.untied.contains(name) &&
+                   !options.untied.contains(a.names.front().first);
         });
         if (near == d.axes.end()) {
             d.axes.push_back({{{name, 0}}, value});

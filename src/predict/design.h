@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct DesignOptions {
     std::int64_t smallest = 9;      // where the modulus is small
     std::int64_t rounds = 3;        // smallest size over a large modulus
     bool tie = true;                // parameters equal (or nearly) at the target move together
+    std::set<std::string> untied;   // except these
     std::int64_t fixed_below = 13;  // smaller targets are not varied
     std::int64_t spread = 0;        // values an axis takes; 0 = as many as its fits need
     std::uint64_t seed = 1;

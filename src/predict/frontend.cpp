@@ -11,10 +11,9 @@
 extern char** environ;
 
 namespace revisit::predict {
-namespace {
 
 // Standard output and error of a child, both read to the end.
-Result<int> run(std::vector<std::string> arguments, std::string& out, std::string& messages) {
+Result<int> run_program(std::vector<std::string> arguments, std::string& out, std::string& messages) {
     int pipes[2][2];
     if (pipe(pipes[0]) != 0) return fail("cannot make a pipe");
     if (pipe(pipes[1]) != 0) {
@@ -33,7 +32,7 @@ Result<int> run(std::vector<std::string> arguments, std::string& out, std::strin
     for (auto& a : arguments) raw.push_back(a.data());
     raw.push_back(nullptr);
     pid_t child = -1;
-    const int failed = posix_spawn(&child, raw[0], &actions, nullptr, raw.data(), environ);
+    const int failed = posix_spawnp(&child, raw[0], &actions, nullptr, raw.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(pipes[0][1]);
     close(pipes[1][1]);
@@ -56,8 +55,6 @@ Result<int> run(std::vector<std::string> arguments, std::string& out, std::strin
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
-
-}  // namespace
 
 std::string slicer_path() {
     if (const char* given = std::getenv("REVISIT_SLICE")) return given;
@@ -86,7 +83,7 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
             arguments.push_back("-D" + name + "=" + std::to_string(value));
     }
     std::string out, messages;
-    const auto status = run(std::move(arguments), out, messages);
+    const auto status = run_program(std::move(arguments), out, messages);
     if (!status) return std::unexpected(status.error());
     while (!messages.empty() && messages.back() == '\n') messages.pop_back();
     if (*status != 0) return fail(source.path, "", messages.empty() ? "does not compile" : messages);

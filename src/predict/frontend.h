@@ -15,6 +15,9 @@ struct Source {
     std::vector<std::string> flags;  // -I, -D of everything that is not a size
 };
 
+// Runs a program (found by PATH when it has no slash) and takes all it writes; its exit status.
+Result<int> run_program(std::vector<std::string> arguments, std::string& out, std::string& messages);
+
 // The helper beside this program, or where it is installed; empty when this build has none.
 std::string slicer_path();
 

@@ -46,6 +46,11 @@ std::uint64_t zero_extend(std::int64_t value, unsigned width) {
                        : static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << width) - 1);
 }
 
+// Skewed by an odd number of lines, so that arrays do not all start in one cache set.
+std::uint64_t argument_base(std::uint64_t pointer) {
+    return kArgumentBase + (pointer + 1) * (kArgumentSpan + 65 * kLine);
+}
+
 struct Stop {
     enum class Why { budget, failed } why;
     std::string message;
@@ -98,9 +103,7 @@ class Machine {
             if (a.kind == Kind::pointer) ++pointers;
             if (a.reg < 0) continue;
             if (a.kind == Kind::pointer) {
-                // Skewed by an odd number of lines, so that arrays do not all start in one cache set.
-                frame.values[a.reg] = static_cast<std::int64_t>(
-                    kArgumentBase + pointers * kArgumentSpan + pointers * 65 * kLine);
+                frame.values[a.reg] = static_cast<std::int64_t>(argument_base(pointers - 1));
             } else if (const auto at = parameters_.find(a.name); at != parameters_.end()) {
                 frame.values[a.reg] = sign_extend(at->second, a.width);
             } else {
@@ -191,7 +194,7 @@ class Machine {
         if (fresh) {
             const std::int32_t parent =
                 f.loops.empty() ? f.outer_place : static_cast<std::int32_t>(f.loops.back().place);
-            trace_.loops.push_back({f.function, static_cast<std::uint32_t>(loop), parent, true});
+            trace_.loops.push_back({f.function, static_cast<std::uint32_t>(loop), parent, true, 0, 0});
         }
         return at->second;
     }
@@ -390,6 +393,10 @@ class Machine {
     }
 
     void close(const Active& a) {
+        LoopPlace& place = trace_.loops[a.place];
+        const auto rounds = a.iteration + 1;
+        place.shortest = place.longest == 0 ? rounds : std::min(place.shortest, rounds);
+        place.longest = std::max(place.longest, rounds);
         if (a.run < 0) return;
         auto& run = trace_.runs[a.run];
         run.iterations = a.iteration + 1;
@@ -809,6 +816,13 @@ class Machine {
 };
 
 }  // namespace
+
+std::optional<ArgumentPlace> argument_place(std::uint64_t address) {
+    if (address < kArgumentBase + kArgumentSpan / 2) return std::nullopt;
+    const auto pointer = (address - kArgumentBase - kArgumentSpan / 2) / (kArgumentSpan + 65 * kLine);
+    return ArgumentPlace{static_cast<std::size_t>(pointer),
+                         static_cast<std::int64_t>(address - argument_base(pointer))};
+}
 
 std::vector<std::string> open_parameters(const Program& program, const Parameters& parameters) {
     std::vector<std::string> open;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ struct LoopPlace {
     std::uint32_t loop = 0;
     std::int32_t parent = -1;
     bool linear = true;  // its variable moved by one step always
+    // Iterations (arrivals at the header) of the shortest and the longest run; 0 = none ended.
+    std::uint32_t shortest = 0, longest = 0;
 };
 struct ReferencePlace {
     std::uint32_t function = 0;
@@ -73,6 +76,13 @@ struct Trace {
     std::vector<std::vector<std::uint64_t>> block_counts;  // by function and block
     std::vector<std::uint8_t> outcomes;  // of marked comparisons: bit 0 false, bit 1 true
 };
+
+// Which pointer argument (of the pointers, from 0) an address belongs to, and where in it.
+struct ArgumentPlace {
+    std::size_t pointer = 0;
+    std::int64_t offset = 0;
+};
+std::optional<ArgumentPlace> argument_place(std::uint64_t address);
 
 // Names the integer arguments and globals of unknown value that `parameters` must give.
 std::vector<std::string> open_parameters(const Program& program, const Parameters& parameters);

@@ -107,6 +107,7 @@ class Predictor {
 
     void finish(Prediction& p) {
         p.profile.exact = p.failures.empty();
+        p.target = std::make_shared<const Program>(target_);
         assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line);
@@ -303,6 +304,7 @@ class Predictor {
         std::map<std::string, std::int64_t> moduli;
         DesignOptions options;
         options.modulus = model.modulus;
+        options.untied = request_.untied;
         options.rounds = 1;
         model.design = plan_samples(target_sizes_, options);
         if (model.design.axes.size() < 2 || period <= 1) return moduli;
@@ -357,6 +359,7 @@ class Predictor {
         Learning learning;
         DesignOptions first;
         first.modulus = model.modulus;
+        first.untied = request_.untied;
         first.seed = request_.seed;
         if (auto found = moduli_for(model, period); found)
             first.moduli = std::move(*found);
@@ -480,6 +483,15 @@ class Predictor {
             p.failures.push_back("line " + std::to_string(w.line) + ": compared with " +
                                  std::to_string(w.number) +
                                  ", which the samples are too small to pass");
+        // Formulas reach up, not down: cells that are apart in every sample meet in smaller sizes.
+        for (std::size_t a = 0; a < model->design.axes.size(); ++a) {
+            std::int64_t least = INT64_MAX;
+            for (const auto& sample : model->design.samples) least = std::min(least, sample[a]);
+            if (model->design.target[a] < least)
+                p.failures.push_back(model->design.axes[a].names.front().first + "=" +
+                                     std::to_string(model->design.target[a]) +
+                                     " is smaller than every sample (" + std::to_string(least) + ")");
+        }
         std::size_t cells = 0, lost_streams = 0;
         for (std::size_t i = 0; i < model->streams.size(); ++i) {
             cells += model->streams[i].cells.size();

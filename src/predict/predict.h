@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -36,6 +37,8 @@ struct Request {
     std::uint64_t simulate_at_most = 400'000'000;  // accesses: interpreted when no formulas are found
     double budget = 15;                            // seconds of processor time
     double branch_probability = 0.5;
+    std::set<std::string>
+        untied;  // sizes that vary on their own, though they equal others at the target
     std::uint64_t seed = 1;
 };
 
@@ -50,7 +53,8 @@ struct Model {
 
 struct Prediction {
     Profile profile;
-    std::shared_ptr<const Model> model;    // none when interpreted whole
+    std::shared_ptr<const Model> model;  // none when interpreted whole
+    std::shared_ptr<const Program> target;
     std::vector<std::string> certificate;  // what was checked
     std::vector<std::string> failures;     // why it is not certified; empty = exact
 };
