@@ -6,6 +6,7 @@
 A .case file is a transcript:
 
     $ revisit analyze --json t.din     a command, run by sh in a scratch copy of data/
+    > …                                its further lines
     …                                  the standard output it must give
     ! revisit analyze: …               a line of standard error
     ? 2                                its exit status, when not 0
@@ -25,6 +26,8 @@ def steps_of_case(lines):
     for line in lines:
         if line.startswith("$ "):
             steps.append({"command": line[2:], "expected": [], "exact": True})
+        elif steps and line.startswith(">") and not steps[-1]["expected"]:
+            steps[-1]["command"] += "\n" + line[2:]
         elif steps:
             steps[-1]["expected"].append(line)
     return steps
@@ -75,7 +78,7 @@ def run_file(path, build, update):
                 os.symlink(ROOT / name, folder / name)
         for step in steps:
             seen, status = run_step(step, folder, environment)
-            rewritten += ["$ " + step["command"]] + seen + [""]
+            rewritten += ["$ " + step["command"].replace("\n", "\n> ")] + seen + [""]
             good = trimmed(seen) == trimmed(step["expected"]) if step["exact"] else status == 0
             if not good and any(line.startswith("! ") and "is not in this build" in line for line in seen):
                 skipped += 1

@@ -4,6 +4,7 @@
 set -eu
 build=$1
 source=$2
+python=${3-}  # the python3 the module was built for; empty where it was not
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
@@ -33,4 +34,8 @@ for page in revisit revisit-analyze revisit-cache; do
 done
 [ -s "$scratch/prefix/share/bash-completion/completions/revisit" ]
 bash -n "$scratch/prefix/share/bash-completion/completions/revisit"
+if [ -n "$python" ]; then
+    module=$(find "$scratch/prefix" -name 'revisit.*.so')
+    [ "$(PYTHONPATH=$(dirname "$module") "$python" -c 'import revisit; print(revisit.analyze([0, 64, 0]).reuse.finite)')" = 1.0 ]
+fi
 echo "installed, found by CMake and pkg-config"

@@ -1,0 +1,227 @@
+// Arrays in, arrays out: analyze, generate, read_trace.
+//
+// uint64 and int64 arrays of addresses are read where they lie, as are uint32 sites and sizes, uint16
+// threads and bool writes; an array of another integer type or with gaps is brought to that form by
+// numpy, which is a copy.
+#include <array>
+
+#include "core/blocks.h"
+#include "module.h"
+
+namespace revisit {
+namespace {
+
+// A column as the engines want it, and the Python object that keeps it alive.
+template <class T>
+struct Column {
+    py::object owner;
+    std::span<const T> values;
+};
+
+template <class T>
+Column<T> column_of(const char* name, const py::object& given, std::ptrdiff_t expected) {
+    if (given.is_none()) return {};
+    py::array array = py::array::ensure(given);
+    if (!array) throw py::type_error(std::string(name) + ": expected an array of integers");
+    if (array.ndim() != 1)
+        throw py::type_error(std::string(name) + ": expected an array of one dimension");
+    char kind = array.dtype().kind();
+    if (array.size() != 0 && kind != 'u' && kind != 'i' && kind != 'b')
+        throw py::type_error(std::string(name) + ": expected an array of integers");
+    if (expected >= 0 && array.size() != expected)
+        throw PythonError(std::string(name) + ": expected as many as there are addresses");
+    // Signed or bool, the bytes are the same: look at them as they are.
+    bool as_it_lies = array.itemsize() == sizeof(T) && array.dtype().byteorder() != '>' &&
+                      (array.flags() & py::array::c_style);
+    if (!as_it_lies)
+        array = py::array_t < T, py::array::c_style | py::array::forcecast > ::ensure(array);
+    if (!array) throw py::error_already_set();
+    return {array, {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.size())}};
+}
+
+// numpy says true for any number but 0; a write is flag bit 0.
+Column<std::uint8_t> writes_of(const py::object& given, std::ptrdiff_t expected) {
+    if (given.is_none()) return {};
+    py::object truths = py::module_::import("numpy").attr("asarray")(given, "bool");
+    return column_of<std::uint8_t>("writes", truths, expected);
+}
+
+TimeModel time_model_of(const std::string& name) {
+    return value_or_raise(parse_time_model(name));
+}
+
+Profile analyze_arrays(const py::object& addresses, const std::string& method,
+                       const py::object& granularity, const std::string& bins, const std::string& model,
+                       const py::object& sites, const py::object& sizes, const py::object& threads,
+                       const py::object& writes, bool time, bool pairs, unsigned phases,
+                       unsigned workers, double rate, double target_error,
+                       const std::string& time_model, std::uint64_t seed) {
+    auto address_column = column_of<std::uint64_t>("addresses", addresses, -1);
+    auto count = static_cast<std::ptrdiff_t>(address_column.values.size());
+    auto site_column = column_of<std::uint32_t>("sites", sites, count);
+    auto size_column = column_of<std::uint32_t>("sizes", sizes, count);
+    auto thread_column = column_of<std::uint16_t>("threads", threads, count);
+    auto write_column = writes_of(writes, count);
+
+    EngineOptions options;
+    options.bins = parse_bins(bins);
+    options.granularity = bytes_of(granularity);
+    if (options.granularity == 0) throw PythonError("granularity: expected at least 1");
+    if (model == "private" || model == "both")
+        options.model = StackModel::private_;
+    else if (model != "single" && model != "shared")
+        throw PythonError("model: expected single, shared, private or both, found \"" + model + "\"");
+    options.shared = model == "both";
+    options.sites = !site_column.values.empty();
+    options.pairs = pairs;
+    if (pairs && !options.sites) throw PythonError("pairs: needs sites");
+    if (phases > 4096) throw PythonError("phases: expected at most 4096");
+    options.phases = phases;
+    options.threads = workers;
+    options.time = time;
+    if (!(rate > 0 && rate <= 1)) throw PythonError("rate: expected a share above 0 and up to 1");
+    options.rate = rate;
+    options.target_error = target_error;
+    options.time_model = time_model_of(time_model);
+    options.seed = seed;
+
+    py::gil_scoped_release counting;
+    auto engine = value_or_raise(make_engine(method, options));
+    BlockCutter cutter(options.granularity);
+    AccessBatch batch{address_column.values, site_column.values, size_column.values,
+                      thread_column.values, write_column.values};
+    value_or_raise(cutter.cut(batch, [&](const BlockBatch& piece) { return engine->add(piece); }));
+    Profile profile = value_or_raise(engine->finish());
+    profile.model = model;
+    return profile;
+}
+
+// Columns grow batch by batch and are handed to numpy in the end. A column that a source leaves out is
+// left out.
+struct Columns {
+    std::vector<std::uint64_t> addresses;
+    std::vector<std::uint32_t> sites, sizes;
+    std::vector<std::uint16_t> threads;
+    std::vector<std::uint8_t> writes;
+
+    void append(const AccessBatch& batch) {
+        auto add = [](auto& to, auto from) { to.insert(to.end(), from.begin(), from.end()); };
+        add(addresses, batch.addresses);
+        add(sites, batch.sites);
+        add(sizes, batch.sizes);
+        add(threads, batch.threads);
+        for (std::uint8_t flag : batch.flags) writes.push_back(flag & kWrite);
+    }
+
+    py::dict as_dict() && {
+        py::dict columns;
+        std::size_t count = addresses.size();
+        columns["addresses"] = array_of(std::move(addresses));
+        auto give = [&](const char* name, auto& values) {
+            if (!values.empty() && values.size() == count) columns[name] = array_of(std::move(values));
+        };
+        give("sites", sites);
+        give("sizes", sizes);
+        give("threads", threads);
+        if (!writes.empty() && writes.size() == count)
+            columns["writes"] = array_of(std::move(writes)).attr("view")("bool");
+        return columns;
+    }
+};
+
+py::object generate(const py::object& like, const py::object& length, const py::object& distinct,
+                    const py::object& granularity, unsigned threads, double sharing, double writes,
+                    std::uint64_t seed, bool columns) {
+    GenerateOptions options;
+    Histogram reuse;
+    if (py::isinstance<Profile>(like)) {
+        const auto& profile = like.cast<const Profile&>();
+        options.length = static_cast<std::uint64_t>(profile.accesses);
+        options.distinct = static_cast<std::uint64_t>(profile.distinct);
+        options.granularity = profile.granularity;
+        reuse = profile.reuse;
+    } else if (length.is_none() || distinct.is_none()) {
+        throw PythonError("a distribution needs length and distinct");
+    }
+    if (!length.is_none()) options.length = count_of(length);
+    if (!distinct.is_none()) options.distinct = count_of(distinct);
+    if (!granularity.is_none()) options.granularity = bytes_of(granularity);
+    if (options.length < options.distinct)
+        throw PythonError("length: fewer accesses than blocks to touch");
+    if (py::isinstance<Histogram>(like))
+        reuse = like.cast<const Histogram&>();
+    else if (!py::isinstance<Profile>(like))
+        reuse = value_or_raise(parse_distribution(like.cast<std::string>(), options.distinct));
+    if (reuse.invalidated > 0) throw PythonError("has invalidated reuses, which one stack cannot have");
+    options.threads = threads;
+    options.sharing = sharing;
+    options.writes = writes;
+    options.seed = seed;
+    Columns made;
+    {
+        py::gil_scoped_release generating;
+        auto generator = value_or_raise(TraceGenerator::create(reuse, options));
+        made.addresses.reserve(options.length);
+        for (;;) {
+            AccessBatch batch = generator.next();
+            if (batch.count() == 0) break;
+            if (columns)
+                made.append(batch);
+            else
+                made.addresses.insert(made.addresses.end(), batch.addresses.begin(),
+                                      batch.addresses.end());
+        }
+    }
+    if (columns) return std::move(made).as_dict();
+    return array_of(std::move(made.addresses));
+}
+
+py::dict read_trace(const std::string& path, const std::string& format) {
+    Columns read;
+    {
+        py::gil_scoped_release reading;
+        auto reader = value_or_raise(open_trace(path, format));
+        for (;;) {
+            AccessBatch batch = value_or_raise(reader->next());
+            if (batch.count() == 0) break;
+            read.append(batch);
+        }
+    }
+    return std::move(read).as_dict();
+}
+
+}  // namespace
+
+void declare_arrays(py::module_& module) {
+    module.def(
+        "analyze", &analyze_arrays, py::arg("addresses"), py::kw_only(), py::arg("method") = "exact",
+        py::arg("granularity") = 64, py::arg("bins") = "log2:8", py::arg("model") = "single",
+        py::arg("sites") = py::none(), py::arg("sizes") = py::none(), py::arg("threads") = py::none(),
+        py::arg("writes") = py::none(), py::arg("time") = false, py::arg("pairs") = false,
+        py::arg("phases") = 0, py::arg("workers") = 1, py::arg("rate") = 0.01,
+        py::arg("target_error") = 0.0, py::arg("time_model") = "phases", py::arg("seed") = 1,
+        "Profiles an array of addresses; uint64 and int64 ones are read where they lie.\n\n"
+        "sites, sizes, threads and writes are arrays as long as addresses, or left out. workers are\n"
+        "the threads that count, 0 = all cores. The other options are those of `revisit analyze`.");
+    module.def(
+        "methods",
+        [] {
+            py::dict names;
+            for (const EngineEntry& entry : engines())
+                names[py::str(std::string(entry.name))] = std::string(entry.summary);
+            return names;
+        },
+        "the methods of analyze, and what each does");
+    module.def(
+        "generate", &generate, py::arg("like"), py::kw_only(), py::arg("length") = py::none(),
+        py::arg("distinct") = py::none(), py::arg("granularity") = py::none(), py::arg("threads") = 1,
+        py::arg("sharing") = 0.0, py::arg("writes") = 0.0, py::arg("seed") = 1,
+        py::arg("columns") = false,
+        "Addresses with the reuse distances of `like`: a Profile, a Histogram or a distribution as in\n"
+        "`revisit generate`. With columns, a dict of arrays that analyze(**columns) takes.");
+    module.def(
+        "read_trace", &read_trace, py::arg("path"), py::arg("format") = "",
+        "A trace in any format revisit reads, as a dict of arrays that analyze(**columns) takes.");
+}
+
+}  // namespace revisit

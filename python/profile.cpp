@@ -1,0 +1,233 @@
+// Profiles and what is in them, as Python sees them: read-only, so that arrays over their memory stay
+// true for as long as somebody holds them.
+#include <fmt/format.h>
+
+#include "core/files.h"
+#include "module.h"
+#include "report/page.h"
+#include "report/terminal.h"
+
+namespace revisit {
+namespace {
+
+py::array_t<double> hit_rates(const Profile& profile, const py::iterable& sizes, std::uint64_t ways,
+                              std::uint64_t line) {
+    if (line == 0) throw PythonError("expected lines of at least 1 byte");
+    std::vector<CacheSpec> caches;
+    for (py::handle size : sizes)
+        caches.push_back({bytes_of(py::reinterpret_borrow<py::object>(size)), ways, line, {}});
+    std::vector<double> rates;
+    {
+        py::gil_scoped_release counting;
+        for (const CacheSpec& cache : caches)
+            rates.push_back(cache.blocks() == 0 ? 0 : predict_cache(profile, cache).hit_rate);
+    }
+    return array_of(std::move(rates));
+}
+
+Profile merged(const Profile& one, const Profile& other) {
+    Profile sum = one;
+    value_or_raise(merge_profile(sum, other));
+    return sum;
+}
+
+void write_page(const Profile& profile, const std::string& path, const py::iterable& caches,
+                const std::string& title, bool sources) {
+    PageOptions options;
+    for (py::handle cache : caches)
+        options.caches.push_back(cache_of(py::reinterpret_borrow<py::object>(cache)));
+    if (options.caches.empty()) {
+        options.caches = host_caches();
+        options.caches_are_hosts = true;
+    }
+    options.sources = sources;
+    std::string page = value_or_raise(html_page({{profile, title}}, options));
+    value_or_raise(write_file(path, page));
+}
+
+void declare_histogram(py::module_& module) {
+    PYBIND11_NUMPY_DTYPE(Bin, low, high, count, error);
+    PYBIND11_NUMPY_DTYPE(CurvePoint, blocks, miss_rate);
+    py::class_<Histogram>(module, "Histogram", "Distances in bins, infinite ones beside them.")
+        .def_readonly("cold", &Histogram::cold, "first touches")
+        .def_readonly("invalidated", &Histogram::invalidated, "reuses lost to another thread's write")
+        .def_readonly("cold_error", &Histogram::cold_error)
+        .def_readonly("invalidated_error", &Histogram::invalidated_error)
+        .def_property_readonly("finite", &Histogram::finite, "the sum of the bins")
+        .def_property_readonly("total", &Histogram::total)
+        .def_property_readonly(
+            "bins", [](py::object self) { return view_of(self.cast<const Histogram&>().bins, self); },
+            "a structured array over the histogram's own memory: low, high (excluded), count, error")
+        .def("percentile", &Histogram::percentile, py::arg("share"),
+             "the distance below which that share of the finite reuses lies")
+        .def(
+            "rebin",
+            [](const Histogram& histogram, const std::string& bins) {
+                return histogram.rebin(parse_bins(bins));
+            },
+            py::arg("bins"), "folded into coarser bins: log2, log2:K, linear:W")
+        .def(
+            "miss_ratio_curve",
+            [](const Histogram& histogram) { return array_of(miss_ratio_curve(histogram)); },
+            "miss ratio of a fully associative cache of every size worth telling apart: a structured "
+            "array of blocks and miss_rate")
+        .def("__eq__", [](const Histogram& a, const Histogram& b) { return a == b; })
+        .def("__repr__", [](const Histogram& histogram) {
+            return fmt::format("<revisit.Histogram of {} reuses in {} bins, {} cold>",
+                               format_count(histogram.finite()), histogram.bins.size(),
+                               format_count(histogram.cold));
+        });
+}
+
+void declare_caches(py::module_& module) {
+    py::class_<CacheSpec>(module, "Cache", "A cache, out of NAME=SIZE:WAYS:LINE or SIZE:WAYS:LINE.")
+        .def(py::init([](const std::string& spec) { return value_or_raise(CacheSpec::parse(spec)); }),
+             py::arg("spec"))
+        .def_readonly("name", &CacheSpec::name)
+        .def_readonly("bytes", &CacheSpec::bytes)
+        .def_readonly("line", &CacheSpec::line)
+        .def_property_readonly("ways", &CacheSpec::associativity)
+        .def_property_readonly("blocks", &CacheSpec::blocks)
+        .def("__repr__", [](const CacheSpec& cache) {
+            return fmt::format("<revisit.Cache {}: {}, {} ways, lines of {} B>", cache.name,
+                               format_bytes(static_cast<double>(cache.bytes)), cache.associativity(),
+                               cache.line);
+        });
+    py::class_<CachePrediction>(module, "CachePrediction")
+        .def_readonly("cache", &CachePrediction::cache)
+        .def_readonly("hit_rate", &CachePrediction::hit_rate)
+        .def_readonly("miss_rate", &CachePrediction::miss_rate)
+        .def_readonly("error", &CachePrediction::error, "95 % half-width; 0 = an exact profile")
+        .def("__repr__", [](const CachePrediction& prediction) {
+            return fmt::format("<revisit.CachePrediction {}: hit rate {:.6f}>", prediction.cache.name,
+                               prediction.hit_rate);
+        });
+    module.def("host_caches", &host_caches, "the data caches of this machine, nearest first");
+}
+
+void declare_parts(py::module_& module) {
+    py::class_<Frame>(module, "Frame")
+        .def_readonly("function", &Frame::function)
+        .def_readonly("file", &Frame::file)
+        .def_readonly("line", &Frame::line)
+        .def("__repr__", [](const Frame& frame) {
+            return fmt::format("<{} at {}:{}>", frame.function, frame.file, frame.line);
+        });
+    py::class_<Site>(module, "Site", "One instruction that accesses memory.")
+        .def_readonly("id", &Site::id)
+        .def_readonly("module", &Site::module)
+        .def_readonly("offset", &Site::offset)
+        .def_readonly("frame", &Site::frame)
+        .def_readonly("inlined", &Site::inlined)
+        .def_readonly("accesses", &Site::accesses)
+        .def_readonly("writes", &Site::writes)
+        .def_readonly("reuse", &Site::reuse);
+    py::class_<Context>(module, "Context", "A node of the calling-context tree; 0 is the root.")
+        .def_readonly("parent", &Context::parent)
+        .def_readonly("module", &Context::module)
+        .def_readonly("offset", &Context::offset)
+        .def_readonly("frame", &Context::frame);
+    py::class_<Pair>(module, "Pair", "Use → reuse, by site ids.")
+        .def_readonly("use", &Pair::use)
+        .def_readonly("reuse", &Pair::reuse)
+        .def_readonly("use_context", &Pair::use_context)
+        .def_readonly("reuse_context", &Pair::reuse_context)
+        .def_readonly("count", &Pair::count)
+        .def_readonly("distances", &Pair::distances);
+    py::class_<Object>(module, "Object", "A piece of data.")
+        .def_readonly("kind", &Object::kind)
+        .def_readonly("name", &Object::name)
+        .def_readonly("bytes", &Object::bytes)
+        .def_readonly("context", &Object::context)
+        .def_readonly("accesses", &Object::accesses)
+        .def_readonly("reuse", &Object::reuse);
+    py::class_<ThreadProfile>(module, "ThreadProfile")
+        .def_readonly("id", &ThreadProfile::id)
+        .def_readonly("accesses", &ThreadProfile::accesses)
+        .def_readonly("reuse", &ThreadProfile::reuse);
+    py::class_<Phase>(module, "Phase", "A window of the run, in accesses.")
+        .def_readonly("begin", &Phase::begin)
+        .def_readonly("end", &Phase::end)
+        .def_readonly("distinct", &Phase::distinct)
+        .def_readonly("reuse", &Phase::reuse);
+    py::class_<Sampling>(module, "Sampling")
+        .def_readonly("period", &Sampling::period, "accesses a sample stands for")
+        .def_readonly("samples", &Sampling::samples)
+        .def_readonly("pruned", &Sampling::pruned, "share of samples given up");
+}
+
+}  // namespace
+
+void declare_profile(py::module_& module) {
+    declare_histogram(module);
+    declare_caches(module);
+    declare_parts(module);
+    py::class_<Profile>(module, "Profile",
+                        "What was counted; print() shows it as `revisit report` does.")
+        .def_readonly("method", &Profile::method)
+        .def_readonly("model", &Profile::model)
+        .def_readonly("granularity", &Profile::granularity, "bytes a block")
+        .def_readonly("accesses", &Profile::accesses)
+        .def_readonly("distinct", &Profile::distinct, "blocks touched")
+        .def_readonly("reuse", &Profile::reuse)
+        .def_readonly("time", &Profile::time)
+        .def_readonly("shared", &Profile::shared)
+        .def_readonly("sampled", &Profile::sampled)
+        .def_readonly("threads", &Profile::threads)
+        .def_readonly("sites", &Profile::sites)
+        .def_readonly("contexts", &Profile::contexts)
+        .def_readonly("pairs", &Profile::pairs)
+        .def_readonly("objects", &Profile::objects)
+        .def_readonly("phases", &Profile::phases)
+        .def_readonly("machine", &Profile::machine)
+        .def_readonly("command", &Profile::command)
+        .def_readonly("clock", &Profile::clock)
+        .def_readonly("notes", &Profile::notes)
+        .def_readonly("assumes", &Profile::assumes)
+        .def_readonly("exact", &Profile::exact)
+        .def(
+            "cache",
+            [](const Profile& profile, const py::object& cache) {
+                return predict_cache(profile, cache_of(cache));
+            },
+            py::arg("cache"), "what a cache, e.g. \"32K:8:64\", makes of the profile")
+        .def("hit_rates", &hit_rates, py::arg("sizes"), py::arg("ways") = 0, py::arg("line") = 64,
+             "hit rates of caches of these sizes, numbers of bytes or text as in \"32K\"; ways 0 = "
+             "fully "
+             "associative")
+        .def(
+            "miss_ratio_curve",
+            [](const Profile& profile) { return array_of(miss_ratio_curve(profile.reuse)); },
+            "the miss-ratio curve of its reuse histogram")
+        .def(
+            "save",
+            [](const Profile& profile, const std::string& path) {
+                value_or_raise(save_profile(profile, path));
+            },
+            py::arg("path"))
+        .def("to_json", [](const Profile& profile) { return to_json(profile); })
+        .def("write_page", &write_page, py::arg("path"), py::arg("caches") = py::tuple(),
+             py::arg("title") = "profile", py::arg("sources") = false,
+             "writes the report as one HTML page; caches: those to mark, else this machine's")
+        .def("__add__", &merged, "two runs, ranks or processes together")
+        .def("__str__",
+             [](const Profile& profile) { return terminal_report(profile, host_caches(), {}); })
+        .def("__repr__", [](const Profile& profile) {
+            return fmt::format("<revisit.Profile of {} accesses to {} blocks of {} B, method {}>",
+                               format_count(profile.accesses), format_count(profile.distinct),
+                               profile.granularity, profile.method);
+        });
+    module.def(
+        "load", [](const std::string& path) { return value_or_raise(load_profile(path)); },
+        py::arg("path"), py::call_guard<py::gil_scoped_release>(), "reads a profile");
+    module.def(
+        "from_json", [](const std::string& text) { return value_or_raise(profile_from_json(text)); },
+        py::arg("text"), py::call_guard<py::gil_scoped_release>(), "the profile in a text");
+    module.def(
+        "accuracy",
+        [](const Histogram& truth, const Histogram& estimate) { return accuracy(truth, estimate); },
+        py::arg("truth"), py::arg("estimate"),
+        "S: 1 - half the sum of the differences of bins' shares");
+}
+
+}  // namespace revisit

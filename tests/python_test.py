@@ -1,0 +1,157 @@
+"""import revisit: arrays in and out without copies, the same figures as the program, errors that help."""
+import gc, json, os, pathlib, tempfile, unittest
+
+import numpy as np
+
+import revisit
+
+DATA = pathlib.Path(__file__).parent / "golden" / "data"
+
+
+def naive(blocks):
+    """Reuse distances from a list kept in order of last use."""
+    stack, distances = [], []
+    for block in blocks:
+        if block in stack:
+            distances.append(len(stack) - 1 - stack.index(block))
+            stack.remove(block)
+        stack.append(block)
+    return distances
+
+
+class Analyze(unittest.TestCase):
+    def test_counts_what_a_list_counts(self):
+        random = np.random.default_rng(7)
+        addresses = random.integers(0, 200, 3000).astype(np.uint64) * 64
+        distances = np.array(naive((addresses // 64).tolist()))
+        for method in ("exact", "olken", "naive", "partition"):
+            profile = revisit.analyze(addresses, method=method, bins="exact")
+            bins = profile.reuse.bins
+            values, counts = np.unique(distances, return_counts=True)
+            np.testing.assert_array_equal(bins["low"], values)
+            np.testing.assert_array_equal(bins["count"], counts)
+            self.assertEqual(profile.accesses, 3000)
+            self.assertEqual(profile.reuse.cold, profile.distinct)
+
+    def test_other_integer_arrays_count_the_same(self):
+        wide = np.arange(10000, dtype=np.uint64) % 700 * 64
+        expected = revisit.analyze(wide).reuse
+        for given in (wide.astype(np.int64), wide.astype(np.uint32), wide.astype(">u8"), np.repeat(wide, 2)[::2], wide.tolist()):
+            self.assertEqual(revisit.analyze(given).reuse, expected)
+
+    def test_empty(self):
+        profile = revisit.analyze(np.array([], dtype=np.uint64))
+        self.assertEqual((profile.accesses, len(profile.reuse.bins), len(profile.miss_ratio_curve())), (0, 0, len(profile.reuse.miss_ratio_curve())))
+
+    def test_columns(self):
+        columns = revisit.read_trace(str(DATA / "threads.csv"))
+        profile = revisit.analyze(**columns, model="private")
+        self.assertGreater(profile.reuse.invalidated, 0)
+        self.assertGreater(len(profile.threads), 1)
+        self.assertEqual(revisit.analyze(columns["addresses"]).reuse.invalidated, 0)
+
+    def test_sites_pairs_phases(self):
+        columns = revisit.read_trace(str(DATA / "small.csv"))
+        profile = revisit.analyze(columns["addresses"], sites=columns["sites"], pairs=True)
+        self.assertEqual(sum(site.accesses for site in profile.sites), profile.accesses)
+        self.assertEqual(sum(pair.count for pair in profile.pairs), profile.reuse.finite)
+        phased = revisit.analyze(columns["addresses"], phases=4)
+        self.assertEqual(sum(phase.reuse.total for phase in phased.phases), phased.reuse.total)
+
+    def test_errors_are_sentences(self):
+        some = np.arange(10, dtype=np.uint64)
+        for wrong, words in (
+            (lambda: revisit.analyze(some, method="guess"), "expected a method out of"),
+            (lambda: revisit.analyze(some, bins="log3"), "log3"),
+            (lambda: revisit.analyze(some, sites=np.arange(3, dtype=np.uint32)), "sites: expected as many"),
+            (lambda: revisit.analyze(some, model="public"), "model: expected"),
+            (lambda: revisit.analyze(some, granularity=0), "granularity"),
+            (lambda: revisit.load("/nowhere/p.json"), "/nowhere/p.json"),
+            (lambda: revisit.from_json('{"schema": "revisit/profile@9"}'), "revisit/profile@"),
+            (lambda: revisit.Cache("32K"), "32K"),
+            (lambda: revisit.generate("zipf:1"), "length and distinct"),
+            (lambda: revisit.generate("gauss", length=10, distinct=2), "gauss"),
+        ):
+            with self.assertRaisesRegex(revisit.Error, words):
+                wrong()
+        with self.assertRaises(TypeError):
+            revisit.analyze(np.array([1.5, 2.5]))
+        with self.assertRaises(TypeError):
+            revisit.analyze(some.reshape(2, 5))
+
+
+class Arrays(unittest.TestCase):
+    def test_bins_are_views_that_outlive_the_profile(self):
+        profile = revisit.analyze(np.arange(100000, dtype=np.uint64) % 5000 * 64)
+        once, again = profile.reuse.bins, profile.reuse.bins
+        self.assertEqual(once.__array_interface__["data"], again.__array_interface__["data"])
+        self.assertFalse(once.flags.writeable)
+        expected = once.copy()
+        del profile, again
+        gc.collect()
+        np.testing.assert_array_equal(once, expected)
+
+    def test_analyze_takes_no_copy(self):
+        # A file of 256 MiB that is all holes: one block, read through the mapping.
+        with tempfile.NamedTemporaryFile() as file:
+            os.truncate(file.name, 256 << 20)
+            mapped = np.memmap(file.name, dtype=np.uint64, mode="r")
+            before = memory_used()
+            profile = revisit.analyze(mapped, granularity=1)
+            self.assertEqual((profile.accesses, profile.distinct), (32 << 20, 1))
+            self.assertLess(memory_used() - before, 64 << 20)
+
+
+def memory_used():
+    """Bytes of this process that no file stands behind."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0]) << 10
+
+
+class Profiles(unittest.TestCase):
+    def test_save_load_merge(self):
+        profile = revisit.load(str(DATA / "base.json"))
+        with tempfile.TemporaryDirectory() as folder:
+            profile.save(folder + "/again.json")
+            again = revisit.load(folder + "/again.json")
+        self.assertEqual(again.reuse, profile.reuse)
+        self.assertEqual(json.loads(again.to_json()), json.loads(profile.to_json()))
+        self.assertEqual((profile + again).accesses, 2 * profile.accesses)
+        self.assertIn("accesses", str(profile))
+        self.assertEqual(profile.sites[0].frame.function, json.loads(profile.to_json())["sites"][0]["function"])
+
+    def test_caches(self):
+        profile = revisit.analyze(np.arange(1000000, dtype=np.uint64) % 5000 * 64)
+        self.assertAlmostEqual(profile.cache("32K:8:64").hit_rate, 0.0, 3)
+        self.assertAlmostEqual(profile.cache(revisit.Cache("L2=1M:16:64")).hit_rate, 0.99496, 5)
+        np.testing.assert_allclose(profile.hit_rates(["32K", 1 << 20]), [0, 0.995])
+        self.assertEqual(profile.hit_rates(["1M"], ways=16)[0], profile.cache("1M:16:64").hit_rate)
+        curve = profile.miss_ratio_curve()
+        self.assertTrue((np.diff(curve["miss_rate"]) <= 0).all())
+        self.assertAlmostEqual(curve["miss_rate"][-1], 0.005)
+
+    def test_estimates_come_with_errors(self):
+        addresses = revisit.generate("zipf:0.8", length="300K", distinct=20000)
+        exact, sampled = revisit.analyze(addresses), revisit.analyze(addresses, method="sample", rate=0.05)
+        self.assertGreater(sampled.reuse.bins["error"].max(), 0)
+        self.assertGreater(revisit.accuracy(exact.reuse.rebin("log2"), sampled.reuse.rebin("log2")), 0.95)
+
+
+class Generate(unittest.TestCase):
+    def test_has_the_distances_asked_for(self):
+        addresses = revisit.generate("normal:1000,50", length=200000, distinct=4000, seed=3)
+        self.assertEqual((addresses.dtype, len(addresses)), (np.uint64, 200000))
+        profile = revisit.analyze(addresses)
+        self.assertEqual(profile.distinct, 4000)
+        self.assertAlmostEqual(profile.reuse.percentile(0.5), 1000, delta=20)
+        twin = revisit.analyze(revisit.generate(profile))
+        self.assertGreater(revisit.accuracy(profile.reuse, twin.reuse), 0.98)
+
+    def test_columns_go_back_in(self):
+        columns = revisit.generate("uniform", length=20000, distinct=500, threads=4, sharing=0.5, writes=0.3, columns=True)
+        self.assertEqual(columns["writes"].dtype, bool)
+        self.assertAlmostEqual(columns["writes"].mean(), 0.3, delta=0.02)
+        self.assertGreater(revisit.analyze(**columns, model="private").reuse.invalidated, 0)
+
+
+unittest.main()
