@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: build check demo bench bench-record eval-time eval-predict fuzz install format tidy clean setup
+.PHONY: build check demo docs bench bench-record eval-time eval-predict fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -23,6 +23,9 @@ check: build
 
 demo: build
 	@scripts/demo $(BUILD)
+
+docs: build
+	@scripts/build-docs $(BUILD)/revisit $(BUILD)/docs-site
 
 eval-time: build
 	@scripts/install-dependencies bzip2 perl sqlite3 xz-utils
