@@ -160,14 +160,14 @@ std::string phase_chart(const Profile& profile, const std::vector<CacheSpec>& ca
         }
         out += "\n";
     }
-    return out + fmt::format("  {:>9} 0{:>{}}\n", "accesses", format_count(profile.phases.back().end),
-                             std::max<std::size_t>(columns, 2) - 1);
+    const std::string end = format_count(profile.phases.back().end);
+    return out +
+           fmt::format("  {:>9} 0{:>{}}\n", "accesses", end, std::max(columns, end.size() + 2) - 1);
 }
 
 // Also without accesses: a note may say why there are none.
 std::string notes(const Profile& profile, const TerminalStyle& style) {
-    std::string out =
-        profile.notes.empty() && profile.assumes.empty() ? "" : heading(style, "Notes");
+    std::string out = profile.notes.empty() && profile.assumes.empty() ? "" : heading(style, "Notes");
     for (const std::string& thing : profile.assumes) out += fmt::format("  assumes: {}\n", thing);
     for (const std::string& note : profile.notes) out += fmt::format("  {}\n", note);
     return out;
