@@ -43,6 +43,7 @@ bench-record: build
 eval-predict: build
 	@scripts/eval-predict $(BUILD)
 	@scripts/eval-predict $(BUILD) --opt 0
+	@scripts/eval-predict $(BUILD) --granularity 64 --method auto
 
 fuzz:
 	@scripts/install-dependencies
