@@ -136,7 +136,8 @@ class Predictor {
             profile.assumes.push_back("the arguments " + plain +
                                       " point to arrays of their own (restrict would promise it)");
         if (request_.granularity > 1)
-            profile.assumes.push_back("arrays of 64 bytes or more start on a 64-byte boundary");
+            profile.assumes.push_back(
+                "arrays of 64 bytes or more, local ones too, start on a 64-byte boundary");
     }
 
     Result<Prediction> fitted() {

@@ -108,6 +108,14 @@ Result<void> must(std::vector<std::string> arguments, const std::string& what) {
 
 }  // namespace
 
+bool has_local_arrays(const Program& program) {
+    for (const Function& f : program.functions)
+        for (const Block& b : f.blocks)
+            for (const Instruction& i : b.code)
+                if (i.op == Op::reserve) return true;
+    return false;
+}
+
 Result<Verification> verify(const Request& request, const Prediction& prediction) {
     if (request.source.path.ends_with(".ll") || request.source.path.ends_with(".bc"))
         return fail(request.source.path, "", "--verify needs C source");
