@@ -32,10 +32,10 @@ function plot(width: number, height: number, label: string, left = kMargin.left)
 }
 
 function shareAxis(p: Plot, most: number, y: (value: number) => number): void {
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find(step => most / step <= 5) ?? 0.5;
+  const step = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find(step => most / step <= 5) ?? 0.5;
   for (let value = 0; value <= most + 1e-9; value += step) {
     p.svg.append(s('line', {class: 'grid', x1: p.left, x2: p.right, y1: y(value), y2: y(value)}),
-      s('text', {class: 'tick', x: p.left - 6, y: y(value) + 4, 'text-anchor': 'end'}, `${Math.round(1000 * value) / 10} %`));
+      s('text', {class: 'tick', x: p.left - 6, y: y(value) + 4, 'text-anchor': 'end'}, `${Number((100 * value).toPrecision(3))} %`));
   }
 }
 
@@ -167,12 +167,15 @@ export interface BarChart {
   bars: Bar[];
   xTitle: string;
   tell: (bar: Bar) => Child;
+  yTitle?: string;
+  left?: number;  // margin, to stand above a heat map
+  height?: number;
   marks?: {between: number; label: string}[];  // before the bar of that (fractional) index
 }
 
 export function barChart(chart: BarChart): HTMLElement {
   return responsive('chart', width => {
-    const p = plot(width, kHeight, chart.label);
+    const p = plot(width, chart.height ?? kHeight, chart.label, chart.left);
     const most = Math.max(1e-9, ...chart.bars.flatMap(bar => bar.values.map(value => value + (bar.error ?? 0)))) * 1.05;
     const top = Math.min(1, most);
     const y = (value: number) => p.bottom - (p.bottom - p.top) * Math.min(1, value / top);
@@ -205,7 +208,7 @@ export function barChart(chart: BarChart): HTMLElement {
       p.svg.append(s('line', {class: 'mark', x1: at, x2: at, y1: p.top, y2: p.bottom}),
         s('text', {class: 'mark-label', x: at + 4, y: p.top + 9}, mark.label));
     }
-    axisTitle(p, chart.xTitle, 'share of accesses');
+    axisTitle(p, chart.xTitle, chart.yTitle ?? 'share of accesses');
     const output = readout(p, places, index => chart.tell(chart.bars[index]!), true);
     return h('div', {}, p.svg, legend(chart.series), output);
   });
@@ -221,22 +224,25 @@ export interface HeatMap {
   tell: (column: number) => Child;
 }
 
+export const kHeatLeft = 92;
+
 export function heatMap(chart: HeatMap): HTMLElement {
   return responsive('chart', width => {
     const height = Math.max(160, 40 + 14 * chart.rows.length);
-    const p = plot(width, height, chart.label, 92);
+    const p = plot(width, height, chart.label, kHeatLeft);
     const cellWidth = (p.right - p.left) / chart.columns, cellHeight = (p.bottom - p.top) / chart.rows.length;
     for (let column = 0; column < chart.columns; ++column)
       for (let row = 0; row < chart.rows.length; ++row) {
         const value = chart.value(column, row);
         if (value <= 0) continue;
-        // The root shows small shares beside large ones.
+        // A power below one shows small shares beside large ones.
         p.svg.append(s('rect', {x: p.left + column * cellWidth, y: p.bottom - (row + 1) * cellHeight, width: cellWidth + 0.3,
-          height: cellHeight + 0.3, fill: 'var(--heat)', 'fill-opacity': Math.max(0.06, Math.sqrt(value)).toFixed(3)}));
+          height: cellHeight + 0.3, fill: 'var(--heat)', 'fill-opacity': Math.max(0.08, value ** 0.4).toFixed(3)}));
       }
     const every = Math.max(1, Math.ceil(13 / cellHeight));
     chart.rows.forEach((label, row) => {
-      if (row % every === 0)
+      const top = chart.rows.length - 1;  // always told; what is next to it gives way
+      if (row === top || (row % every === 0 && row + every <= top))
         p.svg.append(s('text', {class: 'tick', x: p.left - 6, y: p.bottom - (row + 0.5) * cellHeight + 4, 'text-anchor': 'end'}, label));
     });
     tickRow(p, chart.columnTicks, at => p.left + at * cellWidth);

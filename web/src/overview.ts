@@ -133,7 +133,7 @@ function cachePanel(profile: Profile): HTMLElement {
       h('div', {}, percent(prediction.missRate, 3), ' misses', prediction.error > 0 ? ` ± ${percent(prediction.error)}` : '',
         nearest && nearest.cache.bytes !== cache.bytes
           ? [', ', signed(prediction.missRate - nearest.prediction.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
-      h('div', {class: 'quiet'}, cacheWords(cache), view.threads > 1 ? ` (a ${view.threads}th of ${bytes(view.size)})` : ''),
+      h('div', {class: 'quiet'}, cacheWords(cache), view.threads > 1 ? ` (one of ${view.threads} equal parts of ${bytes(view.size)})` : ''),
       h('div', {class: 'quiet'}, whole ? h('code', {}, `revisit cache PROFILE --cache ${sizeSpec(cache.bytes)}:${cache.ways || 'full'}:${cache.line}`)
         : 'Not a whole number of sets; modelled all the same.'),
       cache.line !== profile.granularity && h('div', {class: 'quiet'},

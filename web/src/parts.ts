@@ -1,5 +1,5 @@
 // By data object, by thread, by phase.
-import {heatMap} from './chart';
+import {barChart, heatMap, kHeatLeft} from './chart';
 import {HitTable} from './cache';
 import {DataObject, octaves, pathOf, Phase, profiles, Thread} from './data';
 import {h, replace} from './dom';
@@ -67,29 +67,50 @@ export function threads(): HTMLElement {
   });
 }
 
+// Neighbouring windows drawn as one column, where there are more than a screen can tell apart.
+const kColumns = 240;
+
 export function phases(): HTMLElement {
   const profile = profiles[view.profile]!;
-  const found = profile.phases.map(phase => octaves(phase.reuse));
-  const lows = [...new Set(found.flatMap(list => list.map(octave => octave.low)))].sort((a, b) => a - b);
-  const share = (phase: number, row: number) => {
-    const all = profile.phases[phase]!.reuse;
-    if (row === lows.length) return (all.cold + all.invalidated) / Math.max(1, all.total);
-    return (found[phase]!.find(octave => octave.low === lows[row])?.count ?? 0) / Math.max(1, all.total);
-  };
+  const each = Math.ceil(profile.phases.length / kColumns);
+  const columns: {windows: Phase[]; begin: number; end: number; total: number; shares: Map<number, number>; infinite: number}[] = [];
+  for (let at = 0; at < profile.phases.length; at += each) {
+    const windows = profile.phases.slice(at, at + each);
+    const total = Math.max(1, windows.reduce((sum, phase) => sum + phase.reuse.total, 0));
+    const shares = new Map<number, number>();
+    for (const phase of windows)
+      for (const octave of octaves(phase.reuse)) shares.set(octave.low, (shares.get(octave.low) ?? 0) + octave.count / total);
+    const infinite = windows.reduce((sum, phase) => sum + phase.reuse.cold + phase.reuse.invalidated, 0) / total;
+    columns.push({windows, begin: windows[0]!.begin, end: windows[windows.length - 1]!.end, total, shares, infinite});
+  }
+  const lows = [...new Set(columns.flatMap(column => [...column.shares.keys()]))].sort((a, b) => a - b);
+  const share = (column: number, row: number) =>
+    row === lows.length ? columns[column]!.infinite : columns[column]!.shares.get(lows[row]!) ?? 0;
   const label = (low: number) => low === 0 ? '0' : `≥ ${span(low, profile.granularity)}`;
   return live(hits => {
     const misses = (phase: Phase) => hits.misses(phase.reuse) / Math.max(1, phase.reuse.total);
-    const columns = profile.phases.length, step = Math.max(1, Math.round(columns / 6));
+    const missesOf = (column: typeof columns[0]) => column.windows.reduce((sum, phase) => sum + hits.misses(phase.reuse), 0) / column.total;
+    const step = Math.max(1, Math.round(columns.length / 6));
+    const range = (column: typeof columns[0]) => `${count(column.begin)} – ${count(column.end)}`;
     return h('section', {class: 'card'}, h('h3', {}, 'Over the run'),
-      h('p', {class: 'quiet'}, 'Darker: a larger share of that window’s accesses has this reuse distance. The top row is first touches.'),
-      heatMap({
-        label: `Reuse distances over ${columns} windows of the run. Use left and right arrows to read values.`,
-        columns, rows: [...lows.map(label), 'first touch'], value: share,
-        columnTicks: profile.phases.map((phase, at) => ({at, label: count(phase.begin)})).filter((_, i) => i % step === 0),
+      h('p', {class: 'quiet'}, `Misses in a cache of ${cacheWords(chosenCache())}, by window of the run.`),
+      barChart({
+        label: `Share of accesses that miss, in ${columns.length} windows of the run. Use left and right arrows to read values.`,
+        series: [{name: 'misses', color: 'var(--c2)'}], yTitle: 'misses, share of accesses', left: kHeatLeft, height: 170,
+        bars: columns.map(column => ({label: range(column), tick: count(column.begin), values: [missesOf(column)]})),
         xTitle: 'accesses since the start',
-        tell: column => {
-          const phase = profile.phases[column]!;
-          return [h('b', {}, `${count(phase.begin)} – ${count(phase.end)}`), ` misses ${percent(misses(phase))} in the chosen cache, median ${span(median(phase.reuse), profile.granularity)}, ${count(phase.distinct)} blocks`];
+        tell: bar => [h('b', {}, bar.label), ` misses ${percent(bar.values[0]!)}`],
+      }),
+      h('p', {class: 'quiet'}, 'The stronger the colour, the larger the share of that window’s accesses with this reuse distance. The top row is first touches and reuses lost.'),
+      heatMap({
+        label: `Reuse distances over ${columns.length} windows of the run. Use left and right arrows to read values.`,
+        columns: columns.length, rows: [...lows.map(label), 'first touch'], value: share,
+        columnTicks: columns.map((column, at) => ({at, label: count(column.begin)})).filter((_, i) => i % step === 0),
+        xTitle: 'accesses since the start',
+        tell: at => {
+          const column = columns[at]!, blocks = column.windows.reduce((most, phase) => Math.max(most, phase.distinct), 0);
+          return [h('b', {}, range(column)), ` misses ${percent(missesOf(column))} in the chosen cache`,
+                  each === 1 ? `, median ${span(median(column.windows[0]!.reuse), profile.granularity)}, ${count(blocks)} blocks` : ''];
         },
       }),
       behind<Phase>([

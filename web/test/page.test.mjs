@@ -176,6 +176,7 @@ const tests = {
         await page.click('#detail .pick');
         for (const by of ['function', 'file', 'module', 'site']) await page.click(`.segments button:text-is("${by}")`);
       }
+      if (tab === 'phases') await atLeast('.chart svg', 2);
       assert.equal(await page.evaluate('window.hacked'), undefined, tab);
       assert.equal(await page.$$eval('img, #app script, #app iframe', list => list.length), 0, tab);
     }
