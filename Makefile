@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: build check demo docs bench bench-record eval-time eval-predict fuzz install format tidy clean setup
+.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-predict fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -31,11 +31,15 @@ eval-time: build
 	@scripts/install-dependencies bzip2 perl sqlite3 xz-utils
 	@scripts/eval-time $(BUILD)
 
+eval-multicore: build
+	@scripts/eval-multicore $(BUILD)
+
 bench: build
 	@$(BUILD)/bench_engines
 	@$(BUILD)/bench_parallel
 	@$(BUILD)/bench_parallel ranks
 	@$(BUILD)/bench_parallel volume
+	@$(BUILD)/bench_multicore
 
 bench-record: build
 	@bench/record.py $(BUILD)

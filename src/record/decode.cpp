@@ -40,8 +40,9 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_ALLOC:
         case REVISIT_ALLOC_SITE:
         case REVISIT_STACK:
-        case REVISIT_SAMPLED:
             return 2;
+        case REVISIT_SAMPLED:
+            return 3;
         case REVISIT_SAMPLE_END:
             return 4;
         case REVISIT_DEFINE_BLOCK:
@@ -581,6 +582,7 @@ void Decoder::sample(const std::uint64_t* words) {
             out.kind = SampleRecord::counts;
             out.accesses = words[1];
             out.analyzed = words[2];
+            out.chosen = words[3];
             accesses_ += out.accesses;
     }
     if (sample_sink_) sample_sink_(out);

@@ -50,7 +50,7 @@ struct SampleRecord {
     std::uint32_t outcome = 0;  // end: REVISIT_REUSED and so on
     bool write = false;
     std::uint64_t distance = 0, time = 0;
-    std::uint64_t accesses = 0, analyzed = 0;  // counts
+    std::uint64_t accesses = 0, analyzed = 0, chosen = 0;  // counts
 };
 
 // What a sampled program tells, as the record has it (record/stream.h), with its places looked up.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 
@@ -66,6 +67,7 @@ class SampledSink : public ProcessSink {
             case SampleRecord::counts:
                 counts_.accesses += record.accesses;
                 counts_.analyzed += record.analyzed;
+                chosen_ += record.chosen;
                 return;
             case SampleRecord::begin:
                 counts_.samples++;
@@ -89,6 +91,15 @@ class SampledSink : public ProcessSink {
         SampleRecord cold{};
         cold.outcome = REVISIT_COLD;
         for (const auto& [id, begin] : open_) count(begin, cold);
+        // Instructions were counted; some touch several blocks, and count in each.
+        auto in_blocks = [&](std::uint64_t& accesses) {
+            if (chosen_ == 0) return;
+            accesses = static_cast<std::uint64_t>(
+                std::llround(static_cast<double>(accesses) * static_cast<double>(counts_.samples) /
+                             static_cast<double>(chosen_)));
+        };
+        in_blocks(counts_.accesses);
+        in_blocks(counts_.analyzed);
         // The last page of a thread that was stopped short is not counted; its samples are.
         counts_.accesses = std::max(counts_.accesses, counts_.samples);
         Profile profile = tally_.profile(counts_);
@@ -116,6 +127,7 @@ class SampledSink : public ProcessSink {
     SampleTally tally_;
     TakeProfile take_;
     SampleCounts counts_;
+    std::uint64_t chosen_ = 0;
     std::unordered_map<std::uint64_t, SampleRecord> open_, ended_;
 };
 

@@ -92,7 +92,8 @@ enum {
     REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
     REVISIT_SAMPLE_END,   /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
                            */
-    REVISIT_SAMPLED,    /* n = thread number; accesses so far in this slot's time, and those analyzed */
+    REVISIT_SAMPLED,    /* n = thread number; accesses since the last such record; of these, those
+                           analyzed, and those chosen (which are samples in each block they touch) */
     REVISIT_WATCH_PATH, /* n = return addresses; pc, then these, outermost first: the call path of what
                      follows in this slot. The last one is a register's: it is on the path if
                      the function that pc is in keeps its return address there */
@@ -120,7 +121,8 @@ enum {
     REVISIT_SYNC_UNLOCK,
     REVISIT_SYNC_SIGNAL,
     REVISIT_SYNC_WAIT,
-    REVISIT_SYNC_JOIN
+    REVISIT_SYNC_JOIN,
+    REVISIT_SYNC_REST /* about to wait until another thread ends */
 };
 
 /* Sampled programs (src/watch). Times are nanoseconds of the thread's processor time, recording left

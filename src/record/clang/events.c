@@ -248,12 +248,14 @@ EXPORTED void __revisit_sync(uint64_t kind, void* object) {
     if (process.sampling) {
         /* What came before is analyzed before, and others learn of it. */
         if (revisit_sampler_wants_order()) revisit_flush();
+        if (__revisit_tls.self && kind == REVISIT_SYNC_REST) revisit_sampler_rest(__revisit_tls.self);
+        if (__revisit_tls.self && kind == REVISIT_SYNC_JOIN) revisit_sampler_go_on(__revisit_tls.self);
         errno = saved;
         return;
     }
     put(2, REVISIT_RECORD(REVISIT_SYNC, kind), (uint64_t)(uintptr_t)object, 0);
-    if (kind == REVISIT_SYNC_SIGNAL ||
-        (kind == REVISIT_SYNC_UNLOCK && process.stream->want & REVISIT_WANT_ORDER))
+    if (kind == REVISIT_SYNC_SIGNAL || ((kind == REVISIT_SYNC_UNLOCK || kind == REVISIT_SYNC_REST) &&
+                                        process.stream->want & REVISIT_WANT_ORDER))
         revisit_flush();
     errno = saved;
 }

@@ -56,7 +56,8 @@ enum {
 typedef struct {
     const uint64_t* definition;
     uint64_t site_base;
-    uint32_t is_plain; /* every access is one block, surely */
+    uint64_t
+        writes; /* bits: which of its first 63 accesses are writes; all ones where there are more */
 } code_block;
 
 /* One writer, any number of readers. Words of an entry: private: block, first and last clock, count;
@@ -98,6 +99,7 @@ typedef struct {
     sample_list lost; /* taken by a write elsewhere and not used again yet */
     uint64_t lost_filter;
     uint64_t now;
+    uint64_t top; /* the block used last, when using it again changes nothing; else NO_BLOCK */
 } stack;
 
 /* How deep samples are: the limit for giving up. */
@@ -127,6 +129,7 @@ typedef struct revisit_sampling {
     int64_t active;   /* samples open or lost */
     uint64_t version; /* of shared samples */
     uint32_t logs;
+    uint32_t looked_away; /* pages went by unread since a thread began to rest */
     uint32_t ticket __attribute__((aligned(64)));
     uint32_t serving;
     stack all; /* in turn */
@@ -140,6 +143,7 @@ typedef struct revisit_sampler {
     uint64_t random, to_next, made;
     int counts_last; /* the last record in the output slot is SAMPLED */
     int busy;
+    uint32_t resting; /* samples it had when it began to wait */
     int32_t out_slot;
     uint64_t* out;
     uint32_t out_words;
@@ -169,6 +173,7 @@ typedef struct revisit_sampler {
 } sampler;
 
 #define common process.sampling
+#define NO_BLOCK (~0ull)
 
 static uint64_t clock_now(void) {
 #if defined(__aarch64__)
@@ -329,18 +334,21 @@ static void out_copy(revisit_thread* self, sampler* s, const uint64_t* record, u
     memcpy(to + 1, record + 1, (words - 1) * 8);
     out_done(s, record[0], words);
 }
-static void out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uint64_t analyzed) {
-    uint64_t* to = out_record(self, s, 3);
+static void out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uint64_t analyzed,
+                       uint64_t chosen) {
+    uint64_t* to = out_record(self, s, 4);
     if (!to) return;
     if (s->counts_last) {
-        to[-2] += accesses;
-        to[-1] += analyzed;
+        to[-3] += accesses;
+        to[-2] += analyzed;
+        to[-1] += chosen;
         return;
     }
     s->counts_last = 1;
     to[1] = accesses;
     to[2] = analyzed;
-    out_done(s, REVISIT_RECORD(REVISIT_SAMPLED, self->number), 3);
+    to[3] = chosen;
+    out_done(s, REVISIT_RECORD(REVISIT_SAMPLED, self->number), 4);
 }
 static void out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t outcome, uint64_t distance,
                     uint64_t time, uint64_t site, uint32_t write) {
@@ -441,16 +449,16 @@ static void take_block(sampler* s, const uint64_t* entry) {
     for (uint32_t i = 0; i < PAGES_KNOWN; i++) /* used again since */
         if (s->known[i].first && last >= s->known[i].first && s->known[i].begin > entry[2]) return;
     found->stamp = 1;
+    st->top = NO_BLOCK;
     uint32_t after = first_after(st, last);
     if (after > 0 && st->open.items[after - 1].start == last) {
         sample* lost = list_add(&st->lost);
         if (lost) {
             *lost = st->open.items[after - 1];
             st->lost_filter |= filter_bit(lost->block);
-        } else {
-            active_add(-1);
         }
         list_remove(&st->open, --after);
+        active_add(-1); /* only its own thread waits for it now */
     }
     for (uint32_t i = 0; i < after; i++) st->open.items[i].holes++;
 }
@@ -573,13 +581,13 @@ static void come_back(revisit_thread* self, sampler* s, stack* st, uint64_t bloc
         }
         out_end(self, s, lost->id, REVISIT_INVALIDATED, 0, st->now - lost->start, site, write);
         list_remove(&st->lost, i);
-        active_add(-1);
     }
     st->lost_filter = filter;
 }
 
 static void choose(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site) {
     table_exchange(&st->last_uses, block, st->now, oldest_of(st));
+    st->top = NO_BLOCK;
     sample* made = list_add(&st->open);
     if (!made) return;
     *made = (sample){st->now, block, out_begin(self, s, site), clock_of(s), 0, 0, site};
@@ -602,6 +610,7 @@ static void notice(sampler* s) {
     uint64_t version = __atomic_load_n(&common->version, __ATOMIC_ACQUIRE);
     if (version == s->version) return;
     s->version = version;
+    s->own.top = NO_BLOCK;
     uint32_t kept = 0;
     uint64_t filter = 0;
     uint8_t known[MOST_SHARED] = {0};
@@ -709,6 +718,7 @@ static void choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint
         }
         s->marks[s->mark_count++] = (shared_mark){i, now, block, s->own.now, 0};
         s->mark_filter |= filter_bit(block);
+        s->own.top = NO_BLOCK;
         active_add(1);
         __atomic_store_n(&shared->state, now, __ATOMIC_RELEASE);
         __atomic_add_fetch(&common->version, 1, __ATOMIC_RELEASE);
@@ -739,49 +749,69 @@ typedef struct {
     stack* st;
     depth_limit* limit;
     int is_on, is_shared, is_private;
-    uint64_t analyzed;
+    uint64_t shift, analyzed, chosen;
 } page_reader;
 
-static void one_block(page_reader* r, uint64_t block, uint64_t site, uint32_t write, int counts) {
+/* One access to one block while a sample is open somewhere. Using the top of the stack again changes
+   nothing. */
+static inline void one_block(page_reader* r, uint64_t block, uint64_t site, uint32_t write) {
     sampler* s = r->s;
-    if (!r->is_on) {
-        if (!counts || --s->to_next) return;
-        r->is_on = 1;
-        s->to_next = 1;
+    stack* st = r->st;
+    st->now++;
+    if (block != st->top) {
+        if (r->is_shared) {
+            if (s->mark_count) use_shared(r->self, s, block, site, write);
+        } else {
+            if (st->open.count) use_block(r->self, s, st, r->limit, block, site, write);
+            if (st->lost.count && st->lost_filter & filter_bit(block))
+                come_back(r->self, s, st, block, site, write);
+        }
+        st->top = block;
     }
-    r->st->now++;
-    r->analyzed += (uint64_t)counts;
-    if (r->is_shared) {
-        if (s->mark_count) use_shared(r->self, s, block, site, write);
-    } else {
-        if (r->st->open.count) use_block(r->self, s, r->st, r->limit, block, site, write);
-        if (r->st->lost.count && r->st->lost_filter & filter_bit(block))
-            come_back(r->self, s, r->st, block, site, write);
-        if (write && r->is_private) log_write(s, block);
-    }
-    if (counts && --s->to_next == 0) {
-        if (r->is_shared)
-            choose_shared(r->self, s, block, site);
-        else
-            choose(r->self, s, r->st, block, site);
-        s->to_next = gap(s);
-    }
+    if (write && r->is_private) log_write(s, block);
 }
 
-/* Accesses of up to 8 bytes count once, although a few of them touch two blocks; longer ones count
-   once in each. */
-static uint64_t blocks_of(uint64_t address, uint64_t bytes) {
-    uint64_t shift = process.stream->plan.block_shift;
-    if (shift == 0 || bytes <= 8) return 1;
-    return ((address + bytes - 1) >> shift) - (address >> shift) + 1;
+static void choose_block(page_reader* r, uint64_t block, uint64_t site) {
+    if (r->is_shared)
+        choose_shared(r->self, r->s, block, site);
+    else
+        choose(r->self, r->s, r->st, block, site);
 }
-static void one_access(page_reader* r, uint64_t address, uint64_t bytes, uint64_t site,
-                       uint32_t write) {
-    uint64_t shift = process.stream->plan.block_shift;
+
+/* What is counted down: accesses, and of those of variable length every block. A chosen access is a
+   sample in each block it touches, so that blocks are chosen alike. */
+static inline void one_access(page_reader* r, uint64_t address, uint64_t bytes, uint64_t site,
+                              uint32_t write) {
+    uint64_t shift = r->shift;
     uint64_t first = address >> shift, last = shift && bytes ? (address + bytes - 1) >> shift : first;
+    for (uint64_t block = first; block <= last; block++) one_block(r, block, site, write);
     r->s->page_at++;
-    for (uint64_t block = first; block <= last; block++)
-        one_block(r, block, site, write, block == first || bytes > 8);
+    if (--r->s->to_next) return;
+    r->chosen++;
+    for (uint64_t block = first; block <= last; block++) choose_block(r, block, site);
+    r->s->to_next = gap(r->s);
+}
+
+static uint64_t bulk_blocks(const uint64_t* at) {
+    uint64_t shift = process.stream->plan.block_shift;
+    return at[3] == 0 ? 0 : shift == 0 ? 1 : ((at[2] + at[3] - 1) >> shift) - (at[2] >> shift) + 1;
+}
+static void bulk(page_reader* r, const uint64_t* at) {
+    uint64_t blocks = bulk_blocks(at), block = at[2] >> r->shift;
+    uint32_t write = at[0] & REVISIT_WRITE;
+    if (!r->is_on && blocks < r->s->to_next) {
+        r->s->to_next -= blocks;
+        return;
+    }
+    for (uint64_t i = 0; i < blocks; i++, block++) {
+        if (r->is_on) one_block(r, block, at[1], write);
+        r->analyzed += (uint64_t)r->is_on;
+        if (--r->s->to_next) continue;
+        r->is_on = 1;
+        r->chosen++;
+        choose_block(r, block, at[1]);
+        r->s->to_next = gap(r->s);
+    }
 }
 
 /* Words of a record that is not a block of accesses. */
@@ -817,15 +847,57 @@ static uint32_t record_words(uint64_t first) {
     }
 }
 
-static uint64_t count_block(const code_block* code, const uint64_t* at, uint32_t count) {
-    if (code->is_plain) return count;
-    uint64_t sum = 0;
+/* A block of code whose reads nobody waits for: its writes are for others to know. */
+static void writes_of(page_reader* r, const code_block* code, const uint64_t* at, uint32_t count) {
+    uint64_t begin = r->s->page_at;
     for (uint32_t i = 0; i < count; i++) {
+        if (i < 63 && !(code->writes >> i & 1)) continue;
         uint64_t what = code->definition[2 + 2 * i];
-        if (!(what >> 32 & REVISIT_GUARDED) || at[1 + i] != REVISIT_NO_ACCESS)
-            sum += blocks_of(at[1 + i], (uint32_t)what);
+        if (!(what >> 32 & REVISIT_WRITE) || at[1 + i] == REVISIT_NO_ACCESS) continue;
+        uint64_t first = at[1 + i] >> r->shift, last = first;
+        if (r->shift && (uint32_t)what) last = (at[1 + i] + (uint32_t)what - 1) >> r->shift;
+        r->s->page_at = begin + i;
+        for (uint64_t block = first; block <= last; block++) log_write(r->s, block);
     }
-    return sum;
+    r->s->page_at = begin + count;
+}
+
+static void block_of_code(page_reader* r, const code_block* code, const uint64_t* at, uint32_t count) {
+    sampler* s = r->s;
+    uint32_t i = 0;
+    if (count < s->to_next) {
+        int concerned = r->is_shared || r->st->open.count || r->st->lost.count;
+        if (!r->is_on || !concerned) {
+            s->to_next -= count;
+            r->analyzed += r->is_on ? count : 0;
+            if (r->is_on && r->is_private && code->writes)
+                writes_of(r, code, at, count);
+            else
+                s->page_at += count;
+            return;
+        }
+    } else if (!r->is_on) {
+        i = (uint32_t)(s->to_next - 1);
+        s->to_next = 1;
+        s->page_at += i;
+        r->is_on = 1;
+    }
+    r->analyzed += count - i;
+    const table* uses = &r->st->last_uses;
+    for (; i < count; i++) {
+        uint64_t what = code->definition[2 + 2 * i];
+        if (i + 6 < count && uses->entries)
+            __builtin_prefetch(&uses->entries[hash(at[7 + i] >> r->shift) >> uses->shift]);
+        if (what >> 32 & REVISIT_GUARDED && at[1 + i] == REVISIT_NO_ACCESS) {
+            if (--s->to_next == 0) {
+                r->chosen++;
+                s->to_next = gap(s);
+            }
+            continue;
+        }
+        one_access(r, at[1 + i], (uint32_t)what, code->definition[3 + 2 * i] + code->site_base,
+                   what >> 32 & REVISIT_WRITE);
+    }
 }
 
 static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end) {
@@ -834,26 +906,11 @@ static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end) {
             uint64_t id = REVISIT_BLOCK_ID(*at);
             uint32_t count = REVISIT_BLOCK_COUNT(*at);
             if (id >= MOST_BLOCKS || !common->blocks[id].definition || at + 1 + count > end) return;
-            const code_block* code = &common->blocks[id];
-            uint64_t counted;
-            if (!r->is_on && (counted = count_block(code, at, count)) < r->s->to_next) {
-                r->s->to_next -= counted;
-                r->s->page_at += count;
-            } else {
-                for (uint32_t i = 0; i < count; i++) {
-                    uint64_t what = code->definition[2 + 2 * i];
-                    if (what >> 32 & REVISIT_GUARDED && at[1 + i] == REVISIT_NO_ACCESS) continue;
-                    one_access(r, at[1 + i], (uint32_t)what,
-                               code->definition[3 + 2 * i] + code->site_base,
-                               what >> 32 & REVISIT_WRITE);
-                }
-            }
+            block_of_code(r, &common->blocks[id], at, count);
             at += 1 + count;
         } else {
-            if (REVISIT_TAG(*at) == REVISIT_BULK && at[3])
-                one_access(r, at[2], at[3], at[1], at[0] & REVISIT_WRITE);
-            uint32_t words = *at ? record_words(*at) : 1;
-            at += words;
+            if (REVISIT_TAG(*at) == REVISIT_BULK) bulk(r, at);
+            at += *at ? record_words(*at) : 1;
         }
     }
 }
@@ -863,15 +920,13 @@ static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at,
     uint64_t sum = 0;
     while (at < end) {
         if (*at & REVISIT_BLOCK_BIT) {
-            uint64_t id = REVISIT_BLOCK_ID(*at);
             uint32_t count = REVISIT_BLOCK_COUNT(*at);
-            if (id >= MOST_BLOCKS || !common->blocks[id].definition) break;
-            sum += count_block(&common->blocks[id], at, count);
+            sum += count;
             at += 1 + count;
         } else {
             uint32_t words = *at ? record_words(*at) : 1;
             if (REVISIT_TAG(*at) == REVISIT_BULK)
-                sum += at[3] ? blocks_of(at[2], at[3]) : 0;
+                sum += bulk_blocks(at);
             else if (REVISIT_TAG(*at) && REVISIT_TAG(*at) < REVISIT_TAGS &&
                      REVISIT_TAG(*at) != REVISIT_SYNC && REVISIT_TAG(*at) != REVISIT_DEFINE_BLOCK &&
                      words <= (size_t)(end - at)) {
@@ -888,7 +943,8 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
                          uint64_t accesses, page_reader* r) {
     uint32_t want = process.stream->want;
     int in_turn = want & REVISIT_WANT_IN_TURN && want & REVISIT_WANT_SHARED;
-    *r = (page_reader){self, s, &s->own, &s->limit, is_on(), 0, 0, 0};
+    *r = (page_reader){self, s, &s->own, &s->limit, is_on(), 0, 0, process.stream->plan.block_shift,
+                       0,    0};
     if (in_turn) {
         wait_turn();
         r->st = &common->all;
@@ -898,6 +954,7 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
         notice(s);
     } else {
         r->is_private = log_ready(s);
+        r->is_on |= s->own.lost.count != 0;
         read_logs(s);
         settle_pending(self, s, 0);
         s->known[s->page % PAGES_KNOWN].first = s->own.now + 1;
@@ -926,12 +983,42 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
     s->page_begin = s->last_clock;
     s->last_clock = clock_now();
     page_reader r = {.analyzed = 0};
-    if (accesses >= s->to_next || is_on() || s->pendings)
+    if (accesses >= s->to_next || is_on() || s->pendings || s->own.lost.count)
         analyze_page(self, s, at, end, accesses, &r);
-    else
+    else {
         s->to_next -= accesses;
-    if (accesses) out_counts(self, s, accesses, r.analyzed);
+        if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
+            __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
+    }
+    if (accesses) out_counts(self, s, accesses, r.analyzed, r.chosen);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->busy = 0;
+}
+
+void revisit_sampler_rest(revisit_thread* self) {
+    sampler* s = self->sampler;
+    if (!s || s->busy || s->resting || process.stream->want & REVISIT_WANT_SHARED) return;
+    s->resting = s->own.open.count;
+    if (!s->resting) return;
+    __atomic_store_n(&common->looked_away, 0, __ATOMIC_RELAXED);
+    active_add(-(int64_t)s->resting);
+}
+
+/* If others were not followed meanwhile, nobody knows what they wrote: its samples are given up. */
+void revisit_sampler_go_on(revisit_thread* self) {
+    sampler* s = self->sampler;
+    if (!s || !s->resting) return;
+    active_add(s->resting);
+    s->resting = 0;
+    if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED)) return;
+    stack* st = &s->own;
+    s->busy = 1;
+    while (st->open.count) {
+        sample* given_up = &st->open.items[--st->open.count];
+        out_end(self, s, given_up->id, REVISIT_PRUNED, given_up->depth, st->now - given_up->start,
+                given_up->site, 0);
+        active_add(-1);
+    }
     s->busy = 0;
 }
 
@@ -968,6 +1055,7 @@ void revisit_sampler_begin(revisit_thread* self) {
     s->random = process.stream->plan.seed * 0x2545f4914f6cdd1dull + self->number;
     s->out_slot = -1;
     s->own.now = 1;
+    s->own.top = NO_BLOCK;
     take_log(s);
     if (s->own.now == 0) s->own.now = 1;
     s->to_next = gap(s);
@@ -980,8 +1068,8 @@ void revisit_sampler_end(revisit_thread* self) {
     if (!s) return;
     s->busy = 1;
     settle_pending(self, s, 1);
-    if (!(process.stream->want & REVISIT_WANT_SHARED))
-        active_add(-(int64_t)(s->own.open.count + s->own.lost.count));
+    if (!(process.stream->want & REVISIT_WANT_SHARED) && !s->resting)
+        active_add(-(int64_t)s->own.open.count);
     out_close(s);
     if (s->log) {
         s->log->now = s->own.now;
@@ -1031,10 +1119,9 @@ void revisit_sampling_define(const revisit_unit* unit, uint64_t block_base, uint
         uint64_t id = at[1] + block_base;
         if (id < MOST_BLOCKS) {
             code_block* code = &common->blocks[id];
-            code->is_plain = 1;
-            for (uint64_t i = 0; i < n; i++)
-                if ((uint32_t)at[2 + 2 * i] > 8 || at[2 + 2 * i] >> 32 & REVISIT_GUARDED)
-                    code->is_plain = 0;
+            code->writes = n > 63 ? ~0ull : 0;
+            for (uint64_t i = 0; i < n && n <= 63; i++)
+                code->writes |= (at[2 + 2 * i] >> 32 & REVISIT_WRITE) << i;
             code->site_base = site_base;
             code->definition = at;
         }

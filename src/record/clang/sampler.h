@@ -19,6 +19,10 @@ void revisit_sampler_end(struct revisit_thread* self);
 void revisit_sampler_take(struct revisit_thread* self, const uint64_t* at, const uint64_t* end);
 /* Nonzero when it matters which thread did what first: a sample is open in a private stack. */
 int revisit_sampler_wants_order(void);
+/* Around a wait for another thread's end, which may last for most of the run: samples of a thread that
+   rests do not keep the others in analysis. */
+void revisit_sampler_rest(struct revisit_thread* self);
+void revisit_sampler_go_on(struct revisit_thread* self);
 /* Hands over what the thread has told so far. */
 void revisit_sampler_hand_over(struct revisit_thread* self);
 /* A forked child has none of its parent's samples and threads. */
