@@ -64,4 +64,17 @@ with tempfile.TemporaryDirectory() as folder:
     (folder / "torn.u64").write_bytes(bytes(8 * 1000 + 3))
     torn = ranks(3, str(folder / "torn.u64"))
     expect(torn.returncode == 2 and "torn.u64: byte 8000" in torn.stderr and torn.stdout == "", torn.stderr)
+
+    # A rank that is lost takes the job with it: no result, and a line that says which rank.
+    endless = folder / "endless.u64"
+    with endless.open("wb") as file:
+        file.truncate(1 << 35)  # a hole: hours of zeros, no disk
+    lost = folder / "lost"
+    lost.write_text('#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then (sleep 0.5; kill -9 $$) & fi\n'
+                    f'exec {revisit} analyze --cluster --json {endless}\n')
+    lost.chmod(0o755)
+    ended = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", lost],
+                           capture_output=True, text=True, timeout=120)
+    expect(ended.returncode != 0 and ended.stdout == "" and "rank 1" in ended.stderr,
+           f"a lost rank: status {ended.returncode}, {ended.stdout}{ended.stderr}")
 print("alike")

@@ -30,7 +30,7 @@ std::string threaded(std::span<const std::uint64_t> blocks, unsigned threads, st
     EngineOptions options;
     options.bins = Binning::exact();
     options.threads = threads;
-    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, weigh};
+    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, weigh, 3};
     return profile_of(*make_exact_threads(options, tuning), blocks, piece);
 }
 

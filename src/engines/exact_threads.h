@@ -15,6 +15,8 @@ struct ThreadTuning {
     std::size_t most_chunk = std::size_t{1} << 24;    // and at last: 128 MiB a thread
     std::size_t direct_chunk = std::size_t{1} << 25;  // where the trace lies in memory as it is
     bool weigh = true;  // whether several threads pay; else they are always taken
+    // Of the stack: few enough to deal blocks out to, enough for a part's table to stay in cache.
+    unsigned parts = 64;
 };
 
 // Null where one thread will do: one is wanted, or time distances, sites or pairs are.
