@@ -1,5 +1,5 @@
-// The predictor against brute force, on random loop nests: what it calls exact must be exact. The bytes
-// pick the nest, the two sizes and the granularity.
+// The predictor against brute force, on random loop nests: what it calls exact must be exact, pair by
+// pair. The bytes pick the nest, the two sizes and the granularity.
 #include "predict/predict.h"
 
 #include <cstdlib>
@@ -20,16 +20,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return std::vector<Program>{program};
     };
     request.source.path = "nest";
-    request.parameters = {{"n", 13 + data[4] % 24}, {"m", 13 + data[5] % 24}};
+    request.parameters = {{"n", 13 + data[4] % 28}, {"m", 13 + data[5] % 28}};
     request.granularity = size > 6 && data[6] % 4 == 0 ? 64 : 1;
     request.bins = Binning::exact();
-    request.method = Method::automatic;
-    request.simulate_up_to = 300'000;
-    const auto truth = predict::predict(request);
-    if (!truth || truth->model) return 0;  // too long to compare with
+    request.budget = 1;
+    RunOptions count;
+    count.keep = false;
+    count.max_accesses = 300'000;
+    const auto counted = interpret(program, request.parameters, count);
+    if (!counted || !counted->complete) return 0;  // too long to compare with
     request.method = Method::fit;
     const auto fitted = predict::predict(request);
     if (!fitted || !fitted->profile.exact.value_or(false)) return 0;
-    if (!(fitted->profile.reuse == truth->profile.reuse)) std::abort();
+    request.method = Method::simulate;
+    const auto truth = predict::predict(request);
+    if (!truth || !(fitted->profile.reuse == truth->profile.reuse) ||
+        fitted->profile.pairs.size() != truth->profile.pairs.size())
+        std::abort();
     return 0;
 }
