@@ -76,6 +76,9 @@ int main(int argc, char** argv) {
     char** command = argv + 1 + count;
     auto slots = Slots::create(0);
     if (argc < 2 + count || !slots) return 2;
+    // How many slots may wait: fewer stay in a cache, more let the program run on.
+    if (const char* full = std::getenv("BENCH_SLOTS_FULL"))
+        slots->stream()->slots_full = static_cast<std::uint32_t>(std::atoi(full));
     setenv(REVISIT_STREAM_ENV, slots->path().c_str(), 1);
     auto begin = std::chrono::steady_clock::now();
     pid_t program = fork();
