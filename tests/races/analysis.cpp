@@ -1,0 +1,107 @@
+// The analysis side under ThreadSanitizer: producers in threads, the analyzer beside them.
+//
+// A thread of this process fills slots as a recorded program does, another takes and decodes them, and
+// the engine and its attribution have threads of their own: all that runs at the same time in
+// `revisit profile`, small enough to be built with the sanitizer in a minute. Every count is known.
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "core/blocks.h"
+#include "record/decode.h"
+#include "record/engine_thread.h"
+#include "record/slots.h"
+
+namespace revisit {
+Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options);
+}
+
+using namespace revisit;
+using namespace revisit::record;
+
+namespace {
+
+constexpr std::uint32_t kThreads = 3, kSlots = 60, kAccesses = 3;
+
+void expect(bool good, const char* what) {
+    if (good) return;
+    std::fprintf(stderr, "%s\n", what);
+    std::exit(1);
+}
+
+// Block 5 has three accesses of one site each; every slot is full of it.
+void produce(revisit_stream* s, std::uint32_t producer, std::uint32_t thread) {
+    for (std::uint32_t i = 0; i < kSlots; i++) {
+        std::int32_t slot = revisit_slot_open(s, producer, thread);
+        expect(slot >= 0, "no slot");
+        std::uint64_t* to = revisit_slot_data(s, static_cast<std::uint32_t>(slot));
+        std::uint32_t n = 0;
+        if (i == 0) {
+            to[n++] = REVISIT_RECORD(REVISIT_DEFINE_BLOCK, kAccesses);
+            to[n++] = 5 + thread;
+            for (std::uint32_t k = 0; k < kAccesses; k++) {
+                to[n++] = REVISIT_ACCESS(8, k == 2 ? REVISIT_WRITE : 0);
+                to[n++] = 0x1000 + 4 * k;
+            }
+        }
+        while (n + 1 + kAccesses <= REVISIT_SLOT_WORDS - 100) {
+            to[n] = REVISIT_BLOCK(5 + thread, kAccesses);
+            for (std::uint32_t k = 0; k < kAccesses; k++)
+                to[n + 1 + k] = 0x100000 + (n * 64 + k * 4096 + thread * 512) % (1u << 20);
+            n += 1 + kAccesses;
+        }
+        revisit_slot_hand_over(s, slot, n);
+    }
+}
+
+void run(const EngineOptions& options, bool labels) {
+    Result<Slots> slots = Slots::create(0);
+    expect(slots.has_value(), "no shared memory");
+    revisit_stream* s = slots->stream();
+    std::uint32_t me = revisit_producer_start(s);
+    Result<std::unique_ptr<Engine>> engine = make_exact(options);
+    expect(engine.has_value(), "no engine");
+    EngineThread counter(std::move(*engine));
+    BlockCutter cutter(64);
+    DecodeOptions decode;
+    decode.labels = decode.flags = decode.threads = labels;
+    decode.cut = 64;
+    std::uint64_t handed_on = 0;
+    Decoder decoder(decode, [&](const AccessBatch& batch) {
+        handed_on += batch.count();
+        return cutter.cut(batch, [&](const BlockBatch& piece) { return counter.add(piece); });
+    });
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < kThreads; t++) threads.emplace_back(produce, s, me, t);
+    for (std::uint32_t taken = 0; taken < kThreads * kSlots;) {
+        auto view = slots->take(std::chrono::milliseconds(100));
+        if (!view) continue;
+        expect(decoder.feed(*view).has_value(), "not decoded");
+        slots->give_back(*view);
+        taken++;
+    }
+    for (std::thread& thread : threads) thread.join();
+    expect(decoder.finish().has_value(), "not finished");
+    Result<Profile> profile = counter.finish();
+    expect(profile.has_value(), "no profile");
+    expect(slots->words_handed_over() == slots->words_taken(), "words were lost");
+    expect(profile->accesses == static_cast<double>(handed_on), "accesses were lost");
+    expect(profile->reuse.total() == profile->accesses, "the histogram does not add up");
+    double by_site = 0;
+    for (const Site& site : profile->sites) by_site += site.accesses;
+    expect(!options.sites || by_site == profile->accesses, "the sites do not add up");
+}
+
+}  // namespace
+
+int main() {
+    EngineOptions options;
+    options.threads = 2;
+    run(options, false);
+    options.sites = options.pairs = true;
+    run(options, true);
+    options.model = StackModel::private_;
+    run(options, true);
+    std::puts("no race seen, nothing lost");
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Programs we did not build, under the valgrind recorder: they do what they always do.
+
+    strangers.py BUILD
+"""
+import json, pathlib, shutil, subprocess, sys, tempfile
+
+build = pathlib.Path(sys.argv[1]).resolve()
+scratch = tempfile.TemporaryDirectory()
+folder = pathlib.Path(scratch.name)
+failures = []
+
+
+def run(command):
+    return subprocess.run(command, cwd=folder, shell=True, capture_output=True, timeout=300,
+                          env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "R": str(build / "revisit")})
+
+
+tried = run("$R profile --quiet -o p.json -- /bin/true")
+if tried.returncode:
+    print(tried.stderr.decode())
+    sys.exit(77)
+
+(folder / "words").write_text("".join(f"{i * 7919 % 2003} word {i % 17}\n" for i in range(2000)))
+COMMANDS = (
+    "gzip -c words",
+    "sort -n words",
+    "python3 -S -c 'print(sum(i * i for i in range(999)), sorted(\"reuse distance\"))'",
+    "sqlite3 :memory: 'create table t(a, b); insert into t values (1, 2), (3, 4); select sum(a * b) from t;'",
+    "xz -T2 --block-size=8KiB -0 -c words",
+)
+for command in COMMANDS:
+    name = command.split()[0]
+    if not shutil.which(name, path="/usr/bin:/bin"):
+        print(f"{name} is not here")
+        continue
+    alone = run(command)
+    recorded = run(f"$R profile --via valgrind --quiet --method time -o p.json -- {command}")
+    seen = (recorded.returncode, recorded.stdout, recorded.stderr)
+    if seen != (alone.returncode, alone.stdout, alone.stderr):
+        failures.append(f"{command}: ended with {recorded.returncode}, {len(recorded.stdout)} bytes of output instead of "
+                        f"{len(alone.stdout)}, and said {recorded.stderr.decode()}")
+        continue
+    profile = json.loads((folder / "p.json").read_text())
+    counted = profile["reuse"]["cold"] + profile["reuse"].get("invalidated", 0) + sum(b[2] for b in profile["reuse"]["bins"])
+    if profile["accesses"] < 100000 or abs(counted - profile["accesses"]) > 1e-6 * counted:
+        failures.append(f"{command}: {profile['accesses']} accesses, {counted} in bins")
+
+# Without symbols there are still places: module and offset.
+(folder / "bare.c").write_text("volatile int data[65536]; int main(void) { for (int i = 0; i < 65536; i++) data[i] = i; return 5; }\n")
+made = run("cc -O1 bare.c -o bare && strip bare && $R profile --quiet -o p.json -- ./bare")
+profile = json.loads((folder / "p.json").read_text())
+stores = [site for site in profile["sites"] if site.get("module", "").endswith("/bare") and site["accesses"] == 65536]
+if made.returncode != 5 or len(stores) != 1 or not stores[0].get("offset") or "file" in stores[0]:
+    failures.append(f"a stripped program: status {made.returncode}, sites {stores}")
+told = run("$R report p.json").stdout.decode()
+if "bare+0x" not in told:
+    failures.append(f"a stripped program is reported as\n{told}")
+
+# One clear line each, status 2, and no profile.
+for command, message in (
+        ("$R profile -- ./missing", "program not found"),
+        ("$R profile -- ./words", "is not executable"),
+        ("$R profile --via clang -- ./bare", "was not built with the compiler plug-in"),
+        ("PATH=/nowhere $R profile -- ./bare", "valgrind is not installed"),
+        ("cp bare foreign; printf '\\003\\000' | dd of=foreign bs=1 seek=18 conv=notrunc status=none; $R profile -- ./foreign",
+         "is a program for"),
+        ("$R profile --quiet -o /dev/full -- ./bare", "No space left"),
+        ("$R record --quiet -o /dev/full -- ./bare", "No space left")):
+    done = run(command)
+    said = done.stderr.decode()
+    if done.returncode != 2 or message not in said or said.count("\n") != 1:
+        failures.append(f"{command}: status {done.returncode}\n{said}")
+
+print("\n".join(failures) or "all as ever")
+sys.exit(bool(failures))
