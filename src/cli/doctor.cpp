@@ -10,6 +10,7 @@
 #include "gpu/gpu.h"
 #include "record/launch.h"
 #include "record/probe.h"
+#include "report/page.h"
 
 namespace revisit {
 namespace {
@@ -54,6 +55,10 @@ std::vector<Finding> findings() {
                    valgrind ? "exact: by the plug-in for programs built with revisit-clang, under "
                               "valgrind for all others"
                             : "exact, for programs built with revisit-clang only"});
+    bool has_page = !page_template().empty();
+    out.push_back(
+        {"report page", has_page,
+         has_page ? "report -o FILE.html" : "left out: node or npm was missing at build time"});
     out.push_back({"cores", true, fmt::format("{}", std::thread::hardware_concurrency())});
     const GpuReport gpu = describe_gpu();
     out.push_back({"gpu", gpu.works, gpu.detail});
