@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 
-.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-predict fuzz install format tidy clean setup
+.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -33,6 +33,10 @@ eval-time: build
 
 eval-multicore: build
 	@scripts/eval-multicore $(BUILD)
+
+eval-watch: build
+	@scripts/install-dependencies perl sqlite3 xz-utils
+	@scripts/eval-watch $(BUILD) --variants
 
 bench: build
 	@$(BUILD)/bench_engines

@@ -11,6 +11,7 @@
 #include "record/launch.h"
 #include "record/probe.h"
 #include "report/page.h"
+#include "watch/watch.h"
 
 namespace revisit {
 namespace {
@@ -49,6 +50,12 @@ std::vector<Finding> findings() {
          valgrind ? "recorded under valgrind, " + valgrind->directory : valgrind.error().sentence()});
     record::Probe watchpoints = record::probe_watchpoints();
     out.push_back({"watchpoints", watchpoints.works, watchpoints.detail});
+    Result<std::string> sampler = watch::find_sampler();
+    out.push_back({"sampling", sampler.has_value(),
+                   sampler
+                       ? "--method watch: a processor-time clock, addresses by looking ahead, accesses "
+                         "timed in stretches"
+                       : sampler.error().sentence()});
     record::Probe counters = record::probe_counters();
     out.push_back({"counters", counters.works, counters.detail});
     out.push_back({"auto", true,

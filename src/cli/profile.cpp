@@ -122,13 +122,20 @@ class ProfileCommand : public Command {
         Result<watch::WatchOptions> options =
             watching_.apply(engine, analysis_.granularity_given(), *run);
         if (!options) return std::unexpected(options.error());
+        std::optional<watch::FunctionCounts> counts;
+        if (watching_.clock == "count") {
+            Result<watch::FunctionCounts> counted =
+                watching_.count(*run, options->estimate.granularity);
+            if (!counted) return std::unexpected(counted.error());
+            counts = std::move(*counted);
+        }
         return finish(
             *run,
             record::run(
                 *run,
                 [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
                     if (is_first) first_ = pid;
-                    return watch::make_watch_sink(options->estimate, nullptr,
+                    return watch::make_watch_sink(options->estimate, counts ? &*counts : nullptr,
                                                   [this, is_first](std::uint32_t of, Profile p) {
                                                       return take(of, std::move(p), is_first);
                                                   });

@@ -1,6 +1,7 @@
 #include "cli/watching.h"
 
 #include <bit>
+#include <cmath>
 
 namespace revisit {
 
@@ -8,6 +9,11 @@ void WatchingOptions::declare(CLI::App& app) {
     constexpr const char* kGroup = "Watching (--method watch)";
     app.add_option("--every", every, "processor time between samples (1ms, 200us)")
         ->type_name("TIME")
+        ->capture_default_str()
+        ->group(kGroup);
+    app.add_option("--overhead", overhead,
+                   "take samples no faster than that this share of the time goes there")
+        ->type_name("SHARE")
         ->capture_default_str()
         ->group(kGroup);
     app.add_option("--look-ahead", window,
@@ -53,15 +59,24 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
                         granularity));
     watch::Settings& settings = options.settings;
     settings.period = static_cast<std::uint64_t>(period->count());
+    Result<double> share = parse_share(overhead);
+    if (!share) return fail("--overhead: " + share.error().message);
+    settings.share = static_cast<std::uint64_t>(std::max(1.0, std::round(*share * 1000)));
     settings.window = window;
+    settings.budget = std::max<std::uint64_t>(4000, 4 * window);
     // One register times accesses; the rest wait for reuses.
-    settings.watchpoints = watchpoints > 0 ? std::min(watchpoints, 3u) : 3;
+    unsigned most = clock == "count" ? 4 : 3;
+    if (watchpoints > most)
+        return fail("--watchpoints: one of the four times accesses; 4 are left with --clock count");
+    settings.watchpoints = watchpoints > 0 ? watchpoints : most;
+    if (clock == "count") settings.rates = 0;
+    if (clock == "count" && check > 0)
+        return fail("--check-predictions takes a watchpoint, which --clock count leaves none of");
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));
     settings.seed = engine.seed;
     settings.check = check;
     options.estimate.bins = engine.bins;
     options.estimate.granularity = granularity;
-    options.estimate.period = static_cast<double>(period->count());
     options.estimate.sites = engine.sites;
     options.estimate.pairs = engine.pairs;
     options.estimate.weights = weights == "inverse"        ? watch::Weights::inverse
@@ -71,6 +86,13 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
     run.launch.sampler = *sampler;
     run.launch.sampler_settings = watch::settings_text(settings);
     return options;
+}
+
+Result<watch::FunctionCounts> WatchingOptions::count(const record::RunOptions& watched,
+                                                     std::uint64_t granularity) const {
+    if (Result<record::ValgrindParts> parts = record::find_valgrind(); !parts)
+        return std::unexpected(parts.error());
+    return watch::count_accesses(watched, granularity);
 }
 
 }  // namespace revisit

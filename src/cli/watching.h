@@ -8,15 +8,20 @@ namespace revisit {
 
 struct WatchingOptions {
     std::string every = "1ms";
-    std::uint64_t window = 4096;
+    std::string overhead = "4%";
+    std::uint64_t window = 2048;
     unsigned watchpoints = 0;  // 0 = as many as there are
     std::string weights = "inverse";
+    std::string clock = "stretches";
     std::uint64_t check = 0;
 
     void declare(CLI::App& app);
     // Fills the sampler's part of `run`.
     Result<watch::WatchOptions> apply(const EngineOptions& engine, bool granularity_given,
                                       record::RunOptions& run) const;
+    // For --clock count: the second run.
+    Result<watch::FunctionCounts> count(const record::RunOptions& watched,
+                                        std::uint64_t granularity) const;
 };
 
 }  // namespace revisit

@@ -62,7 +62,7 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_WATCH_PATH:
             return 1 + n;
         case REVISIT_WATCH_USE:
-            return 9;
+            return 10;
         case REVISIT_WATCH_REUSE:
             return 5;
         case REVISIT_WATCH_RATE:

@@ -208,6 +208,8 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (getppid() != self) _exit(127);  // it was too late
         }
+        if (options.silent)
+            for (int file = open("/dev/null", O_RDWR), to = 0; to < 3; to++) dup2(file, to);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         execv(file.c_str(), argv.data());
         int reason = errno;

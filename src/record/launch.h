@@ -41,6 +41,7 @@ struct LaunchOptions {
     Recorder recorder = Recorder::valgrind;
     std::vector<std::string> functions;  // mark what happens inside of these
     bool follow_exec = true;
+    bool silent = false;  // input and output at /dev/null
     std::string sampler;  // watch: the library, and what it is told
     std::string sampler_settings;
     bool ends_with_us = false;  // killed when this process ends first

@@ -99,7 +99,7 @@ enum {
     REVISIT_WATCH_PATH, /* n = return addresses; pc, then these, outermost first: the call path of what
                      follows in this slot. The last one is a register's: it is on the path if
                      the function that pc is in keeps its return address there */
-    REVISIT_WATCH_USE,  /* n = REVISIT_USE_…; nine words, see below */
+    REVISIT_WATCH_USE,  /* n = REVISIT_USE_…; ten words, see below */
     REVISIT_WATCH_REUSE, /* n = number of the sample; five words, see below */
     REVISIT_WATCH_RATE,  /* n = pc; accesses, program time they took */
     REVISIT_WATCH_CLOCK, /* n = program time of this thread at its end; time spent recording, samples,
@@ -130,10 +130,10 @@ enum {
 /* Sampled programs (src/watch). Times are nanoseconds of the thread's processor time, recording left
    out. WATCH_USE: number (a thread's, from 1), program time, pc when interrupted, pc of the use, its
    address, its size, accesses from the interruption to the use, accesses looked at after the use, the
-   chance that the sample was watched (a double's bits, when watched). WATCH_REUSE: the way it was
-   found, program time, pc, the use's address, and a word: for one that was looked ahead the time
-   distance in the low and distinct blocks in the high half, else the chance that the watchpoint was
-   kept (a double's bits). */
+   chance that the sample was watched (a double's bits, when watched), the time it was taken after.
+   WATCH_REUSE: the way it was found, program time, pc, the use's address, and a word: for one that was
+   looked ahead the time distance in the low and distinct blocks in the high half, else the chance that
+   the watchpoint was kept (a double's bits). */
 enum {
     REVISIT_USE_WRITE = 1,
     REVISIT_USE_NO_ADDRESS = 2, /* the look-ahead came to no access */

@@ -59,6 +59,13 @@ enum class Step : std::uint8_t {
     stop,    // not executed: unknown, or it depends on something unknown
 };
 
+constexpr unsigned field(std::uint32_t instruction, unsigned low, unsigned bits) {
+    return instruction >> low & ((1u << bits) - 1);
+}
+constexpr std::int64_t sign_extend(std::uint64_t value, unsigned bits) {
+    return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
+}
+
 // An instruction that is neither load, store nor vector arithmetic.
 Step step_integer(std::uint32_t instruction, A64State& state);
 

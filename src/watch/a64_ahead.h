@@ -83,11 +83,6 @@ class A64Ahead {
         }
     }
 
-    static std::uint64_t sign_extend(std::uint64_t value, unsigned bytes) {
-        unsigned left = 64 - 8 * bytes;
-        return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << left) >> left);
-    }
-
     bool load(std::uint64_t address, unsigned rt) {
         std::uint64_t value = 0;
         if (op_.vector && vectors_ == nullptr) {
@@ -107,7 +102,7 @@ class A64Ahead {
         }
         Loaded loaded = memory_.load(address, op_.bytes, value);
         if (loaded == Loaded::fault) return false;
-        if (op_.extend) value = sign_extend(value, op_.bytes);
+        if (op_.extend) value = static_cast<std::uint64_t>(sign_extend(value, 8 * op_.bytes));
         s_.write(rt, value, loaded == Loaded::value, op_.extend != 2);
         return true;
     }
@@ -132,8 +127,7 @@ class A64Ahead {
         std::uint64_t by = s_.read(op_.rs, operand_known), now = by;
         auto less = [&](bool is_signed) {
             if (!is_signed) return old < (by & (~std::uint64_t{0} >> (64 - 8 * op_.bytes)));
-            return static_cast<std::int64_t>(sign_extend(old, op_.bytes)) <
-                   static_cast<std::int64_t>(sign_extend(by, op_.bytes));
+            return sign_extend(old, 8 * op_.bytes) < sign_extend(by, 8 * op_.bytes);
         };
         switch (op_.operation) {
             case 0:

@@ -4,14 +4,6 @@
 namespace revisit::watch {
 namespace {
 
-std::int64_t sign_extend(std::uint64_t value, unsigned bits) {
-    return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
-}
-
-unsigned field(std::uint32_t instruction, unsigned low, unsigned bits) {
-    return instruction >> low & ((1u << bits) - 1);
-}
-
 std::uint64_t ones(unsigned bits) {
     return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
 }

@@ -6,13 +6,8 @@ namespace {
 
 using Kind = MemoryOperation::Kind;
 
-unsigned field(std::uint32_t instruction, unsigned low, unsigned bits) {
-    return instruction >> low & ((1u << bits) - 1);
-}
-
 std::uint64_t signed_field(std::uint32_t instruction, unsigned low, unsigned bits) {
-    std::uint64_t value = field(instruction, low, bits);
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits));
+    return static_cast<std::uint64_t>(sign_extend(field(instruction, low, bits), bits));
 }
 
 // Base register plus offset; `mode` is 0 offset, 1 after the access, 3 before it.

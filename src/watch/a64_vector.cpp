@@ -10,10 +10,6 @@
 namespace revisit::watch {
 namespace {
 
-unsigned field(std::uint32_t instruction, unsigned low, unsigned bits) {
-    return instruction >> low & ((1u << bits) - 1);
-}
-
 struct Roles {
     bool to_general = false;    // Rd is a general register
     bool from_general = false;  // Rn is one

@@ -11,9 +11,10 @@ namespace {
 
 // Kernel time between two samples belongs to nobody's accesses: samples are taken in user code alone,
 // one a period of it.
-double advance(const std::vector<Sample>& samples, std::size_t i, double period) {
+double advance(const std::vector<Sample>& samples, std::size_t i) {
     double before = i == 0 ? 0 : static_cast<double>(samples[i - 1].time);
-    return std::clamp(static_cast<double>(samples[i].time) - before, 0.0, period);
+    return std::clamp(static_cast<double>(samples[i].time) - before, 0.0,
+                      static_cast<double>(samples[i].period));
 }
 
 struct FunctionRate {
@@ -40,10 +41,16 @@ std::string rates_by_mileposts(const Samples& samples, FunctionNames& names, Rat
     for (const Rate& rate : samples.rates)
         measured[names.of(rate.place)].push_back(rate.accesses / rate.nanoseconds);
     if (measured.empty()) return {};
-    std::vector<double> off;
+    std::vector<double> all, off;
+    for (const auto& [name, values] : measured) all.insert(all.end(), values.begin(), values.end());
+    std::ranges::sort(all);
+    // One or two stretches say little about a function: its rate is drawn to that of all.
+    constexpr double kEnough = 4;
     for (auto& [name, values] : measured) {
         std::ranges::sort(values);
-        rates[name].rate = values[values.size() / 2];
+        double own = std::min(1.0, static_cast<double>(values.size()) / kEnough);
+        rates[name].rate = std::exp(own * std::log(values[values.size() / 2]) +
+                                    (1 - own) * std::log(all[all.size() / 2]));
         for (double value : values) off.push_back(std::abs(value / rates[name].rate - 1));
     }
     std::ranges::sort(off);
@@ -84,13 +91,12 @@ const std::string& FunctionNames::of(std::uint32_t place) {
     return found->second = std::filesystem::path(path).filename().string() + ":" + name;
 }
 
-AccessClock::AccessClock(const Samples& samples, const Origins& origins, double period,
-                         const FunctionCounts* counts) {
+AccessClock::AccessClock(const Samples& samples, const Origins& origins, const FunctionCounts* counts) {
     FunctionNames names(origins);
     Rates rates;
     for (const auto& [number, thread] : samples.threads)
         for (std::size_t i = 0; i < thread.samples.size(); i++)
-            rates[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i, period);
+            rates[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
     if (description_.empty()) description_ = rates_by_mileposts(samples, names, rates);
     double common = common_rate(rates);
@@ -100,13 +106,12 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, double 
     }
     for (const auto& [number, thread] : samples.threads) {
         ThreadClock& clock = threads_[number];
-        clock.period = period;
         clock.last_rate = common;
         double now = 0;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             double rate = rates[names.of(thread.samples[i].place)].rate;
             clock.last_rate = rate > 0 ? rate : common;
-            now += advance(thread.samples, i, period) * clock.last_rate;
+            now += advance(thread.samples, i) * clock.last_rate;
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.accesses.push_back(now);
         }
@@ -118,9 +123,9 @@ double AccessClock::ThreadClock::at(double nanoseconds) const {
     auto next = std::upper_bound(time.begin(), time.end(), nanoseconds) - time.begin();
     if (next == 0) return 0;
     auto before = static_cast<std::size_t>(next - 1);
-    double since = std::min(nanoseconds - time[before], period);
+    double since = nanoseconds - time[before];
     if (before + 1 == time.size()) return accesses[before] + since * last_rate;
-    double length = std::min(time[before + 1] - time[before], period);
+    double length = time[before + 1] - time[before];
     double share = length > 0 ? std::min(1.0, since / length) : 1;
     return accesses[before] + share * (accesses[before + 1] - accesses[before]);
 }

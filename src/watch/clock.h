@@ -35,13 +35,12 @@ class FunctionNames {
 class AccessClock {
  public:
     // Without counts, from the rates in `samples`.
-    AccessClock(const Samples& samples, const Origins& origins, double period,
-                const FunctionCounts* counts);
+    AccessClock(const Samples& samples, const Origins& origins, const FunctionCounts* counts);
 
     struct ThreadClock {
         std::vector<double> time;      // of the samples, in nanoseconds
         std::vector<double> accesses;  // made until then
-        double period = 0, last_rate = 0;
+        double last_rate = 0;
         double at(double nanoseconds) const;
     };
     const ThreadClock& thread(std::uint16_t number) const { return threads_.at(number); }

@@ -224,7 +224,7 @@ class Parts {  // sites and pairs by label
 
 Profile estimate(const Samples& samples, const Origins& origins, const EstimateOptions& options,
                  const FunctionCounts* counts) {
-    AccessClock clock(samples, origins, options.period, counts);
+    AccessClock clock(samples, origins, counts);
     WeightedHistogram reuse(options.bins), time(options.bins);
     Parts parts(options.bins);
     Profile profile;

@@ -25,7 +25,6 @@ struct EstimateOptions {
     Binning bins = Binning::log2(8);
     std::uint64_t granularity = 8;
     Weights weights = Weights::inverse;
-    double period = 1e6;  // nanoseconds between samples
     bool sites = true, pairs = true;
 };
 

@@ -14,6 +14,7 @@ void Samples::add(const record::WatchEvent& event) {
         case Kind::sample: {
             Sample sample;
             sample.time = words[1];
+            sample.period = words[9];
             sample.place = event.place;
             sample.label = event.label;
             sample.has_address = !(event.n & REVISIT_USE_NO_ADDRESS);

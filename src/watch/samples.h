@@ -18,6 +18,7 @@ struct Sample {
         trapped,      // its watchpoint fired
         never,        // its watchpoint still waited when the thread ended
     };
+    std::uint64_t period = 0;        // nanoseconds of user code since the sample before
     std::uint64_t time = 0;          // nanoseconds of the program's own processor time
     std::uint32_t place = kNowhere;  // where it was interrupted
     std::uint32_t label = kNowhere;  // of the use

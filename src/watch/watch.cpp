@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/blocks.h"
 #include "record/probe.h"
 
 namespace revisit::watch {
@@ -30,6 +31,40 @@ class WatchSink : public record::ProcessSink {
     const FunctionCounts* counts_;
     record::TakeProfile take_;
     Samples samples_;
+};
+
+// Accesses by function, of the first process.
+class CountingSink : public record::ProcessSink {
+ public:
+    CountingSink(std::uint64_t granularity, FunctionCounts* counts)
+        : cutter_(granularity), counts_(counts) {}
+
+    Result<void> add(const AccessBatch& batch) override {
+        if (counts_ == nullptr) return {};
+        return cutter_.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+            for (std::uint32_t label : piece.sites) {
+                if (label >= by_label_.size()) by_label_.resize(label + 1024);
+                by_label_[label]++;
+            }
+            return {};
+        });
+    }
+
+    Result<void> finish(const record::Decoder& process) override {
+        if (counts_ == nullptr) return {};
+        const Origins& origins = process.origins();
+        FunctionNames names(origins);
+        for (std::size_t label = 0; label < by_label_.size() && label < origins.labels.size(); label++)
+            if (by_label_[label] > 0)
+                (*counts_)[names.of(origins.labels[label].place)] +=
+                    static_cast<double>(by_label_[label]);
+        return {};
+    }
+
+ private:
+    BlockCutter cutter_;
+    FunctionCounts* counts_;
+    std::vector<std::uint64_t> by_label_;
 };
 
 constexpr std::string_view kInstead = "use --method exact, which runs any program under valgrind";
@@ -67,9 +102,23 @@ Result<void> check_program(const record::Program& program) {
 }
 
 std::string settings_text(const Settings& settings) {
-    return fmt::format("{},{},{},{},{},{},{},{},{}", settings.period, settings.window,
-                       settings.watchpoints, settings.shift, settings.budget, settings.spread,
-                       settings.rates, settings.seed, settings.check);
+    return fmt::format("{},{},{},{},{},{},{},{},{},{}", settings.period, settings.share,
+                       settings.window, settings.watchpoints, settings.shift, settings.budget,
+                       settings.spread, settings.rates, settings.seed, settings.check);
+}
+
+Result<FunctionCounts> count_accesses(record::RunOptions run, std::uint64_t granularity) {
+    FunctionCounts counts;
+    run.launch.recorder = record::Recorder::valgrind;
+    run.launch.silent = true;
+    run.decode.contexts = run.decode.objects = false;
+    run.want = 0;
+    Result<record::RunOutcome> outcome = record::run(
+        run, [&](std::uint32_t, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
+            return std::make_unique<CountingSink>(granularity, is_first ? &counts : nullptr);
+        });
+    if (!outcome) return std::unexpected(outcome.error());
+    return counts;
 }
 
 std::unique_ptr<record::ProcessSink> make_watch_sink(const EstimateOptions& options,

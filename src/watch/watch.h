@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "record/launch.h"
+#include "record/run.h"
 #include "record/sinks.h"
 #include "watch/estimate.h"
 #include "watch/preload/settings.h"
@@ -23,6 +23,10 @@ Result<std::string> find_sampler();
 // Whether the program can have it loaded.
 Result<void> check_program(const record::Program& program);
 std::string settings_text(const Settings& settings);
+
+// Runs the program under valgrind, its input and output at /dev/null, and counts the blocks that each
+// function accesses.
+Result<FunctionCounts> count_accesses(record::RunOptions run, std::uint64_t granularity);
 
 // Gathers a process's samples; `take` gets the explained profile when the process has ended.
 std::unique_ptr<record::ProcessSink> make_watch_sink(const EstimateOptions& options,

@@ -168,7 +168,7 @@ class Look {
                 continue;
             Milepost* next = accesses_ < kFirstMilepost         ? nullptr
                              : post[0].word == 0                ? &post[0]
-                             : accesses_ > 2 * post[0].accesses ? &post[1]
+                             : accesses_ > 4 * post[0].accesses ? &post[1]
                                                                 : nullptr;
             for_blocks(ahead_.touched(), [&](std::uint64_t, std::uint64_t address) {
                 accesses_++;
@@ -202,7 +202,7 @@ class Look {
     // Whether it ended for want of a vector register's value.
     bool lacked_vectors() const { return stopped_ && ahead_.left_out_vectors(); }
 
-    static constexpr std::uint64_t kFirstMilepost = 3000, kLastMilepost = 30000;
+    static constexpr std::uint64_t kFirstMilepost = 1000, kLastMilepost = 10000;
 
  private:
     static constexpr unsigned kMostInstructions = 4000;
@@ -330,7 +330,7 @@ bool watch_for(Thread& t, const Look& look, std::uint64_t word, Reservoir::Choic
 
 void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
     Stretch& stretch = t.stretch;
-    if (!look.find_mileposts(4 * process.settings.budget, stretch.post) ||
+    if (!look.find_mileposts(6 * process.settings.budget, stretch.post) ||
         is_ours(t, stretch.post[0].word) || is_ours(t, stretch.post[1].word))
         return;
     stretch.checks = false;
@@ -351,7 +351,7 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
     const Settings& settings = process.settings;
     std::uint64_t number = ++t.counts.samples, interrupted = context.uc_mcontext.pc;
     bool measures = settings.rates && !t.stretch.waits &&
-                    (number % settings.rates == 1 || number <= settings.rates / 8);
+                    (number % settings.rates == 1 || number == 2 || number == 4);
     Look look = look_ahead(t, context, !measures);
     std::uint64_t word = look.use_address() & ~std::uint64_t{7};
     bool have_use = look.use_pc() != 0 && !is_ours(t, word);
@@ -364,11 +364,11 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
         watched = watch_for(t, look, word, choice);
     }
     if (have_use) write_path(t, t.use_state);
-    if (!t.writer.room(10)) return;
+    if (!t.writer.room(11)) return;
     t.writer.put(REVISIT_RECORD(REVISIT_WATCH_USE, (look.use_writes() ? REVISIT_USE_WRITE : 0) |
-                                                    (have_use ? 0 : REVISIT_USE_NO_ADDRESS) |
-                                                    (measures ? REVISIT_USE_UNSEARCHED : 0) |
-                                                    (watched ? REVISIT_USE_WATCHED : 0)));
+                                                       (have_use ? 0 : REVISIT_USE_NO_ADDRESS) |
+                                                       (measures ? REVISIT_USE_UNSEARCHED : 0) |
+                                                       (watched ? REVISIT_USE_WATCHED : 0)));
     t.writer.put(number);
     t.writer.put(program_time(t, now));
     t.writer.put(interrupted);
@@ -378,6 +378,7 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
     t.writer.put(look.use_index());
     t.writer.put(measures ? 0 : look.looked_at());
     t.writer.put(choice.probability);
+    t.writer.put(t.period);
 
     if (have_use && look.reuse() != 0) {
         t.state.pc = look.reuse_pc();
@@ -433,6 +434,18 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
     t.reservoir.release(index);
 }
 
+// The next sample: after the period while all sampling so far has kept to its share of the time (a few
+// milliseconds are free, for short runs), else much later. Not in step with what the program does.
+void pace(Thread& t, std::uint64_t now, std::uint64_t cost) {
+    constexpr std::uint64_t kFree = 6000000;
+    const Settings& settings = process.settings;
+    std::uint64_t spent = t.recording + cost;
+    bool over = settings.share != 0 && spent > kFree + now / 1000 * settings.share;
+    std::uint64_t period = over ? settings.period * 4 : settings.period;
+    t.period = period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
+    t.sampler.set_period(t.period);
+}
+
 }  // namespace
 
 void handle_trap(int signal, siginfo_t* info, void* raw) {
@@ -454,8 +467,9 @@ void handle_trap(int signal, siginfo_t* info, void* raw) {
         milepost_reached(*t, context, now);
     else if (data >= 1 && data <= kMostWatchpoints)
         reused(*t, static_cast<unsigned>(data - 1), context, now);
-    t->sampler.enable();
     std::uint64_t end = thread_time();
+    if (data == kSamplerData) pace(*t, end, end - now + process.trap_cost);
+    t->sampler.enable();
     t->recording += end - now + process.trap_cost;
     if (t->stretch.waits && data == kStretchData) t->stretch.start = end;
 }
@@ -465,7 +479,7 @@ bool start_sampling(Thread& t) {
     memset(&attributes, 0, sizeof attributes);
     attributes.type = PERF_TYPE_SOFTWARE;
     attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-    attributes.sample_period = process.settings.period;
+    attributes.sample_period = t.period = process.settings.period;
     attributes.disabled = 1;
     attributes.sig_data = kSamplerData;
     if (!t.sampler.open(attributes)) return false;

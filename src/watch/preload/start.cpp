@@ -165,6 +165,7 @@ void after_fork_in_child() {
     process.producer = revisit_producer_start(process.stream);
     t->writer.start(process.stream, process.producer, static_cast<std::uint32_t>(t->number));
     introduce(*t, parent);
+    t->writer.hand_over();
     start_sampling(*t);
 }
 
@@ -178,6 +179,7 @@ __attribute__((constructor)) void start() {
     introduce(*t, REVISIT_NO_PARENT);
     write_modules(*t);
     write_stack(*t);
+    t->writer.hand_over();  // who this is must be known before another thread's first words
     install_handlers();
     self = t;
     calibrate(*t);

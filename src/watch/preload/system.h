@@ -83,6 +83,11 @@ class Event {
     }
     void enable() { control(PERF_EVENT_IOC_ENABLE); }
     void disable() { control(PERF_EVENT_IOC_DISABLE); }
+    void set_period(std::uint64_t period) {
+        if (file_ >= 0)
+            system_call(SYS_ioctl, file_, static_cast<long>(PERF_EVENT_IOC_PERIOD),
+                        reinterpret_cast<long>(&period));
+    }
     bool is_open() const { return file_ >= 0; }
     void forget() { file_ = -1; }
 

@@ -93,6 +93,7 @@ struct Thread {
     Counts counts;
     std::uint64_t recording = 0;  // nanoseconds spent in handlers
     std::uint64_t number = 0;
+    std::uint64_t period = 0;  // up to the next sample
     bool ended = false;
     void* signal_stack = nullptr;
     A64State state, use_state;
