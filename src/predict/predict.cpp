@@ -24,6 +24,7 @@
 #include "predict/alignment.h"
 #include "predict/evaluate.h"
 #include "predict/family.h"
+#include "predict/verify.h"
 
 namespace revisit::predict {
 namespace {
@@ -106,6 +107,10 @@ class Predictor {
     }
 
     void finish(Prediction& p) {
+        if (request_.granularity > 1 && has_local_arrays(target_))
+            p.failures.push_back(
+                "local variables lie where the stack happens to be: their place within a block is not "
+                "known");
         p.profile.exact = p.failures.empty();
         p.target = std::make_shared<const Program>(target_);
         assume(p.profile);
