@@ -2,6 +2,9 @@
 // that reads back as it was written.
 #include <cstdlib>
 
+#include "report/diff.h"
+#include "report/exports.h"
+#include "report/page.h"
 #include "report/terminal.h"
 #include "revisit/revisit.h"
 
@@ -18,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!(rate >= -1e-9 && rate <= 1 + 1e-9)) std::abort();
     terminal_report(*profile, {cache}, {});
     accuracy(profile->reuse, again->reuse);
+    for (const ExportEntry& entry : exports()) (void)entry.write(*profile, {{cache}, ""});
+    if (auto diff = compare({*profile}, {*again}, {})) diff_json(*diff);
+    (void)html_page({{*profile, "a"}}, {{cache}, false, false, 100'000});
     if (merge_profile(*again, *profile)) to_json(*again);
     return 0;
 }
