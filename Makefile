@@ -19,6 +19,7 @@ build: setup $(BUILD)/build.ninja
 
 check: build
 	@scripts/fuzz build >$(BUILD)/fuzz-build.log 2>&1 || { tail -n 30 $(BUILD)/fuzz-build.log; exit 1; }
+	@scripts/check-races build $(BUILD) >$(BUILD)/races-build.log 2>&1 || { tail -n 30 $(BUILD)/races-build.log; exit 1; }
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
 demo: build
