@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
                        true, 60);
         verdicts.check("exact, one thread, least over olken", dense_mean.least, "x", true, 30);
         verdicts.check("exact, a bin a distance, geometric mean over olken", fine_mean.geometric(), "x",
-                       true, 50);
+                       true, 60);
         verdicts.check("exact, ids scrambled, geometric mean over olken", scrambled_mean.geometric(),
                        "x", true, 40);
     }
