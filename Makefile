@@ -39,12 +39,10 @@ eval-watch: build
 	@scripts/install-dependencies perl sqlite3 xz-utils
 	@scripts/eval-watch $(BUILD) --variants
 
+# All of them, also where one misses a target; the status tells.
 bench: build
-	@$(BUILD)/bench_engines
-	@$(BUILD)/bench_parallel
-	@$(BUILD)/bench_parallel ranks
-	@$(BUILD)/bench_parallel volume
-	@$(BUILD)/bench_multicore
+	@status=0; for bench in bench_engines bench_parallel "bench_parallel ranks" "bench_parallel volume" bench_multicore; do \
+	    $(BUILD)/$$bench || status=1; done; exit $$status
 
 bench-record: build
 	@bench/record.py $(BUILD)
