@@ -11,11 +11,9 @@ constexpr std::size_t kMostWaiting = 4;
 }  // namespace
 
 SiteAttributionThread::SiteAttributionThread(const EngineOptions& options)
-    : attribution_(options), apart_(options.threads != 1) {}
-
-SiteAttributionThread::~SiteAttributionThread() {
-    stop();
-}
+    : attribution_(options),
+      apart_(options.threads != 1),
+      relay_(kMostWaiting, [this](Job& job) { count(job); }) {}
 
 void SiteAttributionThread::add(const BlockBatch& batch, std::span<const std::uint32_t> distances) {
     if (!apart_) return attribution_.add(batch, distances);
@@ -26,59 +24,26 @@ void SiteAttributionThread::add(const BlockBatch& batch, std::span<const std::ui
     filling_.flags.insert(filling_.flags.end(), batch.flags.begin(), batch.flags.end());
     filling_.sites.resize(filling_.blocks.size());
     filling_.flags.resize(filling_.blocks.size());
-    if (filling_.blocks.size() >= kJob) hand_over();
+    if (filling_.blocks.size() < kJob) return;
+    relay_.hand_over(std::move(filling_));
+    filling_ = relay_.take();
 }
 
-void SiteAttributionThread::hand_over() {
-    std::unique_lock lock(guard_);
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
-    changed_.wait(lock, [&] { return waiting_.size() < kMostWaiting; });
-    waiting_.push_back(std::move(filling_));
-    filling_ = {};
-    if (!spare_.empty()) {
-        filling_ = std::move(spare_.back());
-        spare_.pop_back();
+void SiteAttributionThread::count(Job& job) {
+    try {
+        if (!out_of_memory_) attribution_.add({job.blocks, job.sites, {}, job.flags}, job.distances);
+    } catch (const std::bad_alloc&) {
+        out_of_memory_ = true;
     }
-    changed_.notify_all();
-}
-
-void SiteAttributionThread::work() {
-    std::unique_lock lock(guard_);
-    for (;;) {
-        changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-        if (waiting_.empty()) return;
-        Job job = std::move(waiting_.front());
-        waiting_.pop_front();
-        bool skip = out_of_memory_;
-        changed_.notify_all();
-        lock.unlock();
-        try {
-            if (!skip) attribution_.add({job.blocks, job.sites, {}, job.flags}, job.distances);
-        } catch (const std::bad_alloc&) {
-            skip = true;
-        }
-        job.blocks.clear();
-        job.sites.clear();
-        job.distances.clear();
-        job.flags.clear();
-        lock.lock();
-        out_of_memory_ |= skip;
-        spare_.push_back(std::move(job));
-    }
-}
-
-void SiteAttributionThread::stop() {
-    {
-        std::lock_guard lock(guard_);
-        stopping_ = true;
-        changed_.notify_all();
-    }
-    if (thread_.joinable()) thread_.join();
+    job.blocks.clear();
+    job.sites.clear();
+    job.distances.clear();
+    job.flags.clear();
 }
 
 void SiteAttributionThread::fill(Profile& profile) {
-    if (apart_ && !filling_.blocks.empty()) hand_over();
-    stop();
+    if (apart_ && !filling_.blocks.empty()) relay_.hand_over(std::move(filling_));
+    relay_.finish();
     if (out_of_memory_) throw std::bad_alloc();
     attribution_.fill(profile);
 }

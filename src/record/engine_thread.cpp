@@ -1,60 +1,32 @@
 #include "record/engine_thread.h"
 
-#include <utility>
-
 namespace revisit::record {
 
+EngineThread::EngineThread(std::unique_ptr<Engine> engine)
+    : engine_(std::move(engine)), relay_(kMostWaiting, [this](Job& job) { count(job); }) {}
+
 Result<void> EngineThread::add(const BlockBatch& batch) {
-    Job job;
-    {
-        std::unique_lock lock(guard_);
-        if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
-        changed_.wait(lock, [&] { return failure_ || waiting_.size() < kMostWaiting; });
-        if (failure_) return std::unexpected(*failure_);
-        if (!spare_.empty()) {
-            job = std::move(spare_.back());
-            spare_.pop_back();
-        }
-    }
+    if (failed_) return std::unexpected(*failure_);
+    Job job = relay_.take();
     job.blocks.assign(batch.blocks.begin(), batch.blocks.end());
     job.sites.assign(batch.sites.begin(), batch.sites.end());
     job.threads.assign(batch.threads.begin(), batch.threads.end());
     job.flags.assign(batch.flags.begin(), batch.flags.end());
-    std::lock_guard lock(guard_);
-    waiting_.push_back(std::move(job));
-    changed_.notify_all();
+    relay_.hand_over(std::move(job));
     return {};
 }
 
-void EngineThread::work() {
-    std::unique_lock lock(guard_);
-    for (;;) {
-        changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-        if (waiting_.empty()) return;
-        Job job = std::move(waiting_.front());
-        waiting_.pop_front();
-        changed_.notify_all();
-        if (failure_) continue;
-        lock.unlock();
-        Result<void> added = engine_->add({job.blocks, job.sites, job.threads, job.flags});
-        lock.lock();
-        if (!added) failure_ = added.error();
-        spare_.push_back(std::move(job));
-    }
-}
-
-void EngineThread::stop() {
-    {
-        std::lock_guard lock(guard_);
-        stopping_ = true;
-        changed_.notify_all();
-    }
-    if (thread_.joinable()) thread_.join();
+void EngineThread::count(Job& job) {
+    if (failed_) return;
+    Result<void> added = engine_->add({job.blocks, job.sites, job.threads, job.flags});
+    if (added) return;
+    failure_ = added.error();
+    failed_ = true;
 }
 
 Result<Profile> EngineThread::finish() {
-    stop();
-    if (failure_) return std::unexpected(*failure_);
+    relay_.finish();
+    if (failed_) return std::unexpected(*failure_);
     return engine_->finish();
 }
 

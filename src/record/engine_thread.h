@@ -6,22 +6,19 @@
 // program.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "core/relay.h"
 #include "revisit/engine.h"
 
 namespace revisit::record {
 
 class EngineThread : public Engine {
  public:
-    explicit EngineThread(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
-    ~EngineThread() override { stop(); }
+    explicit EngineThread(std::unique_ptr<Engine> engine);
 
     // Errors of the engine come out of a later call.
     Result<void> add(const BlockBatch& batch) override;
@@ -35,17 +32,12 @@ class EngineThread : public Engine {
         std::vector<std::uint16_t> threads;
         std::vector<std::uint8_t> flags;
     };
-    void work();
-    void stop();
+    void count(Job& job);
 
     std::unique_ptr<Engine> engine_;
-    std::mutex guard_;
-    std::condition_variable changed_;
-    std::deque<Job> waiting_;
-    std::vector<Job> spare_;
-    std::optional<Error> failure_;
-    bool stopping_ = false;
-    std::thread thread_;
+    std::optional<Error> failure_;  // written before failed_ is set, read after
+    std::atomic<bool> failed_ = false;
+    Relay<Job> relay_;  // last: its thread uses the others
 };
 
 }  // namespace revisit::record
