@@ -38,8 +38,9 @@ struct CachePrediction {
     double error = 0;  // 95 % half-width on the rates; 0 = exact profile
 };
 
-// Distances are in blocks of the profile's granularity; a cache with other lines is taken as having as
-// many of the profile's blocks as its bytes hold (CachePrediction is then an estimate).
+// A cache holds bytes / line blocks, whatever the profile's granularity: a distance of a profile with
+// smaller blocks counts as so many lines, each of its blocks in a line of its own (as Razzak et al. take
+// elements). True hit rates want a profile at the cache's line.
 CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache);
 
 struct CurvePoint {

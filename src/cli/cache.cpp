@@ -70,8 +70,8 @@ class CacheCommand : public Command {
         for (const CacheSpec& cache : caches)
             if (cache.line != profile.granularity) {
                 text += fmt::format(
-                    "  (the profile counts blocks of {} B; caches with other lines are taken to hold "
-                    "that many of them)\n",
+                    "  (the profile counts blocks of {} B; in a cache with other lines each is taken to "
+                    "fill one)\n",
                     profile.granularity);
                 break;
             }

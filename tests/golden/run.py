@@ -12,13 +12,16 @@ A .case file is a transcript:
     ? 2                                its exit status, when not 0
 
 In a .md file the same is read from ```console blocks; commands in ```sh blocks must merely succeed.
-A command that needs what the program says is not in its build is skipped; status 77 when all are.
+A command that needs what the program says is not in its build is skipped, and so is one that wants valgrind or clang 19
+where there is none, with what follows it and fails; status 77 when all are.
 --update writes what was seen back into .case files.
 """
 import os, pathlib, shutil, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+
+MISSING = [tool for tool in ("valgrind", "clang-19") if not shutil.which(tool)]
 
 
 def steps_of_case(lines):
@@ -58,6 +61,17 @@ def run_step(step, folder, environment):
     return seen, done.returncode
 
 
+def lacks(step, seen):
+    """Why a step that failed could not have worked here, if so."""
+    said = [line for line in seen if line.startswith("! ")]
+    if any("is not in this build" in line for line in said):
+        return "not in this build"
+    for tool in MISSING:
+        if any(tool.split("-")[0] in line for line in said + [step["command"]]):
+            return f"no {tool} here"
+    return None
+
+
 def trimmed(lines):
     while lines and not lines[-1].strip():
         lines = lines[:-1]
@@ -76,13 +90,16 @@ def run_file(path, build, update):
         for name in ("examples", "docs"):
             if (ROOT / name).is_dir():
                 os.symlink(ROOT / name, folder / name)
+        why_before = None
         for step in steps:
             seen, status = run_step(step, folder, environment)
             rewritten += ["$ " + step["command"].replace("\n", "\n> ")] + seen + [""]
             good = trimmed(seen) == trimmed(step["expected"]) if step["exact"] else status == 0
-            if not good and any(line.startswith("! ") and "is not in this build" in line for line in seen):
+            why = None if good else lacks(step, seen) or (MISSING and why_before and "follows one skipped")
+            why_before = why_before or why
+            if why:
                 skipped += 1
-                print(f"{path.name}: skipped: $ {step['command']}")
+                print(f"{path.name}: skipped ({why}): $ {step['command']}")
             elif not good:
                 failures += 1
                 print(f"{path}: $ {step['command']}")

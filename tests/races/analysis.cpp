@@ -1,14 +1,19 @@
 // The analysis side under ThreadSanitizer: producers in threads, the analyzer beside them.
 //
 // A thread of this process fills slots as a recorded program does, another takes and decodes them, and
-// the engine and its attribution have threads of their own: all that runs at the same time in
-// `revisit profile`, small enough to be built with the sanitizer in a minute. Every count is known.
+// the engine and its attribution have threads of their own, and where blocks are all that matters
+// several readers take slots side by side: all that runs at the same time in `revisit profile`, small
+// enough to be built with the sanitizer in a minute. Every count is known.
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "core/blocks.h"
+#include "record/consume.h"
 #include "record/decode.h"
 #include "record/engine_thread.h"
 #include "record/slots.h"
@@ -93,12 +98,81 @@ void run(const EngineOptions& options, bool labels) {
     expect(!options.sites || by_site == profile->accesses, "the sites do not add up");
 }
 
+std::uint64_t plain_blocks_seen = 0;
+
+// Blocks alone, into an engine that has a thread.
+class BlocksSink : public ProcessSink {
+ public:
+    BlocksSink(EngineThread& counter, std::uint64_t& handed_on)
+        : counter_(counter), handed_on_(handed_on) {}
+    Result<void> add(const AccessBatch& batch) override {
+        handed_on_ += batch.count();
+        return cutter_.cut(batch, [&](const BlockBatch& piece) { return counter_.add(piece); });
+    }
+    std::optional<unsigned> plain_shift() const override { return 6; }
+    Result<void> add_blocks(std::span<const std::uint64_t> blocks) override {
+        handed_on_ += blocks.size();
+        plain_blocks_seen += blocks.size();
+        return counter_.add(BlockBatch{.blocks = blocks, .sites = {}, .threads = {}, .flags = {}});
+    }
+    Result<void> finish(const Decoder&) override { return {}; }
+
+ private:
+    EngineThread& counter_;
+    std::uint64_t& handed_on_;
+    BlockCutter cutter_{64};
+};
+
+void run_readers() {
+    Result<Slots> slots = Slots::create(0);
+    expect(slots.has_value(), "no shared memory");
+    revisit_stream* s = slots->stream();
+    std::uint32_t me = revisit_producer_start(s);
+    EngineOptions options;
+    options.threads = 2;
+    Result<std::unique_ptr<Engine>> engine = make_exact(options);
+    expect(engine.has_value(), "no engine");
+    EngineThread counter(std::move(*engine));
+    std::uint64_t handed_on = 0;
+    DecodeOptions decode;
+    decode.labels = decode.flags = decode.threads = false;
+    decode.readers = 3;
+    Consumer consumer(*slots, decode, [&](std::uint32_t, bool) -> Result<std::unique_ptr<ProcessSink>> {
+        return std::make_unique<BlocksSink>(counter, handed_on);
+    });
+    std::int32_t first = revisit_slot_open(s, me, 0);
+    expect(first >= 0, "no slot");
+    std::uint64_t* to = revisit_slot_data(s, static_cast<std::uint32_t>(first));
+    to[0] = REVISIT_RECORD(REVISIT_PROCESS, 1);
+    to[1] = static_cast<std::uint64_t>(getpid());
+    to[2] = REVISIT_NO_PARENT;
+    to[3] = 'p';
+    revisit_slot_hand_over(s, first, 4);
+    std::vector<std::thread> threads;
+    std::atomic<std::uint32_t> busy = kThreads;
+    for (std::uint32_t t = 0; t < kThreads; t++)
+        threads.emplace_back([&, t] {
+            produce(s, me, t);
+            busy--;
+        });
+    while (busy > 0) expect(consumer.step(std::chrono::milliseconds(10)).has_value(), "not consumed");
+    for (std::thread& thread : threads) thread.join();
+    expect(consumer.finish().has_value(), "not finished");
+    Result<Profile> profile = counter.finish();
+    expect(profile.has_value(), "no profile");
+    expect(slots->words_handed_over() == slots->words_taken(), "words were lost");
+    expect(plain_blocks_seen > 0, "no slot was read by the readers");
+    expect(consumer.accesses() == handed_on, "accesses were lost on the way");
+    expect(profile->accesses == static_cast<double>(handed_on), "accesses were lost");
+}
+
 }  // namespace
 
 int main() {
     EngineOptions options;
     options.threads = 2;
     run(options, false);
+    run_readers();
     options.sites = options.pairs = true;
     run(options, true);
     options.model = StackModel::private_;
