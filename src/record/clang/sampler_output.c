@@ -1,0 +1,81 @@
+/* Results are records in an ordinary slot, complete at any moment: a program may end as it likes. How
+ * many accesses there were is kept up to date in place while nothing else is told.
+ */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "record/clang/sampler_state.h"
+
+static int out_open(revisit_thread* self, sampler* s) {
+    if (s->out_slot >= 0) return 1;
+    if (self->unrecorded || process.over) return 0;
+    int32_t slot = revisit_slot_open(process.stream, process.producer, self->number);
+    if (slot < 0) {
+        self->unrecorded = 1;
+        return 0;
+    }
+    s->out_slot = slot;
+    s->out = revisit_slot_data(process.stream, (uint32_t)slot);
+    s->out_words = 0;
+    s->counts_last = 0;
+    return 1;
+}
+void revisit_out_close(sampler* s) {
+    if (s->out_slot < 0) return;
+    int32_t slot = s->out_slot;
+    s->out_slot = -1;
+    revisit_hand_over(slot, s->out_words);
+}
+/* Room for a record; its first word is written last, so that what lies in a slot is always whole. */
+static uint64_t* out_record(revisit_thread* self, sampler* s, uint32_t words) {
+    if (s->out_slot >= 0 && s->out_words + words + KEPT_FREE_WORDS > REVISIT_SLOT_WORDS)
+        revisit_out_close(s);
+    if (!out_open(self, s)) return NULL;
+    return s->out + s->out_words;
+}
+static void out_done(sampler* s, uint64_t first, uint32_t words) {
+    __atomic_store_n(s->out + s->out_words, first, __ATOMIC_RELEASE);
+    s->out_words += words;
+}
+void revisit_out_copy(revisit_thread* self, sampler* s, const uint64_t* record, uint32_t words) {
+    uint64_t* to = out_record(self, s, words);
+    if (!to) return;
+    memcpy(to + 1, record + 1, (words - 1) * 8);
+    out_done(s, record[0], words);
+}
+void revisit_out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uint64_t analyzed,
+                        uint64_t chosen) {
+    uint64_t* to = out_record(self, s, 4);
+    if (!to) return;
+    if (s->counts_last) {
+        to[-3] += accesses;
+        to[-2] += analyzed;
+        to[-1] += chosen;
+        return;
+    }
+    s->counts_last = 1;
+    to[1] = accesses;
+    to[2] = analyzed;
+    to[3] = chosen;
+    out_done(s, REVISIT_RECORD(REVISIT_SAMPLED, self->number), 4);
+}
+void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t outcome, uint64_t distance,
+                     uint64_t time, uint64_t site, uint32_t write) {
+    uint64_t* to = out_record(self, s, 5);
+    if (!to) return;
+    s->counts_last = 0;
+    to[1] = outcome | write << 8;
+    to[2] = distance;
+    to[3] = time;
+    to[4] = site;
+    out_done(s, REVISIT_RECORD(REVISIT_SAMPLE_END, id), 5);
+}
+uint64_t revisit_out_begin(revisit_thread* self, sampler* s, uint64_t site) {
+    uint64_t id = (uint64_t)(self->number & 0xffffff) << 32 | (s->made++ & 0xffffffff);
+    uint64_t* to = out_record(self, s, 2);
+    if (!to) return id;
+    s->counts_last = 0;
+    to[1] = site;
+    out_done(s, REVISIT_RECORD(REVISIT_SAMPLE, id), 2);
+    return id;
+}

@@ -1,0 +1,261 @@
+/* Reads the pages that a thread has appended: counts down to the next sample, or analyzes.
+ *
+ * No sample open anywhere: a page's accesses are summed, block of code by block of code, taken from the
+ * countdown and forgotten. Else each access goes to the thread's private stack, to the shared samples,
+ * or in turn to the stack of all. A block of code of a thread that waits for nothing matters to others
+ * only by its writes.
+ */
+#define _GNU_SOURCE
+#include "record/clang/sampler_log.h"
+
+typedef struct {
+    revisit_thread* self;
+    sampler* s;
+    stack* st;
+    depth_limit* limit;
+    int is_on, is_shared, is_private;
+    uint64_t shift, analyzed, chosen;
+} page_reader;
+
+/* One access to one block while a sample is open somewhere. Using the top of the stack again changes
+   nothing. */
+static inline void one_block(page_reader* r, uint64_t block, uint64_t site, uint32_t write) {
+    sampler* s = r->s;
+    stack* st = r->st;
+    st->now++;
+    if (block != st->top) {
+        if (r->is_shared) {
+            if (s->mark_count) revisit_use_shared(r->self, s, block, site, write);
+        } else {
+            sample* ended = st->open.count ? stack_use(st, block) : NULL;
+            if (ended) revisit_ended(r->self, s, st, r->limit, ended, site, write);
+            if (st->lost.count && st->lost_filter & filter_bit(block))
+                revisit_come_back(r->self, s, st, block, site, write);
+        }
+        st->top = block;
+    }
+    if (write && r->is_private) log_write(s, block);
+}
+
+static void choose_block(page_reader* r, uint64_t block, uint64_t site) {
+    if (r->is_shared)
+        revisit_choose_shared(r->self, r->s, block, site);
+    else
+        revisit_choose_private(r->self, r->s, r->st, block, site);
+}
+
+/* What is counted down: accesses, and of those of variable length every block. A chosen access is a
+   sample in each block it touches, so that blocks are chosen alike. */
+static inline void one_access(page_reader* r, uint64_t address, uint64_t bytes, uint64_t site,
+                              uint32_t write) {
+    uint64_t shift = r->shift;
+    uint64_t first = address >> shift, last = shift && bytes ? (address + bytes - 1) >> shift : first;
+    for (uint64_t block = first; block <= last; block++) one_block(r, block, site, write);
+    r->s->page_at++;
+    if (--r->s->to_next) return;
+    r->chosen++;
+    for (uint64_t block = first; block <= last; block++) choose_block(r, block, site);
+    r->s->to_next = revisit_gap(r->s);
+}
+
+static uint64_t bulk_blocks(const uint64_t* at) {
+    uint64_t shift = process.stream->plan.block_shift;
+    return at[3] == 0 ? 0 : shift == 0 ? 1 : ((at[2] + at[3] - 1) >> shift) - (at[2] >> shift) + 1;
+}
+static void bulk(page_reader* r, const uint64_t* at) {
+    uint64_t blocks = bulk_blocks(at), block = at[2] >> r->shift;
+    uint32_t write = at[0] & REVISIT_WRITE;
+    if (!r->is_on && blocks < r->s->to_next) {
+        r->s->to_next -= blocks;
+        return;
+    }
+    for (uint64_t i = 0; i < blocks; i++, block++) {
+        if (r->is_on) one_block(r, block, at[1], write);
+        r->analyzed += (uint64_t)r->is_on;
+        if (--r->s->to_next) continue;
+        r->is_on = 1;
+        r->chosen++;
+        choose_block(r, block, at[1]);
+        r->s->to_next = revisit_gap(r->s);
+    }
+}
+
+/* Words of a record that is not a block of accesses. */
+static uint32_t record_words(uint64_t first) {
+    uint64_t n = REVISIT_N(first), text = (n + 7) / 8;
+    switch (REVISIT_TAG(first)) {
+        case REVISIT_PROCESS:
+            return (uint32_t)(3 + text);
+        case REVISIT_MODULE:
+            return (uint32_t)(4 + text);
+        case REVISIT_DEFINE_BLOCK:
+            return (uint32_t)(2 + 2 * n);
+        case REVISIT_DEFINE_SITE:
+            return (uint32_t)(2 + text);
+        case REVISIT_REGION_BEGIN:
+        case REVISIT_REGION_END:
+            return (uint32_t)(1 + text);
+        case REVISIT_BULK:
+            return 4;
+        case REVISIT_UNLOAD:
+        case REVISIT_STACK:
+        case REVISIT_ALLOC:
+        case REVISIT_ALLOC_SITE:
+            return 3;
+        case REVISIT_THREAD_START:
+        case REVISIT_ENTER:
+        case REVISIT_ENTER_SITE:
+        case REVISIT_SYNC:
+        case REVISIT_END:
+            return 2;
+        default:
+            return 1;
+    }
+}
+
+/* A block of code whose reads nobody waits for: its writes are for others to know. */
+static void writes_of(page_reader* r, const code_block* code, const uint64_t* at, uint32_t count) {
+    uint64_t begin = r->s->page_at;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i < 63 && !(code->writes >> i & 1)) continue;
+        uint64_t what = code->definition[2 + 2 * i];
+        if (!(what >> 32 & REVISIT_WRITE) || at[1 + i] == REVISIT_NO_ACCESS) continue;
+        uint64_t first = at[1 + i] >> r->shift, last = first;
+        if (r->shift && (uint32_t)what) last = (at[1 + i] + (uint32_t)what - 1) >> r->shift;
+        r->s->page_at = begin + i;
+        for (uint64_t block = first; block <= last; block++) log_write(r->s, block);
+    }
+    r->s->page_at = begin + count;
+}
+
+static void block_of_code(page_reader* r, const code_block* code, const uint64_t* at, uint32_t count) {
+    sampler* s = r->s;
+    uint32_t i = 0;
+    if (count < s->to_next) {
+        int concerned = r->is_shared || r->st->open.count || r->st->lost.count;
+        if (!r->is_on || !concerned) {
+            s->to_next -= count;
+            r->analyzed += r->is_on ? count : 0;
+            if (r->is_on && r->is_private && code->writes)
+                writes_of(r, code, at, count);
+            else
+                s->page_at += count;
+            return;
+        }
+    } else if (!r->is_on) {
+        i = (uint32_t)(s->to_next - 1);
+        s->to_next = 1;
+        s->page_at += i;
+        r->is_on = 1;
+    }
+    r->analyzed += count - i;
+    const table* uses = &r->st->last_uses;
+    for (; i < count; i++) {
+        uint64_t what = code->definition[2 + 2 * i];
+        if (i + 6 < count && uses->entries)
+            __builtin_prefetch(&uses->entries[hash(at[7 + i] >> r->shift) >> uses->shift]);
+        if (what >> 32 & REVISIT_GUARDED && at[1 + i] == REVISIT_NO_ACCESS) {
+            if (--s->to_next == 0) {
+                r->chosen++;
+                s->to_next = revisit_gap(s);
+            }
+            continue;
+        }
+        one_access(r, at[1 + i], (uint32_t)what, code->definition[3 + 2 * i] + code->site_base,
+                   what >> 32 & REVISIT_WRITE);
+    }
+}
+
+static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end) {
+    while (at < end) {
+        if (*at & REVISIT_BLOCK_BIT) {
+            uint64_t id = REVISIT_BLOCK_ID(*at);
+            uint32_t count = REVISIT_BLOCK_COUNT(*at);
+            if (id >= MOST_BLOCKS || !common->blocks[id].definition || at + 1 + count > end) return;
+            block_of_code(r, &common->blocks[id], at, count);
+            at += 1 + count;
+        } else {
+            if (REVISIT_TAG(*at) == REVISIT_BULK) bulk(r, at);
+            at += *at ? record_words(*at) : 1;
+        }
+    }
+}
+
+/* Counts a page's accesses; sends on what is not about accesses. */
+static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end) {
+    uint64_t sum = 0;
+    while (at < end) {
+        if (*at & REVISIT_BLOCK_BIT) {
+            uint32_t count = REVISIT_BLOCK_COUNT(*at);
+            sum += count;
+            at += 1 + count;
+        } else {
+            uint32_t words = *at ? record_words(*at) : 1;
+            if (REVISIT_TAG(*at) == REVISIT_BULK)
+                sum += bulk_blocks(at);
+            else if (REVISIT_TAG(*at) && REVISIT_TAG(*at) < REVISIT_TAGS &&
+                     REVISIT_TAG(*at) != REVISIT_SYNC && REVISIT_TAG(*at) != REVISIT_DEFINE_BLOCK &&
+                     words <= (size_t)(end - at)) {
+                s->counts_last = 0;
+                revisit_out_copy(self, s, at, words);
+            }
+            at += words;
+        }
+    }
+    return sum;
+}
+
+static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end,
+                         uint64_t accesses, page_reader* r) {
+    uint32_t want = process.stream->want;
+    int in_turn = want & REVISIT_WANT_IN_TURN && want & REVISIT_WANT_SHARED;
+    *r = (page_reader){self, s, &s->own, &s->limit, is_on(), 0, 0, process.stream->plan.block_shift,
+                       0,    0};
+    if (in_turn) {
+        revisit_wait_turn();
+        r->st = &common->all;
+        r->limit = &common->limit;
+    } else if (want & REVISIT_WANT_SHARED) {
+        r->is_shared = 1;
+        revisit_notice(s);
+    } else {
+        r->is_private = log_ready(s);
+        r->is_on |= s->own.lost.count != 0;
+        revisit_read_logs(s);
+        revisit_settle_pending(self, s, 0);
+        s->known[s->page % PAGES_KNOWN].first = s->own.now + 1;
+        s->known[s->page % PAGES_KNOWN].begin = s->page_begin;
+    }
+    s->page_at = 0;
+    s->page_step = accesses ? ((s->last_clock - s->page_begin) << 16) / accesses : 0;
+    read_page(r, at, end);
+    if (r->is_shared) {
+        revisit_prune_shared(self, s);
+    } else {
+        revisit_prune(self, s, r->st, r->limit);
+    }
+    if (in_turn) revisit_end_turn();
+    log_publish(s);
+}
+
+void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64_t* end) {
+    sampler* s = self->sampler;
+    if (!s || s->busy) return; /* a handler that interrupted us here is not sampled */
+    s->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint64_t accesses = count_page(self, s, at, end);
+    s->page++;
+    s->page_begin = s->last_clock;
+    s->last_clock = clock_now();
+    page_reader r = {.analyzed = 0};
+    if (accesses >= s->to_next || is_on() || s->pendings || s->own.lost.count)
+        analyze_page(self, s, at, end, accesses, &r);
+    else {
+        s->to_next -= accesses;
+        if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
+            __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
+    }
+    if (accesses) revisit_out_counts(self, s, accesses, r.analyzed, r.chosen);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->busy = 0;
+}

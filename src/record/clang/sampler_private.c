@@ -1,0 +1,156 @@
+/* Private stacks: what a write in one thread does to the samples of the others.
+ *
+ * Threads log the blocks they write, once a page, with the clock; at a page's end, and at locks,
+ * condition variables, barriers, joins and the end of OpenMP regions, the log's head is published. Each
+ * thread, before it analyzes a page, applies what others logged before the page began: entries leave
+ * its sets and become holes, and a sample whose block was written is lost until its thread comes back
+ * for it. Nobody stops. A reuse that was found is held back for two pages, because a write that came
+ * before it may still wait in another thread's page; the clock decides, to the access, by
+ * interpolation.
+ *
+ * Source. Schuff, Kulkarni, Pai 2010, section 3.3. Their threads stop each other to propagate.
+ */
+#define _GNU_SOURCE
+#include "record/clang/sampler_log.h"
+
+int revisit_sampler_wants_order(void) {
+    return is_on() && !(process.stream->want & REVISIT_WANT_SHARED);
+}
+
+/* Is there one of the entry's writes, taken as evenly spaced, between the two? */
+static int wrote_between(const uint64_t* entry, uint64_t after, uint64_t before) {
+    uint64_t first = entry[1], last = entry[2], count = entry[3];
+    if (first >= before || last <= after) return 0;
+    if (first > after || count < 2) return first > after;
+    uint64_t space = (last - first) / (count - 1);
+    if (!space) return 1;
+    return first + ((after - first) / space + 1) * space < before;
+}
+
+/* Another thread wrote this block: it leaves the sets it is in. */
+static void take_block(sampler* s, const uint64_t* entry) {
+    stack* st = &s->own;
+    for (uint32_t i = 0; i < s->pendings; i++)
+        if (s->pending[i].block == entry[0] &&
+            wrote_between(entry, s->pending[i].use_clock, s->pending[i].reuse_clock))
+            s->pending[i].lost = 1;
+    if (!st->open.count || !st->last_uses.entries) return;
+    table_entry* found = table_slot(&st->last_uses, entry[0]);
+    uint64_t last = found->stamp < 2 ? 0 : found->stamp - 1;
+    if (last == 0 || last < oldest_of(st)) return;
+    for (uint32_t i = 0; i < PAGES_KNOWN; i++) /* used again since */
+        if (s->known[i].first && last >= s->known[i].first && s->known[i].begin > entry[2]) return;
+    found->stamp = 1;
+    st->top = NO_BLOCK;
+    uint32_t after = first_after(st, last);
+    if (after > 0 && st->open.items[after - 1].start == last) {
+        sample* lost = list_add(&st->lost);
+        if (lost) {
+            *lost = st->open.items[after - 1];
+            st->lost_filter |= filter_bit(lost->block);
+        }
+        list_remove(&st->open, --after);
+        active_add(-1); /* only its own thread waits for it now */
+    }
+    for (uint32_t i = 0; i < after; i++) st->open.items[i].holes++;
+}
+
+/* What others wrote before this page began. */
+void revisit_read_logs(sampler* s) {
+    uint32_t logs = __atomic_load_n(&common->logs, __ATOMIC_ACQUIRE);
+    int concerned = s->own.open.count || s->pendings;
+    for (uint32_t k = 0; k < logs && k < MOST_LOGS; k++) {
+        shared_log* log = &common->log[k];
+        if (log == s->log) continue;
+        uint64_t head = __atomic_load_n(&log->head, __ATOMIC_ACQUIRE);
+        if (!concerned) {
+            s->read[k] = head;
+            continue;
+        }
+        log_entry* ring = __atomic_load_n(&log->ring, __ATOMIC_ACQUIRE);
+        while (s->read[k] < head) {
+            if (head - s->read[k] > LOG_ENTRIES / 2) s->read[k] = head - LOG_ENTRIES / 2;
+            uint64_t entry[4];
+            for (int i = 0; i < 4; i++)
+                entry[i] = __atomic_load_n(&ring[s->read[k] % LOG_ENTRIES].word[i], __ATOMIC_RELAXED);
+            if (entry[1] >= s->page_begin) break;
+            s->read[k]++;
+            take_block(s, entry);
+        }
+    }
+}
+
+/* Reuses whose block nobody wrote in time, as far as is known after two more pages. */
+void revisit_settle_pending(revisit_thread* self, sampler* s, int all) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->pendings; i++) {
+        pending_end* end = &s->pending[i];
+        if (!all && !end->lost && end->pages++ < 2) {
+            s->pending[kept++] = *end;
+            continue;
+        }
+        revisit_out_end(self, s, end->id, end->lost ? REVISIT_INVALIDATED : REVISIT_REUSED,
+                        end->distance, end->time, end->site, end->write);
+    }
+    s->pendings = kept;
+}
+
+/* A sample's block was used again, in a private stack or in turn in the shared one. */
+void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sample* ended,
+                   uint64_t site, uint32_t write) {
+    revisit_limit_add(limit, ended->depth);
+    if (st == &s->own && __atomic_load_n(&common->logs, __ATOMIC_RELAXED) > 1 &&
+        s->pendings < MOST_PENDING)
+        s->pending[s->pendings++] = (pending_end){ended->id,
+                                                  ended->block,
+                                                  ended->clock,
+                                                  clock_of(s),
+                                                  ended->depth,
+                                                  st->now - ended->start,
+                                                  site,
+                                                  write,
+                                                  0,
+                                                  0};
+    else
+        revisit_out_end(self, s, ended->id, REVISIT_REUSED, ended->depth, st->now - ended->start, site,
+                        write);
+    list_remove(&st->open, (uint32_t)(ended - st->open.items));
+    active_add(-1);
+}
+
+void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site,
+                       uint32_t write) {
+    uint64_t filter = 0;
+    for (uint32_t i = 0; i < st->lost.count;) {
+        sample* lost = &st->lost.items[i];
+        if (lost->block != block) {
+            filter |= filter_bit(lost->block);
+            i++;
+            continue;
+        }
+        revisit_out_end(self, s, lost->id, REVISIT_INVALIDATED, 0, st->now - lost->start, site, write);
+        list_remove(&st->lost, i);
+    }
+    st->lost_filter = filter;
+}
+
+void revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t block,
+                            uint64_t site) {
+    table_exchange(&st->last_uses, block, st->now, oldest_of(st));
+    st->top = NO_BLOCK;
+    sample* made = list_add(&st->open);
+    if (!made) return;
+    *made = (sample){st->now, block, revisit_out_begin(self, s, site), clock_of(s), 0, 0, site};
+    active_add(1);
+}
+
+void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* limit) {
+    if (!st->open.count || !revisit_limit_exceeded(limit, st->open.items[0].depth)) return;
+    sample* oldest = &st->open.items[0];
+    revisit_limit_add(limit, oldest->depth);
+    limit->given_up++;
+    revisit_out_end(self, s, oldest->id, REVISIT_PRUNED, oldest->depth, st->now - oldest->start,
+                    oldest->site, 0);
+    list_remove(&st->open, 0);
+    active_add(-1);
+}

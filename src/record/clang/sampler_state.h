@@ -1,0 +1,207 @@
+/* What the parts of the sampler share: the state of the process and of a thread. sampler.c tells the
+ * idea.
+ *
+ * `common` is one for all threads; a thread's `sampler` is read and written by that thread alone. What
+ * threads read of each other lies in `common`, and is read and written by atomic operations: of the
+ * logs the head (released by the writer, acquired by readers; entries behind it are relaxed, for a
+ * reader that is more than a ring behind may meet one that is being overwritten), of shared samples the
+ * state. In turn, the stack `all` belongs to whoever is served by the lock.
+ */
+#ifndef REVISIT_RECORD_CLANG_SAMPLER_STATE_H
+#define REVISIT_RECORD_CLANG_SAMPLER_STATE_H
+
+#include "record/clang/runtime.h"
+#include "record/clang/sampler.h"
+
+#define process __revisit_process
+
+enum {
+    MOST_LOGS = 1024,      /* threads at a time that tell each other */
+    LOG_ENTRIES = 1 << 17, /* then the oldest are overwritten */
+    MOST_BLOCKS = 1 << 22, /* blocks of code */
+    MOST_SHARED = 256,     /* samples open at a time in a shared stack */
+    SEEN_BLOCKS = 1024,    /* written in this page */
+    MOST_PENDING = 64,
+    PAGES_KNOWN = 8,
+    LIMIT_OCTAVE = 8,      /* bins a power of two, of distances */
+    KEPT_FREE_WORDS = 256, /* in an output slot */
+};
+
+typedef struct {
+    const uint64_t* definition;
+    uint64_t site_base;
+    uint64_t
+        writes; /* bits: which of its first 63 accesses are writes; all ones where there are more */
+} code_block;
+
+/* One writer, any number of readers. Words of an entry: private: block, first and last clock, count;
+   shared: block, time of its use before, time of this one. */
+typedef struct {
+    uint64_t word[4];
+} log_entry;
+typedef struct {
+    uint64_t head __attribute__((aligned(64))); /* published */
+    log_entry* ring;
+    uint64_t now; /* the time at which a next owner goes on */
+    uint32_t taken;
+} shared_log;
+
+typedef struct {
+    uint64_t start; /* in the stack's accesses */
+    uint64_t block, id, clock;
+    uint64_t depth, holes;
+    uint64_t site;
+} sample;
+
+typedef struct {
+    uint64_t block, stamp; /* 0: empty; 1: forgotten; else time + 1 */
+} table_entry;
+typedef struct {
+    table_entry* entries;
+    uint64_t size, used;
+    unsigned shift;
+} table;
+
+typedef struct {
+    sample* items;
+    uint32_t count, room;
+} sample_list;
+
+typedef struct {
+    table last_uses;
+    sample_list open; /* by rising start */
+    sample_list lost; /* taken by a write elsewhere and not used again yet */
+    uint64_t lost_filter;
+    uint64_t now;
+    uint64_t top; /* the block used last, when using it again changes nothing; else NO_BLOCK */
+} stack;
+
+/* How deep samples are: the limit for giving up. */
+typedef struct {
+    uint32_t seen[64 * LIMIT_OCTAVE];
+    uint64_t count, counted, given_up, limit;
+} depth_limit;
+
+typedef struct {
+    uint64_t id, block, use_clock, reuse_clock, distance, time, site;
+    uint32_t write, pages, lost;
+} pending_end;
+
+/* A sample in the shared stack; `state` is odd while it is open. */
+typedef struct {
+    uint64_t state, block, id;
+    struct {
+        uint64_t state, time, position;
+    } mark[MOST_LOGS]; /* where each thread's set begins */
+} shared_sample;
+
+typedef struct {
+    uint64_t slot, state, block, time, depth;
+} shared_mark;
+
+typedef struct revisit_sampling {
+    int64_t active;   /* samples open or lost */
+    uint64_t version; /* of shared samples */
+    uint32_t logs;
+    uint32_t looked_away; /* pages went by unread since a thread began to rest */
+    uint32_t ticket __attribute__((aligned(64)));
+    uint32_t serving;
+    stack all; /* in turn */
+    depth_limit limit;
+    code_block* blocks;
+    shared_log log[MOST_LOGS];
+    shared_sample shared[MOST_SHARED];
+} sampling_state;
+
+typedef struct revisit_sampler {
+    uint64_t random, to_next, made;
+    int counts_last; /* the last record in the output slot is SAMPLED */
+    int busy;
+    uint32_t resting; /* samples it had when it began to wait */
+    int32_t out_slot;
+    uint64_t* out;
+    uint32_t out_words;
+    stack own;
+    depth_limit limit;
+    /* what others are told, and what they told */
+    shared_log* log;
+    uint32_t log_index;
+    uint64_t log_next;
+    uint64_t read[MOST_LOGS];
+    struct {
+        uint64_t block, index, page;
+    } seen[SEEN_BLOCKS];
+    /* the page in hand */
+    uint64_t page, page_begin, page_step, page_at, last_clock;
+    struct {
+        uint64_t first, begin;
+    } known[PAGES_KNOWN];
+    pending_end pending[MOST_PENDING];
+    uint32_t pendings;
+    /* shared, parallel */
+    uint64_t version;
+    shared_mark marks[MOST_SHARED];
+    uint32_t mark_count;
+    uint64_t mark_filter;
+    table merged;
+} sampler;
+
+#define common process.sampling
+#define NO_BLOCK (~0ull)
+
+static inline uint64_t clock_now(void) {
+#if defined(__aarch64__)
+    uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#else
+    return __builtin_ia32_rdtsc();
+#endif
+}
+
+static inline uint64_t clock_of(const sampler* s) {
+    return s->page_begin + (s->page_at * s->page_step >> 16);
+}
+
+static inline void active_add(int64_t n) {
+    __atomic_add_fetch(&common->active, n, __ATOMIC_RELAXED);
+}
+static inline int is_on(void) {
+    return __atomic_load_n(&common->active, __ATOMIC_RELAXED) > 0;
+}
+
+/* sampler_chance.c: accesses to the next sample; the limit for giving up. */
+uint64_t revisit_gap(sampler* s);
+void revisit_limit_add(depth_limit* limit, uint64_t depth);
+int revisit_limit_exceeded(depth_limit* limit, uint64_t depth);
+
+/* sampler_output.c */
+void revisit_out_close(sampler* s);
+void revisit_out_copy(revisit_thread* self, sampler* s, const uint64_t* record, uint32_t words);
+void revisit_out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uint64_t analyzed,
+                        uint64_t chosen);
+/* A sample's number. */
+uint64_t revisit_out_begin(revisit_thread* self, sampler* s, uint64_t site);
+void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t outcome, uint64_t distance,
+                     uint64_t time, uint64_t site, uint32_t write);
+
+/* sampler_private.c */
+void revisit_read_logs(sampler* s);
+void revisit_settle_pending(revisit_thread* self, sampler* s, int all);
+void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sample* ended,
+                   uint64_t site, uint32_t write);
+void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site,
+                       uint32_t write);
+void revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site);
+void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* limit);
+
+/* sampler_shared.c */
+void revisit_notice(sampler* s);
+void revisit_use_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site,
+                        uint32_t write);
+void revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site);
+void revisit_prune_shared(revisit_thread* self, sampler* s);
+void revisit_wait_turn(void);
+void revisit_end_turn(void);
+
+#endif
