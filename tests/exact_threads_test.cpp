@@ -60,6 +60,37 @@ TEST(ExactThreads, one_past_and_one_before_the_end_of_a_window) {
     }
 }
 
+// Ways through memory in order, whose first touches are found in runs, and ways that break them.
+TEST(ExactThreads, scans_and_what_breaks_them) {
+    std::mt19937_64 random(9);
+    std::vector<testing::NamedTrace> traces;
+    auto make = [&](std::string name, auto next) {
+        std::vector<std::uint64_t> blocks(6000);
+        for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = next(i);
+        traces.push_back({std::move(name), std::move(blocks)});
+    };
+    make("scan across pages", [](std::uint64_t i) { return 1000 + i % 1100; });
+    make("scan backwards", [](std::uint64_t i) { return 3000 - i % 700; });
+    make("there and back", [](std::uint64_t i) { return i / 900 % 2 == 0 ? i % 900 : 899 - i % 900; });
+    make("three arrays", [](std::uint64_t i) { return i % 3 * 5000 + i / 3 % 300; });
+    make("growing scan", [](std::uint64_t i) { return i % (i / 1000 * 300 + 200); });
+    make("hot blocks between",
+         [&](std::uint64_t i) { return random() % 50 == 0 ? 9000 + random() % 4 : i % 1300; });
+    make("two scans in turn", [](std::uint64_t i) { return i / 500 % 2 * 20000 + i % 500 + i / 1000; });
+    // Few enough pages for a chunk to have them, too many for the whole stack.
+    make("sparse pages", [&](std::uint64_t i) {
+        return (i / 4 % 1000 * 7919 % 5000 * 11) << 10 | i % 4 | random() % 2 << 6;
+    });
+    for (const auto& trace : traces) {
+        const std::string expected = truth(trace.blocks);
+        for (unsigned threads : {2u, 3u})
+            for (std::size_t chunk : {130, 700, 1500})
+                EXPECT_EQ(threaded(trace.blocks, threads, chunk, 10000), expected)
+                    << trace.name << ": " << threads << " threads, chunks of " << chunk;
+        EXPECT_EQ(threaded(trace.blocks, 2, 400, 300, true), expected) << trace.name << ", weighed";
+    }
+}
+
 // Large enough for renumbering, the hash and several windows of usual size.
 TEST(ExactThreads, agree_with_one_thread_at_usual_sizes) {
     std::mt19937_64 random(7);

@@ -5,6 +5,7 @@
 #include "engines/partition_count.h"
 #include "engines/partition_engine.h"
 #include "engines/partition_plan.h"
+#include "engines/reuse_runs.h"
 #include "random_traces.h"
 #include "revisit/revisit.h"
 
@@ -38,6 +39,31 @@ TEST(PartitionPlan, passes_cover_the_bits_above_the_tile) {
                 }
                 EXPECT_LE(top, tail);
             }
+}
+
+TEST(ReuseRuns, agree_with_reuses_one_by_one) {
+    std::mt19937_64 random(4);
+    for (std::size_t count = 0; count < 60; ++count) {
+        std::vector<ReuseRun> runs;
+        std::uint32_t key = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto length = static_cast<std::uint32_t>(1 + random() % 5);
+            runs.push_back({key, length, static_cast<std::uint32_t>(5000 + random() % 9)});
+            key += length;
+        }
+        if (count % 7 != 0) std::shuffle(runs.begin(), runs.end(), random);
+        Reuses reuses;
+        for (const ReuseRun& run : runs)
+            for (std::uint32_t i = 0; i < run.length; ++i) {
+                reuses.key.push_back(run.key + i);
+                reuses.span.push_back(run.span);
+            }
+        const auto expected = distances_by_key(reuses, 1);
+        count_run_distances(runs);
+        for (const ReuseRun& run : runs)
+            for (std::uint32_t i = 0; i < run.length; ++i)
+                EXPECT_EQ(run.span, expected[run.key + i]) << count << " runs";
+    }
 }
 
 TEST(PartitionCount, larger_ones_to_the_left_are_subtracted) {

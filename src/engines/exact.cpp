@@ -61,7 +61,7 @@ ExactEngine::ExactEngine(const EngineOptions& options, const ExactTuning& tuning
       last_(tuning.form, distances_.one_a_distance() ? 18.4 : 22.4) {
     if (options.time) times_.emplace(options.bins, tuning.narrow_times, tuning.form);
     if (options.sites || options.pairs) sites_.emplace(options);
-    bitmap_.restart(window_lines(), 0, tuning_.least_levels);
+    bitmap_.restart(window_lines(0), 0, tuning_.least_levels);
 }
 
 Result<void> ExactEngine::add(const BlockBatch& batch) {
@@ -218,16 +218,24 @@ Result<void> ExactEngine::renumber() {
     if (live > tuning_.most_blocks)
         return fail(fmt::format("the exact method keeps at most {} blocks; use a coarser granularity",
                                 tuning_.most_blocks));
-    bitmap_.renumber([&](auto new_position) {
-        last_.transform([&](std::uint32_t position) { bitmap_.prefetch(position); }, new_position);
+    bitmap_.settle();
+    bitmap_.with_ranks([&](auto rank) {
+        last_.transform([&](std::uint32_t position) { bitmap_.prefetch(position); },
+                        [&](std::uint32_t position) { return TimeBitmap::renumbered(rank(position)); });
     });
     renumberings_++;
-    bitmap_.restart(window_lines(), live, tuning_.least_levels);
+    bitmap_.restart(window_lines(live), live, tuning_.least_levels);
     return {};
 }
 
-std::uint64_t ExactEngine::window_lines() const {
-    const std::uint64_t live = bitmap_.live();
+void ExactEngine::expect(std::size_t blocks, std::size_t accesses) {
+    last_.expect(blocks);
+    const std::uint64_t lines =
+        std::min(window_lines(blocks), TimeBitmap::lines_for(accesses + kBatch));
+    bitmap_.restart(std::max(lines, tuning_.least_lines), 0, tuning_.least_levels);
+}
+
+std::uint64_t ExactEngine::window_lines(std::uint64_t live) const {
     const std::uint64_t positions = std::max(4 * live, std::min(8 * live, tuning_.roomy_positions));
     return std::clamp(TimeBitmap::lines_for(std::max(positions, live + kBatch)), tuning_.least_lines,
                       TimeBitmap::kMostLines);

@@ -38,8 +38,9 @@ class ExactEngine : public Engine {
 
     // What counting on several threads needs (exact_threads.cpp). None of it goes with time distances,
     // sites or pairs.
-    // So many blocks are thought to come.
-    void expect(std::size_t blocks) { last_.expect(blocks); }
+    // So many blocks are thought to come, in so many accesses: nothing need grow or be renumbered on
+    // the way. For an engine that is new.
+    void expect(std::size_t blocks, std::size_t accesses);
     // From now on blocks touched for the first time are appended to `list`; null ends it.
     void list_first_touches(BigVector<std::uint64_t>* list) { first_touches_ = list; }
     // Counts what was added and still waits to fill a batch.
@@ -50,11 +51,19 @@ class ExactEngine : public Engine {
     // an empty table.
     template <class Take>
     void drain(Take take) {
-        bitmap_.renumber([&](auto new_position) {
-            last_.drain([&](std::uint64_t block, std::uint32_t position) {
-                take(block, TimeBitmap::rank_of_renumbered(new_position(position)));
-            });
+        bitmap_.settle();
+        bitmap_.with_ranks([&](auto rank) {
+            last_.drain(
+                [&](std::uint64_t block, std::uint32_t position) { take(block, rank(position)); });
         });
+    }
+    // The same as it is, where the table has pages: positions, and what their ranks are. Leaves an
+    // engine that counts no more.
+    std::pair<LastAccessPages<std::uint32_t>, TimeBitmap> take_pages() {
+        bitmap_.settle();
+        bitmap_.stop_growing();
+        last_.pages()->stop_growing();
+        return {std::move(*last_.pages()), std::move(bitmap_)};
     }
     std::size_t live() const { return bitmap_.live(); }
     const DistanceTable& distances() const { return distances_; }
@@ -73,7 +82,7 @@ class ExactEngine : public Engine {
     std::size_t count_batches(Table& table, std::span<const std::uint64_t> blocks,
                               std::uint32_t* by_access);
     Result<void> renumber();
-    std::uint64_t window_lines() const;
+    std::uint64_t window_lines(std::uint64_t live) const;
 
     EngineOptions options_;
     ExactTuning tuning_;

@@ -170,10 +170,10 @@ class ThreadedExactEngine : public Engine {
         return static_cast<double>(estimate_distinct(chunk)) / static_cast<double>(chunk.size());
     }
 
-    // A first touch costs about twice what an access to scattered blocks does, and five times what one
-    // does that goes through memory in order.
+    // A first touch costs about twice what an access to scattered blocks does, and as much as one that
+    // goes through memory in order.
     bool pays(std::span<const std::uint64_t> blocks, double share) const {
-        return share <= (threads_ - 1) / (mostly_in_order(blocks) ? 9.0 : 4.0);
+        return share <= (threads_ - 1) / (mostly_in_order(blocks) ? 1.0 : 4.0);
     }
 
     Result<void> count_alone(std::span<const std::uint64_t> blocks) {
@@ -207,9 +207,9 @@ class ThreadedExactEngine : public Engine {
         parallel_for(threads_, pieces, [&](std::size_t k) {
             const auto low = blocks.size() * k / pieces, high = blocks.size() * (k + 1) / pieces;
             ExactEngine engine(options_);
-            engine.expect(expected);
+            engine.expect(expected, high - low);
             BigVector<std::uint64_t> list;
-            list.reserve(expected);
+            list.reserve(expected + expected / 16);
             engine.list_first_touches(&list);
             status[k] = engine.add({blocks.subspan(low, high - low), {}, {}, {}});
             if (status[k]) status[k] = engine.settle();
@@ -229,6 +229,10 @@ class ThreadedExactEngine : public Engine {
     // Without a list, the order of first touches does not matter.
     ChunkTouches touches_of(ExactEngine& engine, BigVector<std::uint64_t> list) const {
         const PartOf& part_of = stack_.part_of();
+        if (!engine.uses_hash()) {
+            auto [pages, marks] = engine.take_pages();
+            return {std::move(list), std::move(pages), std::move(marks), part_of};
+        }
         if (list.empty()) {
             std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
             engine.drain([&](std::uint64_t block, std::uint32_t rank) {

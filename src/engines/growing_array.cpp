@@ -57,6 +57,16 @@ void GrowingBytes::grow(std::size_t bytes) {
     usable_ = next;
 }
 
+void GrowingBytes::stop_growing() {
+    if (mapping_ == nullptr) return;
+    std::byte* const end = static_cast<std::byte*>(mapping_) + mapped_;
+    std::byte* const used = data_ + round_up(usable_, kHugePage);
+    reserved_ = usable_;
+    if (used >= end) return;
+    munmap(used, static_cast<std::size_t>(end - used));
+    mapped_ -= static_cast<std::size_t>(end - used);
+}
+
 void GrowingBytes::release(std::size_t from, std::size_t to) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     from = round_up(from, page);

@@ -36,6 +36,9 @@ class GrowingBytes {
     }
     // Returns the pages that lie wholly inside [from, to) to the system; they read as zero afterwards.
     void release(std::size_t from, std::size_t to);
+    // Gives the address space back that was reserved for growth. There are only so many terabytes of
+    // it, and each array reserves as much as the machine has memory.
+    void stop_growing();
     std::byte* data() const { return data_; }
 
  private:
@@ -65,6 +68,7 @@ class GrowingArray {
     // Makes elements [0, count) usable; new ones are zero.
     void require(std::size_t count) { bytes_.require(count * sizeof(T)); }
     void release(std::size_t from, std::size_t to) { bytes_.release(from * sizeof(T), to * sizeof(T)); }
+    void stop_growing() { bytes_.stop_growing(); }
     T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
     T& operator[](std::size_t i) const { return data()[i]; }
 

@@ -93,6 +93,7 @@ class LastAccess {
     }
 
     bool is_hash() const { return !std::holds_alternative<Pages>(table_); }
+    LastAccessPages<Value>* pages() { return std::get_if<Pages>(&table_); }  // null: it is a hash
 
  private:
     using Pages = LastAccessPages<Value>;
@@ -145,6 +146,13 @@ class Lookahead {
         table_.finish(blocks_.data() + batch * kBatch, previous, next);
     }
     bool crowded() const { return table_.crowded(); }
+
+    // The values as they are; the table has pages and all the blocks.
+    template <class Wide>
+    REVISIT_INLINE void read(std::size_t batch, Wide* values) {
+        if (located_ < batches()) locate();
+        for (unsigned j = 0; j < size(batch); j++) values[j] = *slots_[batch % (kBatchesAhead + 1)][j];
+    }
 
  private:
     REVISIT_INLINE void locate() {

@@ -88,6 +88,14 @@ class LastAccessPages {
         *this = LastAccessPages();
     }
 
+    // Page by page, for those who have a whole page to look up.
+    std::size_t leaf_count() const { return page_of_leaf_.size(); }
+    std::uint64_t page_of_leaf(std::size_t leaf) const { return page_of_leaf_[leaf]; }
+    Value* leaf(std::size_t leaf) const { return leaves_.data() + leaf * kPage; }
+    Value* leaf_of_page(std::uint64_t page) { return find_or_add(page); }
+
+    void stop_growing() { leaves_.stop_growing(); }
+
     std::size_t bytes() const {
         return page_of_leaf_.size() * (kPage * sizeof(Value) + sizeof(std::uint64_t)) +
                directory_.size() * sizeof(Entry);
@@ -128,6 +136,8 @@ class LastAccessPages {
         }
         leaves_.require((page_of_leaf_.size() + 1) * kPage);
         directory_[i] = {page, leaves_.data() + page_of_leaf_.size() * kPage};
+        // A page that is read before it is written to is faulted in twice.
+        *static_cast<volatile Value*>(directory_[i].leaf) = 0;
         page_of_leaf_.push_back(page);
         lowest_ = std::min(lowest_, page);
         highest_ = std::max(highest_, page);

@@ -7,11 +7,13 @@
 
 #include "core/parallel.h"
 #include "engines/partition_count.h"
+#include "engines/reuse_runs.h"
 
 namespace revisit {
 namespace {
 
 constexpr unsigned kBatch = 64;
+constexpr std::uint64_t kNoPlace = ~std::uint64_t{1};  // nor is the one after it
 constexpr std::size_t kWordsAtOnce = std::size_t{1} << 14;
 
 std::size_t pieces_of(std::size_t count, std::size_t piece) {
@@ -25,10 +27,82 @@ std::uint64_t gather_bits(const std::uint8_t* bytes) {
     return eight * 0x0102040810204080u >> 56;
 }
 
+// Whether `count` numbers go up by one each.
+template <unsigned kCount, class Number>
+REVISIT_INLINE bool consecutive(const Number* numbers) {
+    Number off = 0;
+    for (Number i = 0; i < kCount; ++i) off |= numbers[i] - numbers[0] - i;
+    return off == 0;
+}
+
+// A page of a chunk's last positions and the stack's page: the chunk's takes the places that were
+// there, the stack's the new ones. Returns how many blocks are new to it.
+template <class Rank>
+std::size_t swap_page(std::uint32_t* __restrict stack, std::uint32_t* __restrict last,
+                      std::uint32_t base, Rank rank) {
+    constexpr unsigned kAtOnce = 16;
+    std::size_t fresh = 0;
+    for (std::size_t at = 0; at < LastAccessPages<std::uint32_t>::kPage; at += kAtOnce) {
+        std::uint32_t* const s = stack + at;
+        std::uint32_t* const l = last + at;
+        if (l[0] != 0 && (l[0] & 63) <= 64 - kAtOnce && consecutive<kAtOnce>(l)) {
+            const std::uint32_t place = base + 1 + rank(l[0]);
+            unsigned zero = 0;
+            for (std::uint32_t j = 0; j < kAtOnce; ++j) {
+                zero += s[j] == 0;
+                l[j] = s[j];
+                s[j] = place + j;
+            }
+            fresh += zero;
+            continue;
+        }
+        for (unsigned j = 0; j < kAtOnce; ++j) {
+            if (l[j] == 0) continue;
+            const std::uint32_t place = base + 1 + rank(l[j]);
+            fresh += s[j] == 0;
+            l[j] = std::exchange(s[j], place);
+        }
+    }
+    return fresh;
+}
+
 }  // namespace
 
+// Some of a chunk's list, looked at by one thread.
+struct StackParts::Piece {
+    std::size_t chunk, index;
+    std::uint64_t first_span;  // of the first entry, if its place were 0
+    std::span<std::uint64_t> places;
+    std::size_t reuses = 0, runs = 0;
+
+    std::uint32_t span(std::size_t i) const {
+        return static_cast<std::uint32_t>(first_span + i - places[i]);
+    }
+};
+
+ChunkTouches::ChunkTouches(BigVector<std::uint64_t> first_touches, LastAccessPages<std::uint32_t> pages,
+                           TimeBitmap marks, const PartOf& part_of)
+    : count_(marks.live()),
+      list_(std::move(first_touches)),
+      starts_(part_of.count() + 1),
+      pages_(std::move(pages)),
+      marks_(std::move(marks)),
+      leaves_(pages_->leaf_count()) {
+    std::vector<std::uint32_t> next(part_of.count());
+    auto part = [&](std::size_t leaf) { return part_of.of_page(pages_->page_of_leaf(leaf)); };
+    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) ++next[part(leaf)];
+    std::uint32_t sum = 0;
+    for (unsigned p = 0; p < part_of.count(); ++p) {
+        starts_[p] = sum;
+        sum += std::exchange(next[p], sum);
+    }
+    starts_.back() = sum;
+    for (std::uint32_t leaf = 0; leaf < leaves_.size(); ++leaf) leaves_[next[part(leaf)]++] = leaf;
+}
+
 ChunkTouches::ChunkTouches(BigVector<std::uint64_t> first_touches, const PartOf& part_of)
-    : list_(std::move(first_touches)),
+    : count_(first_touches.size()),
+      list_(std::move(first_touches)),
       starts_(part_of.count() + 1),
       piece_starts_(pieces_of(list_.size(), kPiece) * part_of.count()),
       first_blocks_(list_.size()),
@@ -50,6 +124,34 @@ ChunkTouches::ChunkTouches(BigVector<std::uint64_t> first_touches, const PartOf&
         for (std::size_t i = at; i < end; ++i) first_blocks_[next_[part_of(list_[i])]++] = list_[i];
     }
     std::copy(starts_.begin(), starts_.end() - 1, next_.begin());
+}
+
+void ChunkTouches::free_lists() {
+    marks_ = TimeBitmap();
+    first_blocks_ = {};
+    last_blocks_ = {};
+    last_ranks_ = {};
+}
+
+void ChunkTouches::free_tables() {
+    pages_.reset();
+    places_ = {};
+}
+
+// Replaces the blocks of a piece of the list by the places where they were found.
+std::span<std::uint64_t> ChunkTouches::read_places(const PartOf& part_of, std::size_t piece) {
+    const std::size_t low = piece * kPiece;
+    const std::span list = std::span(list_).subspan(low, std::min(kPiece, list_.size() - low));
+    if (pages_) {
+        Lookahead look(*pages_, std::span<const std::uint64_t>(list));
+        for (std::size_t batch = 0; batch < look.batches(); ++batch)
+            look.read(batch, list.data() + batch * kBatch);
+        return list;
+    }
+    const auto starts = piece_starts_.begin() + static_cast<std::ptrdiff_t>(piece * part_of.count());
+    std::vector<std::uint32_t> next(starts, starts + part_of.count());
+    for (std::uint64_t& entry : list) entry = places_[next[part_of(entry)]++];
+    return list;
 }
 
 StackParts::StackParts(unsigned threads, unsigned parts)
@@ -79,22 +181,45 @@ void StackParts::exchange(Part& part, std::span<const std::uint64_t> blocks, Nex
     }
 }
 
-void StackParts::look_up(Part& part, ChunkTouches& chunk, std::uint32_t begin, std::uint32_t end,
-                         std::uint32_t base) {
-    const std::size_t count = end - begin;
+void StackParts::look_up_dealt(Part& part, ChunkTouches& chunk, unsigned p, std::uint32_t base) {
+    const std::uint32_t begin = chunk.starts_[p];
+    const std::size_t count = chunk.starts_[p + 1] - begin;
     std::uint32_t* const places = chunk.places_.data() + begin;
-    std::uint8_t* const touched = touched_.data();
-    std::uint8_t nowhere = 0;
     exchange(
         part, {chunk.first_blocks_.data() + begin, count}, [](std::size_t) { return 1u; },
-        [&](std::size_t i, std::uint32_t place) {
-            places[i] = place;
-            *(place == 0 ? &nowhere : touched + place) = 1;
-        });
+        [&](std::size_t i, std::uint32_t place) { places[i] = place; });
     const std::uint32_t* const ranks = chunk.last_ranks_.data() + begin;
     exchange(
         part, {chunk.last_blocks_.data() + begin, count},
         [&](std::size_t i) { return base + 1 + ranks[i]; }, [](std::size_t, std::uint32_t) {});
+}
+
+void StackParts::look_up_pages(Part& part, ChunkTouches& chunk, unsigned p, std::uint32_t base) {
+    using Pages = LastAccessPages<std::uint32_t>;
+    chunk.marks_.with_ranks([&](auto rank) {
+        for (std::uint32_t at = chunk.starts_[p]; at < chunk.starts_[p + 1]; ++at) {
+            const std::uint64_t page = chunk.pages_->page_of_leaf(chunk.leaves_[at]);
+            std::uint32_t* const last = chunk.pages_->leaf(chunk.leaves_[at]);
+            part.table.adapt(part.blocks);
+            if (Pages* const stack = part.table.pages()) {
+                part.blocks += swap_page(stack->leaf_of_page(page), last, base, rank);
+                continue;
+            }
+            std::uint64_t blocks[Pages::kPage];
+            std::uint32_t next[Pages::kPage];
+            std::uint32_t* from[Pages::kPage];
+            std::size_t count = 0;
+            for (std::size_t j = 0; j < Pages::kPage; ++j) {
+                if (last[j] == 0) continue;
+                blocks[count] = page << Pages::kPageBits | j;
+                next[count] = base + 1 + rank(last[j]);
+                from[count++] = last + j;
+            }
+            exchange(
+                part, {blocks, count}, [&](std::size_t i) { return next[i]; },
+                [&](std::size_t i, std::uint32_t place) { *from[i] = place; });
+        }
+    });
 }
 
 // From bytes to bits that know how many were found before them.
@@ -124,6 +249,52 @@ void StackParts::sum_found(std::size_t places) {
     touched_ = {};
 }
 
+void StackParts::find_places(std::span<ChunkTouches> chunks, std::span<const std::size_t> base) {
+    parallel_for(threads_, parts_.size(), [&](std::size_t index) {
+        const auto p = static_cast<unsigned>(index);
+        Part& part = parts_[p];
+        std::size_t most = 0;  // new blocks of one chunk, if they are all new
+        for (const ChunkTouches& chunk : chunks)
+            if (!chunk.pages_)
+                most = std::max<std::size_t>(most, chunk.starts_[p + 1] - chunk.starts_[p]);
+        if (part.blocks == 0 && most != 0) part.table.expect(most);
+        for (std::size_t k = 0; k < chunks.size(); ++k) {
+            const auto before = static_cast<std::uint32_t>(base[k]);
+            if (chunks[k].pages_)
+                look_up_pages(part, chunks[k], p, before);
+            else
+                look_up_dealt(part, chunks[k], p, before);
+        }
+    });
+}
+
+// Brings the places into the order of the list, marks them as found and looks for runs.
+void StackParts::read_piece(ChunkTouches& chunk, Piece& piece) {
+    piece.places = chunk.read_places(part_of_, piece.index);
+    const std::size_t count = piece.places.size();
+    std::uint8_t* const touched = touched_.data();
+    std::uint8_t nowhere = 0;
+    std::uint64_t before = kNoPlace;
+    for (std::size_t at = 0; at < count; at += kBatch) {
+        const std::uint64_t* const batch = piece.places.data() + at;
+        if (at + kBatch <= count && batch[0] != 0 && consecutive<kBatch>(batch)) {
+            std::memset(touched + batch[0], 1, kBatch);
+            piece.runs += batch[0] != before + 1;
+            piece.reuses += kBatch;
+            before = batch[kBatch - 1];
+            continue;
+        }
+        const std::size_t end = std::min<std::size_t>(kBatch, count - at);
+        for (std::size_t j = 0; j < end; ++j) {
+            const std::uint64_t place = batch[j];
+            *(place == 0 ? &nowhere : touched + place) = 1;
+            piece.runs += (place != 0) & (place != before + 1);
+            piece.reuses += place != 0;
+            before = place == 0 ? kNoPlace : place;
+        }
+    }
+}
+
 void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable> tables) {
     renumber();
     std::vector<std::size_t> base;  // places before chunk k's own
@@ -131,75 +302,76 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         base.push_back(places_);
         places_ += chunk.count();
     }
+    find_places(chunks, base);
+    for (ChunkTouches& chunk : chunks) chunk.free_lists();
+
+    std::vector<Piece> pieces;
+    for (std::size_t k = 0; k < chunks.size(); ++k)
+        for (std::size_t at = 0; at < chunks[k].list_.size(); at += ChunkTouches::kPiece)
+            pieces.push_back({k, at / ChunkTouches::kPiece, base[k] + at, {}});
     const std::size_t bytes = (places_ / 64 + 1) * 64, clear = std::size_t{1} << 20;
     touched_.resize(bytes);
     parallel_for(threads_, pieces_of(bytes, clear), [&](std::size_t piece) {
         std::memset(touched_.data() + piece * clear, 0, std::min(clear, bytes - piece * clear));
     });
-    parallel_for(threads_, parts_.size(), [&](std::size_t p) {
-        std::size_t most = 0;  // new blocks of one chunk, if they are all new
-        for (const ChunkTouches& chunk : chunks)
-            most = std::max(most, chunk.count_of(static_cast<unsigned>(p)));
-        if (parts_[p].blocks == 0) parts_[p].table.expect(most);
-        for (std::size_t k = 0; k < chunks.size(); ++k)
-            look_up(parts_[p], chunks[k], chunks[k].starts_[p], chunks[k].starts_[p + 1],
-                    static_cast<std::uint32_t>(base[k]));
-    });
-    for (ChunkTouches& chunk : chunks) {
-        chunk.first_blocks_ = {};
-        chunk.last_blocks_ = {};
-        chunk.last_ranks_ = {};
-    }
+    parallel_for(threads_, pieces.size(),
+                 [&](std::size_t p) { read_piece(chunks[pieces[p].chunk], pieces[p]); });
+    for (ChunkTouches& chunk : chunks) chunk.free_tables();
     sum_found(places_);
+    std::size_t reuses = 0, runs = 0;
+    for (const Piece& piece : pieces) {
+        reuses += piece.reuses;
+        runs += piece.runs;
+    }
+    // A run costs one thread what some eight reuses cost all of them.
+    if (runs * 8 * threads_ <= reuses)
+        count_runs(pieces, tables.front());
+    else
+        count_one_by_one(pieces, tables);
+}
 
-    // Places by part become reuses in the order of the lists, piece by piece.
-    struct Piece {
-        std::size_t chunk, index, reuses;
-    };
-    std::vector<Piece> pieces;
-    for (std::size_t k = 0; k < chunks.size(); ++k)
-        for (std::size_t at = 0; at < chunks[k].count(); at += ChunkTouches::kPiece)
-            pieces.push_back({k, at / ChunkTouches::kPiece, 0});
-    const unsigned parts = part_of_.count();
-    parallel_for(threads_, pieces.size(), [&](std::size_t p) {
-        Piece& piece = pieces[p];
-        const ChunkTouches& chunk = chunks[piece.chunk];
-        const std::uint32_t* const starts = chunk.piece_starts_.data() + piece.index * parts;
-        const bool last = (piece.index + 1) * ChunkTouches::kPiece >= chunk.count();
-        const std::uint32_t* const ends = last ? chunk.starts_.data() + 1 : starts + parts;
-        for (unsigned part = 0; part < parts; ++part)
-            piece.reuses += static_cast<std::size_t>(
-                ends[part] - starts[part] -
-                std::count(chunk.places_.data() + starts[part], chunk.places_.data() + ends[part], 0u));
-    });
-    std::size_t reuses = 0;
-    for (Piece& piece : pieces) reuses += std::exchange(piece.reuses, reuses);
-    ReuseArrays found(reuses);
-    std::vector<std::uint8_t> in_order(pieces.size());
+void StackParts::count_runs(std::span<const Piece> pieces, DistanceTable& table) {
+    std::vector<std::size_t> starts = {0};
+    for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.runs);
+    std::vector<ReuseRun> runs(starts.back());
     parallel_for(threads_, pieces.size(), [&](std::size_t p) {
         const Piece& piece = pieces[p];
-        const ChunkTouches& chunk = chunks[piece.chunk];
-        const std::size_t low = piece.index * ChunkTouches::kPiece;
-        const std::size_t high = std::min(chunk.count(), low + ChunkTouches::kPiece);
-        std::vector<std::uint32_t> next(
-            chunk.piece_starts_.begin() + static_cast<std::ptrdiff_t>(piece.index * parts),
-            chunk.piece_starts_.begin() + static_cast<std::ptrdiff_t>((piece.index + 1) * parts));
-        std::size_t to = piece.reuses;
-        bool ordered = true;
-        for (std::size_t i = low; i < high; ++i) {
-            const std::uint32_t place = chunk.places_[next[part_of_(chunk.list_[i])]++];
-            if (place == 0) continue;
-            const std::uint32_t key = found_before(place);
-            found.key[to] = key;
-            found.span[to] = static_cast<std::uint32_t>(i + base[piece.chunk] - place);
-            ordered &= key == to;
-            ++to;
+        std::size_t next = starts[p];
+        std::uint64_t before = kNoPlace;
+        for (std::size_t i = 0; i < piece.places.size(); ++i) {
+            const std::uint64_t place = piece.places[i];
+            if (place == before + 1 && i + kBatch <= piece.places.size() &&
+                consecutive<kBatch>(piece.places.data() + i)) {
+                runs[next - 1].length += kBatch;
+                i += kBatch - 1;
+                before = piece.places[i];
+                continue;
+            }
+            if (place != 0 && place != before + 1)
+                runs[next++] = {found_before(place), 0, piece.span(i)};
+            if (place != 0) ++runs[next - 1].length;
+            before = place == 0 ? kNoPlace : place;
         }
-        in_order[p] = ordered;
     });
-    for (ChunkTouches& chunk : chunks) chunk = {};
-    // Scans find their blocks in order, and have nothing to subtract.
-    if (std::ranges::count(in_order, 0) != 0) count_distances_by_key(found, threads_);
+    count_run_distances(runs);
+    for (const ReuseRun& run : runs) table.add(run.span, run.length);
+}
+
+void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables) {
+    std::vector<std::size_t> starts = {0};
+    for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.reuses);
+    const std::size_t reuses = starts.back();
+    ReuseArrays found(reuses);
+    parallel_for(threads_, pieces.size(), [&](std::size_t p) {
+        const Piece& piece = pieces[p];
+        std::size_t to = starts[p];
+        for (std::size_t i = 0; i < piece.places.size(); ++i) {
+            if (piece.places[i] == 0) continue;
+            found.key[to] = found_before(piece.places[i]);
+            found.span[to++] = piece.span(i);
+        }
+    });
+    count_distances_by_key(found, threads_);
     parallel_for(threads_, tables.size(), [&](std::size_t t) {
         const std::size_t low = reuses * t / tables.size(), high = reuses * (t + 1) / tables.size();
         constexpr std::size_t kAtOnce = std::size_t{1} << 16;

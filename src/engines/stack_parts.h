@@ -11,27 +11,33 @@
 //     distance = i + (places before the chunk's own - p) - #{ earlier first touches with a place > p }
 //
 // where "earlier" runs through all lists of the window in order. Every place is found at most once, so
-// this is the formula of partition_count.h, and its passes count all chunks at once. Finding places is
-// a lookup a first touch and one a last touch, in tables that share the blocks out by a hash of their
-// page of ids: each part is one thread's own, goes through the chunks in order and depends on nothing
-// else. Neighbouring ids stay together, as the paged table likes them.
+// this is the formula of partition_count.h, and its passes count all chunks at once; first touches that
+// find their blocks side by side are counted a run at a time (reuse_runs.h).
+//
+// Finding places is done in tables that share the blocks out by a hash of their page of ids: each part
+// is one thread's own, goes through the chunks in order and depends on nothing else. Where the chunk's
+// engine has its last positions in pages, so has the part: the two pages are gone through side by side,
+// the chunk's page takes the places found and the part's takes the new ones. Nothing is dealt out, and
+// the lists then look their places up in the chunk's own table. Scattered ids are dealt to the parts,
+// and cost a lookup for the first touch and one for the last.
 //
 // Afterwards the places that were not found again are the new stack; they are renumbered when a next
 // window comes.
 //
-// Cost. Two lookups, three or four passes over 8 bytes and a renumbering a first touch, all of it
-// shared by the threads; about 50 bytes a first touch while it lasts. Source. The collapsed sequence is
-// ours; the handing back of first touches is from Niu et al., PARDA, IPDPS 2012, which does it chunk
-// after chunk.
+// Cost. On a scan 8 ns a first touch (Neoverse V1), shared by the threads, and some 15 bytes while it
+// lasts; with scattered ids up to 80 ns and 50 bytes. Source. The collapsed sequence is ours; the
+// handing back of first touches is from Niu et al., PARDA, IPDPS 2012, which does it chunk after chunk.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engines/big_vector.h"
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
+#include "engines/time_bitmap.h"
 
 namespace revisit {
 
@@ -40,7 +46,9 @@ class PartOf {
  public:
     explicit PartOf(unsigned parts) : parts_(parts) {}
     REVISIT_INLINE unsigned operator()(std::uint64_t block) const {
-        const std::uint64_t page = block >> LastAccessPages<std::uint32_t>::kPageBits;
+        return of_page(block >> LastAccessPages<std::uint32_t>::kPageBits);
+    }
+    REVISIT_INLINE unsigned of_page(std::uint64_t page) const {
         // Another factor than the tables': a part's pages must not share places in its table.
         const std::uint64_t hash = (page ^ page >> 32) * 0xd6e8feb86659fd93u;
         return static_cast<unsigned>((hash >> 32) * parts_ >> 32);
@@ -51,27 +59,40 @@ class PartOf {
     unsigned parts_;
 };
 
-// What a chunk hands on: its blocks in the order of first touch, dealt to parts, and those by part with
-// their ranks in the order of last touch.
+// What a chunk hands on: its blocks in the order of first touch, and their ranks in the order of last
+// touch, either in the table where its engine has them or dealt to parts.
 class ChunkTouches {
  public:
     static constexpr std::size_t kPiece = std::size_t{1} << 16;  // of the list, placed by one thread
 
     ChunkTouches() = default;
+    // The list may be empty when no block is on the stack yet.
+    ChunkTouches(BigVector<std::uint64_t> first_touches, LastAccessPages<std::uint32_t> pages,
+                 TimeBitmap marks, const PartOf& part_of);
+    // Dealt to parts. add_last() is to be called once for each of the blocks.
     ChunkTouches(BigVector<std::uint64_t> first_touches, const PartOf& part_of);
-    // To be called once for each of the blocks.
     void add_last(std::uint64_t block, std::uint32_t rank, const PartOf& part_of) {
         const std::uint32_t to = next_[part_of(block)]++;
         last_blocks_[to] = block;
         last_ranks_[to] = rank;
     }
-    std::size_t count() const { return list_.size(); }
-    std::size_t count_of(unsigned part) const { return starts_[part + 1] - starts_[part]; }
+    std::size_t count() const { return count_; }
 
  private:
     friend class StackParts;
-    BigVector<std::uint64_t> list_;            // in order of first touch
-    std::vector<std::uint32_t> starts_;        // of parts in the arrays below; one more at the end
+    void free_lists();
+    void free_tables();
+    std::span<std::uint64_t> read_places(const PartOf& part_of, std::size_t piece);
+
+    std::size_t count_ = 0;              // of blocks
+    BigVector<std::uint64_t> list_;      // in order of first touch; later, where each was found
+    std::vector<std::uint32_t> starts_;  // of parts in the arrays below; one more at the end
+    // Either the engine's table, whose positions `marks_` turns into ranks; afterwards it holds the
+    // places where blocks were found, 0 = nowhere.
+    std::optional<LastAccessPages<std::uint32_t>> pages_;
+    TimeBitmap marks_;
+    std::vector<std::uint32_t> leaves_;  // by part
+    // Or arrays.
     std::vector<std::uint32_t> piece_starts_;  // (piece, part): where the piece's blocks begin
     BigVector<std::uint64_t> first_blocks_;    // by part, in order of first touch
     BigVector<std::uint32_t> places_;          // where they were found, 0 = nowhere
@@ -106,13 +127,18 @@ class StackParts {
         std::uint64_t found;
         std::uint64_t before;  // places found in earlier words
     };
-    void look_up(Part& part, ChunkTouches& chunk, std::uint32_t begin, std::uint32_t end,
-                 std::uint32_t base);
+    void look_up_dealt(Part& part, ChunkTouches& chunk, unsigned p, std::uint32_t base);
+    void look_up_pages(Part& part, ChunkTouches& chunk, unsigned p, std::uint32_t base);
     template <class Next, class Use>
     static void exchange(Part& part, std::span<const std::uint64_t> blocks, Next next, Use use);
+    struct Piece;
     void renumber();
+    void find_places(std::span<ChunkTouches> chunks, std::span<const std::size_t> base);
+    void read_piece(ChunkTouches& chunk, Piece& piece);
     void sum_found(std::size_t places);
-    std::uint32_t found_before(std::uint32_t place) const {
+    void count_runs(std::span<const Piece> pieces, DistanceTable& table);
+    void count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables);
+    std::uint32_t found_before(std::uint64_t place) const {
         const Word& word = words_[place >> 6];
         return static_cast<std::uint32_t>(word.before) +
                static_cast<std::uint32_t>(

@@ -175,6 +175,18 @@ void TimeBitmap::rebuild_tops() {
     }
 }
 
+void TimeBitmap::settle() {
+    while (settled_ << 3 < word_) settle_line();
+    rebuild_tops();
+}
+
+void TimeBitmap::stop_growing() {
+    words_.stop_growing();
+    lines_.stop_growing();
+    groups_.stop_growing();
+    for (auto* array : {&regions_, &provinces_, &top_marks_, &top_before_}) array->stop_growing();
+}
+
 // Writes back a word that lost `cleared` marks. Lanes of lines and groups not yet settled are changed
 // too; they are set when their time comes.
 template <unsigned kLevels>

@@ -77,15 +77,17 @@ class TimeBitmap {
     }
     bool worth_prefetching() const { return levels_ > 2; }
 
-    // Which mark in order of time lies at a renumbered position, the oldest being 0.
-    static std::uint32_t rank_of_renumbered(std::uint32_t position) {
-        const std::uint32_t offset = position - kFirstWord * 64;
-        return offset / 512 * kPositionsPerLine + offset % 512;
-    }
-
-    // Before restart(): calls use(renumber) with the function from a marked position to its new one.
+    // Enters all lines into the sums; afterwards there is only restart().
+    void settle();
+    void stop_growing();
+    // Once settled: calls use(rank) with the function from a marked position to the number of marks
+    // before it. Marks that lie side by side in a word have ranks side by side.
     template <class Use>
-    void renumber(Use use);
+    void with_ranks(Use use) const;
+    // Where a mark lies after restart().
+    static std::uint32_t renumbered(std::uint32_t rank) {
+        return kFirstWord * 64 + rank + rank / kPositionsPerLine * 64;
+    }
 
  private:
     static constexpr unsigned kRecentLines = 16;
@@ -157,16 +159,12 @@ REVISIT_INLINE std::uint32_t TimeBitmap::marks_up_to_line(std::uint32_t position
 }
 
 template <class Use>
-void TimeBitmap::renumber(Use use) {
-    while (settled_ << 3 < word_) settle_line();
-    rebuild_tops();
+void TimeBitmap::with_ranks(Use use) const {
     auto with_levels = [&]<unsigned kLevels>() {
         use([this](std::uint32_t position) {
             const std::uint32_t word = position >> 6;
-            const std::uint32_t rank =
-                marks_up_to_line<kLevels>(position) - marks_from(words_[word | 7], word) +
-                static_cast<std::uint32_t>(std::popcount(words_[word] << (~position & 63))) - 1;
-            return kFirstWord * 64 + rank + rank / kPositionsPerLine * 64;
+            return marks_up_to_line<kLevels>(position) - marks_from(words_[word | 7], word) +
+                   static_cast<std::uint32_t>(std::popcount(words_[word] << (~position & 63))) - 1;
         });
     };
     switch (levels_) {
