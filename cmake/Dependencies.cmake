@@ -7,6 +7,7 @@ find_package(PkgConfig REQUIRED)
 
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(libdw IMPORTED_TARGET libdw)
+pkg_check_modules(capstone IMPORTED_TARGET capstone)
 find_package(ZLIB)
 find_package(LibLZMA)
 find_path(REVISIT_CLI11_INCLUDE CLI/CLI.hpp HINTS ${CMAKE_SOURCE_DIR}/third-party-headers)

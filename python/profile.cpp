@@ -119,6 +119,7 @@ void declare_parts(py::module_& module) {
         .def_readonly("offset", &Site::offset)
         .def_readonly("frame", &Site::frame)
         .def_readonly("inlined", &Site::inlined)
+        .def_readonly("loop", &Site::loop)
         .def_readonly("accesses", &Site::accesses)
         .def_readonly("writes", &Site::writes)
         .def_readonly("reuse", &Site::reuse);

@@ -229,6 +229,7 @@ Profile sample_profile() {
                              0x1234,
                              {"f", "a.c", 12},
                              {{"g", "b.c", 7}},
+                             {"g", "b.c", 5},
                              "heap f (a.c:9)",
                              100,
                              40,
@@ -249,6 +250,7 @@ TEST(ProfileJson, both_ways) {
     ASSERT_TRUE(read) << read.error().sentence();
     EXPECT_EQ(to_json(*read), text);
     EXPECT_EQ(read->sites.at(0).inlined.at(0).function, "g");
+    EXPECT_EQ(read->sites.at(0).loop.line, 5u);
     EXPECT_EQ(read->time->bins.at(0).error, 1.5);
 }
 

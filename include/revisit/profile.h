@@ -29,6 +29,7 @@ struct Site {
     std::uint64_t offset = 0;
     Frame frame;
     std::vector<Frame> inlined;  // outermost last: frame was inlined into inlined[0], and so on
+    Frame loop;                  // where the innermost loop around it begins; line 0 = none is known
     std::string data;            // the object it accesses most: "heap main (app.c:7)"
     double accesses = 0;
     double writes = 0;

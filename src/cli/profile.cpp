@@ -53,7 +53,7 @@ class ProfileCommand : public Command {
             ->group("Recording");
         app.add_option(
                "--by", by_,
-               "end with the places that miss most, by site, function, file, pair, object or thread")
+               "end with the places that miss most, by site, loop, function, file, pair, object or thread")
             ->check(
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")

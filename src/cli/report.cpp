@@ -29,7 +29,7 @@ class ReportCommand : public Command {
             ->group("Sites");
         app.add_option(
                "--by", by_,
-               "list the places with the most misses, by site, function, file, pair, object or thread")
+               "list the places with the most misses, by site, loop, function, file, pair, object or thread")
             ->check(
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")

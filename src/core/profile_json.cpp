@@ -54,6 +54,10 @@ Json site_json(const Site& site) {
         put_frame(inlined, frame);
         out["inlined"].push_back(std::move(inlined));
     }
+    if (site.loop.line != 0) {
+        out["loop"] = Json::object();
+        put_frame(out["loop"], site.loop);
+    }
     if (!site.data.empty()) out["data"] = site.data;
     out["accesses"] = number(site.accesses);
     if (site.writes != 0) out["writes"] = number(site.writes);

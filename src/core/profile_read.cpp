@@ -84,6 +84,14 @@ bool read_frame_key(JsonReader& in, std::string_view key, Frame& frame) {
     return true;
 }
 
+Frame read_frame(JsonReader& in) {
+    Frame frame;
+    in.object(kObject, [&](std::string_view key) {
+        if (!read_frame_key(in, key, frame)) in.skip();
+    });
+    return frame;
+}
+
 Site read_site(JsonReader& in) {
     Site site;
     in.object(kObject, [&](std::string_view key) {
@@ -103,13 +111,9 @@ Site read_site(JsonReader& in) {
         else if (key == "reuse")
             site.reuse = read_histogram(in);
         else if (key == "inlined")
-            in.array(kArray, [&](std::size_t) {
-                Frame frame;
-                in.object(kObject, [&](std::string_view part) {
-                    if (!read_frame_key(in, part, frame)) in.skip();
-                });
-                site.inlined.push_back(std::move(frame));
-            });
+            in.array(kArray, [&](std::size_t) { site.inlined.push_back(read_frame(in)); });
+        else if (key == "loop")
+            site.loop = read_frame(in);
         else
             in.skip();
     });

@@ -75,7 +75,8 @@ enum {
     REVISIT_UNLOAD,       /* n = 0; low, high: what was mapped there is gone */
     REVISIT_DEFINE_BLOCK, /* n = accesses; block id; n × (REVISIT_ACCESS(size, flags), where) */
     REVISIT_DEFINE_SITE,  /* n = text length; site; text: frames, innermost first, each function, 0,
-                             file,  0, line in decimal, 0 */
+                             file, 0, line in decimal, 0; one last of function "*" is where the
+                             innermost loop around it begins */
     REVISIT_THREAD,       /* n = thread number; what follows in this slot is that thread's */
     REVISIT_THREAD_START, /* n = new thread's number; the thread that made it */
     REVISIT_THREAD_EXIT,  /* n = thread number */

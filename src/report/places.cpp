@@ -97,6 +97,12 @@ std::vector<Row> rows_by(const Profile& profile, std::string_view by) {
                   : site.frame.file.empty() ? last_part(site.module)
                                             : site.frame.file]
                 .merge(site.reuse);
+    if (by == "loop")
+        for (const Site& site : profile.sites)
+            named[site.loop.line == 0 ? "outside loops in " + function_name(site)
+                                      : fmt::format("loop at {}:{} in {}", last_part(site.loop.file),
+                                                    site.loop.line, site.loop.function)]
+                .merge(site.reuse);
     for (auto& [name, reuse] : named) rows.push_back({name, std::move(reuse), 0});
     return rows;
 }

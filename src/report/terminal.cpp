@@ -290,8 +290,8 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
         out += heading(style, "Caches") + cache_table(predictions, style);
         if (lines_differ)
             out += fmt::format(
-                "  (the profile counts blocks of {} B; caches with other lines are taken to hold that "
-                "many of them)\n",
+                "  (the profile counts blocks of {} B; in a cache with other lines each is taken to fill "
+                "one)\n",
                 profile.granularity);
     }
     out += phase_chart(profile, caches, style);

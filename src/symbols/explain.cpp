@@ -25,6 +25,7 @@ struct Resolved {
     std::uint64_t offset = 0;
     Frame frame;
     std::vector<Frame> inlined;
+    Frame loop;
 };
 
 class Resolver {
@@ -39,6 +40,11 @@ class Resolver {
             const auto& frames = a_.literals[from.literal];
             to.frame = frames.front();
             to.inlined.assign(frames.begin() + 1, frames.end());
+            if (!to.inlined.empty() && to.inlined.back().function == kLoopFrame) {
+                to.loop = std::move(to.inlined.back());
+                to.inlined.pop_back();
+                to.loop.function = (to.inlined.empty() ? to.frame : to.inlined.back()).function;
+            }
         }
         if (from.module == kNowhere) {
             to.offset = from.offset;
@@ -51,6 +57,7 @@ class Resolver {
         if (from.literal == kNowhere) {
             to.frame = std::move(symbol.frame);
             to.inlined = std::move(symbol.inlined);
+            to.loop = std::move(symbol.loop);
         }
         return to;
     }
@@ -149,7 +156,8 @@ void explain(Profile& profile, const Origins& a) {
         auto [found, is_new] =
             ids.emplace(std::tuple(at.module, at.offset, a.places[place].literal), ids.size());
         if (is_new)
-            sites.push_back({found->second, at.module, at.offset, at.frame, at.inlined, "", 0, 0, {}});
+            sites.push_back(
+                {found->second, at.module, at.offset, at.frame, at.inlined, at.loop, "", 0, 0, {}});
         return found->second;
     };
 

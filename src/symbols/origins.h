@@ -19,6 +19,8 @@
 namespace revisit {
 
 inline constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+// The name of a last frame that tells where the innermost loop begins (stream.h, DEFINE_SITE).
+inline constexpr std::string_view kLoopFrame = "*";
 
 // An instruction: a place in a mapped file, an address outside of any, or a literal source location.
 struct CodePlace {

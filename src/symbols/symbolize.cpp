@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "symbols/loops.h"
+
 namespace revisit {
 namespace {
 
@@ -61,6 +63,12 @@ struct SymbolFile::Inside {
         std::uint64_t offset, bytes, address;
     };
     std::vector<Load> loads;
+    std::map<std::uint64_t, std::vector<CodeLoop>> loops;  // by function
+    std::map<std::uint64_t, Frame> loop_frames;            // by head
+
+    CodeSymbol at(std::uint64_t address);
+    Frame loop_around(std::uint64_t address);
+    std::span<const std::uint8_t> bytes_of(std::uint64_t address, std::uint64_t size) const;
     ~Inside() {
         if (dwfl) dwfl_end(dwfl);
     }
@@ -118,10 +126,57 @@ std::uint64_t SymbolFile::address_of(std::uint64_t file_offset) const {
     return nearest ? file_offset - nearest->offset + nearest->address : file_offset;
 }
 
+std::span<const std::uint8_t> SymbolFile::Inside::bytes_of(std::uint64_t address,
+                                                           std::uint64_t size) const {
+    std::size_t whole = 0;
+    const char* file = elf_rawfile(elf, &whole);
+    for (const Load& load : loads) {
+        if (address < load.address || address - load.address > load.bytes) continue;
+        std::uint64_t from = address - load.address + load.offset;
+        if (!file || from > whole || size > whole - from) break;
+        return {reinterpret_cast<const std::uint8_t*>(file) + from, size};
+    }
+    return {};
+}
+
+// A loop begins at its `for` or `while`: the line of the test at its end, or of its first instruction
+// where that comes earlier.
+Frame SymbolFile::Inside::loop_around(std::uint64_t address) {
+    GElf_Off into = 0;
+    GElf_Sym function;
+    GElf_Ehdr header;
+    if (!lines || !gelf_getehdr(elf, &header) ||
+        !dwfl_module_addrinfo(module, address, &into, &function, nullptr, nullptr, nullptr) ||
+        into >= function.st_size)
+        return {};
+    auto [known, is_new] = loops.try_emplace(address - into);
+    if (is_new)
+        known->second =
+            loops_in(bytes_of(address - into, function.st_size), address - into, header.e_machine);
+    const CodeLoop* loop = innermost(known->second, address);
+    if (!loop) return {};
+    auto [frame, is_new_loop] = loop_frames.try_emplace(loop->head);
+    if (is_new_loop) {
+        Frame first = at(loop->head).frame, last = at(loop->branch).frame;
+        if (last.line == 0 || (first.file == last.file && first.function == last.function &&
+                               first.line != 0 && first.line < last.line))
+            last = std::move(first);
+        frame->second = std::move(last);
+    }
+    return frame->second;
+}
+
 CodeSymbol SymbolFile::code_at(std::uint64_t file_offset) {
-    CodeSymbol symbol{address_of(file_offset), {}, {}};
-    Inside& in = *inside_;
-    if (!in.elf) return symbol;
+    std::uint64_t address = address_of(file_offset);
+    if (!inside_->elf) return {address, {}, {}, {}};
+    CodeSymbol symbol = inside_->at(address);
+    symbol.loop = inside_->loop_around(address);
+    return symbol;
+}
+
+CodeSymbol SymbolFile::Inside::at(std::uint64_t address) {
+    CodeSymbol symbol{address, {}, {}, {}};
+    Inside& in = *this;
 
     GElf_Off offset_in_symbol = 0;
     GElf_Sym elf_symbol;

@@ -17,6 +17,7 @@ struct CodeSymbol {
     std::uint64_t address = 0;  // as objdump and addr2line print it
     Frame frame;
     std::vector<Frame> inlined;  // outermost last
+    Frame loop;                  // where the innermost loop around it begins; line 0 = none known
 };
 
 struct DataSymbol {

@@ -19,7 +19,7 @@ std::uint64_t SymbolFile::address_of(std::uint64_t file_offset) const {
     return file_offset;
 }
 CodeSymbol SymbolFile::code_at(std::uint64_t file_offset) {
-    return {file_offset, {}, {}};
+    return {file_offset, {}, {}, {}};
 }
 std::vector<DataSymbol> SymbolFile::data_symbols() {
     return {};

@@ -94,10 +94,19 @@ def kernel_addresses(n=24):
             yield c + 8 * (i * n + j)
 
 
+# The lines of the loops that a, b and then c are in.
+KERNEL_LOOPS = {next(i for i, line in enumerate((sources / "kernel.c").read_text().splitlines(), 1) if text in line)
+                for text in ("for (int k", "for (int j")}
+
+
+def kernel_loops(result):
+    return {site.get("loop", {}).get("line", 0) for site in result["sites"] if site["function"] == "kernel"}
+
+
 def test_kernel():
     expected = naive_histogram(list(kernel_addresses()))
     for scheme in "pointer", "call", "mmu":
-        program = compile("kernel.c", "-O1", f"-frevisit-append={scheme}")
+        program = compile("kernel.c", "-O1", "-g", f"-frevisit-append={scheme}")
         for choice in ("--function", "kernel"), ("--region", "whole"):
             result, _ = profile(program, options=("--bins", "exact", *choice))
             # The region's marks are calls; what they read and write is inside of it as well.
@@ -108,14 +117,18 @@ def test_kernel():
             seen = collections.Counter({low: count for low, high, count in result["reuse"]["bins"]})
             seen["cold"] = result["reuse"]["cold"]
             check(f"kernel by {scheme}: histogram", seen, expected)
+            check(f"kernel by {scheme}: loops", kernel_loops(result), KERNEL_LOOPS)
     if valgrind_is_here():
         # The same code as the plug-in saw, but for what it saves on its stack.
-        program = compile("kernel.c", "-O1", "-fno-revisit", output="plain")
+        program = compile("kernel.c", "-O1", "-g", "-fno-revisit", output="plain")
         result, _ = profile(program, via="valgrind", options=("--bins", "exact", "--function", "kernel", "--no-stack"))
         check("kernel by valgrind: accesses", result["accesses"], sum(expected.values()))
         seen = collections.Counter({low: count for low, high, count in result["reuse"]["bins"]})
         seen["cold"] = result["reuse"]["cold"]
         check("kernel by valgrind: histogram", seen, expected)
+        loops = kernel_loops(result)
+        if loops != {0}:  # built without capstone
+            check("kernel by valgrind: loops", loops, KERNEL_LOOPS)
 
 
 def valgrind_is_here():

@@ -33,6 +33,7 @@ export interface Site {
   writes: number;
   reuse: Histogram;
   inlined: {function: string; file: string; line: number}[];
+  loop?: {function: string; file: string; line: number};  // where the innermost loop around it begins
 }
 export interface Context { parent: number; function: string; file: string; line: number; module: string; offset: number }
 export interface Pair { use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram }
@@ -101,6 +102,7 @@ export function load(text: string): void {
   const word = (index: number) => packed.strings[index] ?? '';
   const rest = (row?: [number, number, number[]]): Rest =>
     row ? {number: row[0], weight: row[1], reuse: new Histogram(row[2])} : {number: 0, weight: 0, reuse: new Histogram([0, 0])};
+  const frame = (f: number[]) => ({function: word(f[0]!), file: word(f[1]!), line: f[2]!});
   edges = packed.edges;
   caches = packed.caches;
   cachesAreHosts = packed.cachesAreHosts;
@@ -116,7 +118,8 @@ export function load(text: string): void {
     lazily(profile, 'sites', () => p.sites.map((r: any[]): Site => ({
       id: r[0], module: word(r[1]), offset: r[2], function: word(r[3]), file: word(r[4]), line: r[5], accesses: r[6],
       writes: r[7], reuse: new Histogram(r[8]),
-      inlined: (r[9] ?? []).map((f: number[]) => ({function: word(f[0]!), file: word(f[1]!), line: f[2]!})),
+      inlined: (r[9] ?? []).map(frame),
+      loop: r[10] ? frame(r[10]) : undefined,
     })));
     lazily(profile, 'siteById', () => new Map(profile.sites.map(site => [site.id, site])));
     lazily(profile, 'contexts', () => p.contexts.map((r: number[]): Context =>

@@ -1,10 +1,10 @@
-// Sites gathered by line, function, file or module, with the pairs and sources behind them.
+// Sites gathered by line, loop, function, file or module, with the pairs and sources behind them.
 import {HitTable} from './cache';
 import {Histogram, merged, Pair, percentile, Profile, Site} from './data';
 import {fileName} from './format';
 
-export type By = 'line' | 'function' | 'file' | 'module' | 'site';
-export const kBys: By[] = ['line', 'function', 'file', 'module', 'site'];
+export type By = 'line' | 'loop' | 'function' | 'file' | 'module' | 'site';
+export const kBys: By[] = ['line', 'loop', 'function', 'file', 'module', 'site'];
 
 export interface Place {
   key: string;
@@ -33,6 +33,11 @@ function keyOf(site: Site, by: By): [string, string, string] {
   const here = siteName(site, site.id);
   switch (by) {
     case 'line': return [`${site.file}\0${site.line}\0${site.file ? '' : here}`, here, site.file ? site.function : ''];
+    case 'loop': {
+      const loop = site.loop;
+      if (!loop) return [`\0${site.function}\0${site.file}`, `outside loops in ${site.function || here}`, fileName(site.file || site.module)];
+      return [`${loop.file}\0${loop.line}\0${loop.function}`, `loop at ${fileName(loop.file)}:${loop.line}`, loop.function];
+    }
     case 'function': return [`${site.function}\0${site.file}`, site.function || here, fileName(site.file || site.module)];
     case 'file': return [site.file || site.module, fileName(site.file || site.module) || 'unknown', site.file];
     case 'module': return [site.module, fileName(site.module) || 'unknown', site.module];
@@ -73,7 +78,7 @@ export const median = (histogram: Histogram) => Math.round(percentile(histogram,
 // "matmul a.c" finds places that have both words somewhere in module, file, function or line.
 export function matches(site: Site, filter: string): boolean {
   if (!filter) return true;
-  const text = `${site.module} ${site.file}:${site.line} ${site.function} ${site.inlined.map(f => f.function).join(' ')}`.toLowerCase();
+  const text = `${site.module} ${site.file}:${site.line} ${site.function} ${site.inlined.map(f => f.function).join(' ')}${site.loop ? ` loop ${site.loop.file}:${site.loop.line}` : ''}`.toLowerCase();
   return filter.toLowerCase().split(/\s+/).every(word => text.includes(word));
 }
 

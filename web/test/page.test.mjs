@@ -40,7 +40,7 @@ function hostileProfile() {
     schema: 'revisit/profile@1', method: kHostile[0], model: kHostile[1], granularity: 64, accesses: 900, distinct: 90,
     machine: kHostile[2], clock: kHostile[3], command: kHostile, notes: kHostile,
     reuse: {cold: 90, invalidated: 18, bins: [[0, 1, 450], [4096, 8192, 342]]},
-    sites: kHostile.map((name, i) => ({id: i, ...frame(name), offset: 16, accesses: 100, reuse: bins, inlined: [{function: name, file: name, line: 1}]})),
+    sites: kHostile.map((name, i) => ({id: i, ...frame(name), offset: 16, accesses: 100, reuse: bins, inlined: [{function: name, file: name, line: 1}], loop: {function: name, file: name, line: 2}})),
     contexts: [{parent: 0}, ...kHostile.map((name, i) => ({parent: i, ...frame(name)}))],
     pairs: kHostile.map((_, i) => ({use: i, reuse: (i + 1) % kHostile.length, use_context: i, reuse_context: kHostile.length, count: 38,
                                     distances: {cold: 0, invalidated: 0, bins: [[4096, 8192, 38]]}})),
@@ -127,6 +127,8 @@ const tests = {
     assert.equal(await rows(), 1);
     await page.fill('[data-filter]', '');
     await page.waitForFunction(() => !location.hash.includes('filter='));
+    await page.click('.segments button:text("loop")');
+    assert.match(await page.textContent('tbody'), /loop at matmul\.c:13 multiply.*outside loops in fill/);
     await page.click('.segments button:text("function")');
     assert.match(await page.textContent('tbody'), /multiply/);
     await page.click('.pick');
@@ -174,7 +176,7 @@ const tests = {
       if (tab === 'code') {
         await page.click('.pick');
         await page.click('#detail .pick');
-        for (const by of ['function', 'file', 'module', 'site']) await page.click(`.segments button:text-is("${by}")`);
+        for (const by of ['loop', 'function', 'file', 'module', 'site']) await page.click(`.segments button:text-is("${by}")`);
       }
       if (tab === 'phases') await atLeast('.chart svg', 2);
       assert.equal(await page.evaluate('window.hacked'), undefined, tab);

@@ -135,6 +135,7 @@ class Recorder {
 };
 
 bool Recorder::run() {
+    unit_.find_loops(function_);
     add_events(function_, unit_);
     prepare();
     bool appends = false, calls = false;

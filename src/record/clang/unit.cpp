@@ -6,9 +6,11 @@
 // instruction, known by its function alone.
 #include "record/clang/unit.h"
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/Support/Path.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
@@ -85,9 +87,23 @@ std::uint32_t Unit::site(const llvm::Instruction& at, bool write) {
                                                               : function_name(*program);
         add_frame(text, name, file_path(frame->getFile()), frame->getLine());
     }
+    if (auto loop = loops_.find(location); location && loop != loops_.end())
+        add_frame(text, "*", file_path(loop->second->getFile()), loop->second->getLine());
     if (!location)
         add_frame(text, llvm::demangle(function.getName().str()), module_.getSourceFileName(), 0);
     return add_site(text);
+}
+
+void Unit::find_loops(llvm::Function& function) {
+    llvm::DominatorTree dominators(function);
+    llvm::LoopInfo loops(dominators);
+    for (const llvm::Loop* loop : loops.getLoopsInPreorder()) {  // inner ones after those around them
+        const llvm::DILocation* begin = loop->getStartLoc().get();
+        if (!begin) continue;
+        for (const llvm::BasicBlock* block : loop->blocks())
+            for (const llvm::Instruction& instruction : *block)
+                if (const llvm::DILocation* at = instruction.getDebugLoc().get()) loops_[at] = begin;
+    }
 }
 
 std::uint32_t Unit::function_site(const llvm::Function& function) {

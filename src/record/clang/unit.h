@@ -5,6 +5,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallString.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -28,6 +29,8 @@ class Unit {
  public:
     Unit(llvm::Module& module, std::uint64_t scheme);
 
+    // Notes which loop each access is in; to be called while the function is as the compiler made it.
+    void find_loops(llvm::Function& function);
     std::uint32_t site(const llvm::Instruction& at, bool write);
     std::uint32_t function_site(const llvm::Function& function);
     std::uint32_t block(llvm::ArrayRef<Access> accesses);
@@ -54,6 +57,7 @@ class Unit {
     std::vector<std::uint64_t> header_words_;
     std::vector<std::uint64_t> definitions_;
     llvm::DenseMap<std::pair<const void*, unsigned>, std::uint32_t> sites_;
+    llvm::DenseMap<const llvm::DILocation*, const llvm::DILocation*> loops_;
     std::uint32_t site_count_ = 0;
 };
 
