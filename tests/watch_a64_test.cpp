@@ -4,10 +4,13 @@
 
 #include <map>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "watch/a64_ahead.h"
 #include "watch/reservoir.h"
 #include "watch/side_buffer.h"
+#include "watch/window.h"
 
 #if defined(__aarch64__)
 #include <asm/ptrace.h>
@@ -79,6 +82,7 @@ struct TracedMemory {
 }
 
 struct Stepped {
+    QuickTable* quick = nullptr;
     std::size_t steps = 0, refused = 0, accesses = 0;
     std::map<std::uint32_t, int> refused_instructions;
 };
@@ -110,7 +114,7 @@ void step_and_compare(pid_t pid, VectorUnit* vectors, std::size_t most, Stepped&
         before.thread_pointer = thread_pointer;
         A64State foreseen = before;
         TracedMemory memory{pid, {}};
-        A64Ahead<TracedMemory> ahead(foreseen, memory, vectors);
+        A64Ahead<TracedMemory> ahead(foreseen, memory, vectors, done.quick);
         std::uint32_t instruction = 0;
         ASSERT_TRUE(memory.fetch(before.pc, instruction));
         Step step = ahead.step();
@@ -144,8 +148,9 @@ void step_and_compare(pid_t pid, VectorUnit* vectors, std::size_t most, Stepped&
     }
 }
 
-Stepped step_workload(VectorUnit* vectors, std::size_t most) {
+Stepped step_workload(VectorUnit* vectors, std::size_t most, QuickTable* quick = nullptr) {
     Stepped done;
+    done.quick = quick;
     pid_t pid = fork();
     if (pid == 0) {
         ptrace(PTRACE_TRACEME, 0, 0, 0);
@@ -172,12 +177,128 @@ TEST(WatchA64, foresees_what_the_processor_does) {
 }
 
 TEST(WatchA64, without_vectors_what_it_says_is_right_too) {
-    Stepped done = step_workload(nullptr, 8000);
+    static QuickTable quick;
+    Stepped done = step_workload(nullptr, 8000, &quick);
     if (done.steps == 0) GTEST_SKIP() << "a child may not be traced here";
     EXPECT_LT(done.refused, done.steps / 50);
 }
 
 #endif
+
+// Memory that is a function of the address, and what was stored to it.
+struct MadeUpMemory {
+    std::uint32_t instruction = 0;
+    std::map<std::uint64_t, std::pair<std::uint64_t, bool>> stored;
+
+    bool fetch(std::uint64_t, std::uint32_t& to) {
+        to = instruction;
+        return true;
+    }
+    Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
+        value = (address * 0x9e3779b97f4a7c15 >> 7) & (~std::uint64_t{0} >> (64 - 8 * bytes));
+        return address % 11 == 0 ? Loaded::unknown : Loaded::value;
+    }
+    bool store(std::uint64_t address, unsigned, std::uint64_t value, bool known) {
+        stored[address] = {value, known};
+        return true;
+    }
+};
+
+// The quick way is the general way: the same registers, flags, addresses and stores, on random
+// instructions (bits flipped in common ones) and random registers, known and unknown.
+TEST(WatchA64, quick_instructions_do_what_the_general_ones_do) {
+    static constexpr std::uint32_t kSeeds[] = {
+        0x91000421, 0xf1000421, 0x7100043f, 0x8b020020, 0xcb020c20, 0xeb02003f, 0xaa0203e0, 0x8a020020,
+        0x4a021020, 0x92401c20, 0x321d7020, 0xd2824680, 0x12800000, 0xd37df020, 0x93407c20, 0x13017c20,
+        0x9a820020, 0x1a9f17e0, 0x10000040, 0x90000040, 0x14000010, 0x94000010, 0x54000041, 0xb4000040,
+        0x35000040, 0x36080040, 0xd65f03c0, 0xd63f0020, 0xf9400020, 0xb9400420, 0x39400020, 0x39800020,
+        0xf8408420, 0xf8408c20, 0xf85f8020, 0xf8627820, 0xb8625820, 0xb862d820, 0xf9000020, 0x39000020,
+        0xf8008420, 0xa9400820, 0xa8c10820, 0xa9bf0820, 0xa9000820, 0x69400820, 0x3dc00020, 0xad400820,
+        0x9b027c20, 0x9ac20820, 0xfa421020, 0xd53bd040, 0xf8a20020};
+    std::mt19937_64 random(3);
+    static QuickTable table;
+    std::size_t quick_ones = 0;
+    for (int round = 0; round < 60000; round++) {
+        std::uint32_t instruction = kSeeds[random() % std::size(kSeeds)];
+        for (auto flips = random() % 6; flips > 0; flips--) instruction ^= 1u << random() % 32;
+        A64State state;
+        for (std::uint64_t& x : state.x)
+            x = random() % 3 ? random() : random() % 4 ? random() % 100 : std::uint64_t(-1);
+        state.known = random() % 2 ? ~0u : static_cast<std::uint32_t>(random() | random());
+        state.v_known = static_cast<std::uint32_t>(random());
+        state.pc = random() % 4096 * 4;
+        state.nzcv = random() % 16;
+        state.flags_known = random() % 4 != 0;
+        A64State general_state = state, quick_state = state;
+        MadeUpMemory general_memory{instruction, {}}, quick_memory{instruction, {}};
+        A64Ahead<MadeUpMemory> general(general_state, general_memory, nullptr);
+        A64Ahead<MadeUpMemory> quick(quick_state, quick_memory, nullptr, &table);
+        Step expected = general.step(), got = quick.step();
+        quick_ones += table.at(state.pc, instruction).kind != QuickInstruction::Kind::general;
+        ASSERT_EQ(got, expected) << std::hex << instruction;
+        if (expected == Step::stop) continue;
+        ASSERT_EQ(quick_state.pc, general_state.pc) << std::hex << instruction;
+        ASSERT_EQ(quick_state.known, general_state.known) << std::hex << instruction;
+        ASSERT_EQ(quick_state.v_known, general_state.v_known) << std::hex << instruction;
+        ASSERT_EQ(quick_state.flags_known, general_state.flags_known) << std::hex << instruction;
+        if (quick_state.flags_known)
+            ASSERT_EQ(quick_state.nzcv, general_state.nzcv) << std::hex << instruction;
+        for (unsigned r = 0; r < 32; r++)
+            if (quick_state.is_known(r))
+                ASSERT_EQ(quick_state.x[r], general_state.x[r]) << std::hex << instruction << " x" << r;
+        if (expected == Step::access) {
+            ASSERT_EQ(quick.touched().address, general.touched().address) << std::hex << instruction;
+            ASSERT_EQ(quick.touched().bytes, general.touched().bytes) << std::hex << instruction;
+            ASSERT_EQ(quick.touched().pieces, general.touched().pieces) << std::hex << instruction;
+            ASSERT_EQ(quick.touched().writes, general.touched().writes) << std::hex << instruction;
+        }
+        ASSERT_EQ(quick_memory.stored.size(), general_memory.stored.size()) << std::hex << instruction;
+        for (auto [address, value] : general_memory.stored)
+            if (value.second)
+                ASSERT_EQ(quick_memory.stored.at(address), value) << std::hex << instruction;
+    }
+    EXPECT_GT(quick_ones, 20000u);
+}
+
+// Against counting by hand.
+TEST(WatchWindow, counts_every_use_and_leaves_the_open_ones) {
+    static Window window;
+    std::mt19937 random(11);
+    for (int round = 0; round < 60; round++) {
+        unsigned length = 1 + random() % 700, uses = 1 + random() % length, blocks = 1 + random() % 200;
+        std::uint64_t scale = round % 2 ? 1 : 0x10001;
+        window.start(uses, length);
+        std::vector<std::uint64_t> met(1);
+        std::map<unsigned, unsigned> time, reuse;
+        std::vector<bool> open(length + 1);
+        for (unsigned i = 1; i <= length; i++) {
+            std::uint64_t block = random() % blocks * scale;
+            Window::Reuse got = window.meet(block);
+            unsigned before = i - 1;
+            std::set<std::uint64_t> between;
+            while (before > 0 && met[before] != block) between.insert(met[before--]);
+            met.push_back(block);
+            open[i] = i <= uses;
+            ASSERT_EQ(got.time, before ? i - before : 0);
+            if (before == 0) continue;
+            ASSERT_EQ(got.distinct, between.size());
+            open[before] = false;
+            if (before > uses) continue;
+            time[i - before]++;
+            reuse[static_cast<unsigned>(between.size())]++;
+        }
+        std::map<unsigned, unsigned> got_time, got_reuse;
+        window.time().for_each([&](unsigned value, unsigned times) { got_time[value] = times; });
+        window.reuse().for_each([&](unsigned value, unsigned times) { got_reuse[value] = times; });
+        EXPECT_EQ(got_time, time);
+        EXPECT_EQ(got_reuse, reuse);
+        unsigned k = 0;
+        for (unsigned i = 1; i <= length; i++)
+            if (open[i]) ASSERT_EQ(window.open_use(k++), i);
+        EXPECT_EQ(window.open(), k);
+        EXPECT_EQ(window.uses(), uses);
+    }
+}
 
 TEST(WatchSideBuffer, reads_back_what_was_stored_over_the_memory) {
     static SideBuffer buffer;

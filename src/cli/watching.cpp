@@ -33,6 +33,12 @@ void WatchingOptions::declare(CLI::App& app) {
         ->check(CLI::IsMember({"inverse", "proportional", "none"}))
         ->capture_default_str()
         ->group(kGroup);
+    app.add_option("--clock", clock,
+                   "what turns processor time into accesses. stretches: timed between accesses that were "
+                   "foreseen; count: counted in a second run, under valgrind")
+        ->check(CLI::IsMember({"stretches", "count"}))
+        ->capture_default_str()
+        ->group(kGroup);
     app.add_option(
            "--check-predictions", check,
            "let a watchpoint check every N-th reuse that was foreseen; the profile tells how many "
@@ -62,7 +68,9 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
     Result<double> share = parse_share(overhead);
     if (!share) return fail("--overhead: " + share.error().message);
     settings.share = static_cast<std::uint64_t>(std::max(1.0, std::round(*share * 1000)));
+    // Weights by chance count all of a window's uses; the paper's rule knows one a sample.
     settings.window = window;
+    settings.uses = weights == "inverse" ? std::max<std::uint64_t>(1, window / 2) : 1;
     settings.budget = std::max<std::uint64_t>(4000, 4 * window);
     // One register times accesses; the rest wait for reuses.
     unsigned most = clock == "count" ? 4 : 3;

@@ -62,7 +62,11 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_WATCH_PATH:
             return 1 + n;
         case REVISIT_WATCH_USE:
-            return 10;
+            return 9;
+        case REVISIT_WATCH_WINDOW:
+            return n;
+        case REVISIT_WATCH_SET:
+            return 4;
         case REVISIT_WATCH_REUSE:
             return 5;
         case REVISIT_WATCH_RATE:
@@ -404,6 +408,8 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             path(words.subspan(1, *length));
             break;
         case REVISIT_WATCH_USE:
+        case REVISIT_WATCH_WINDOW:
+        case REVISIT_WATCH_SET:
         case REVISIT_WATCH_REUSE:
         case REVISIT_WATCH_RATE:
         case REVISIT_WATCH_CLOCK:
@@ -684,6 +690,13 @@ void Decoder::watched(std::uint32_t tag, std::uint64_t n, std::span<const std::u
                 event.label = whole_label(words[3], words[4]);
                 accesses_++;
             }
+            break;
+        case REVISIT_WATCH_WINDOW:
+            event.kind = WatchEvent::Kind::window;
+            break;
+        case REVISIT_WATCH_SET:
+            event.kind = WatchEvent::Kind::set;
+            event.label = whole_label(words[0], words[1]);
             break;
         case REVISIT_WATCH_REUSE:
             event.kind = WatchEvent::Kind::reuse;

@@ -95,16 +95,18 @@ enum {
     REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
     REVISIT_SAMPLE_END,   /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
                            */
-    REVISIT_SAMPLED,    /* n = thread number; accesses since the last such record; of these, those
-                           analyzed, and those chosen (which are samples in each block they touch) */
+    REVISIT_SAMPLED,      /* n = thread number; accesses since the last such record; of these, those
+                             analyzed, and those chosen (which are samples in each block they touch) */
     REVISIT_WATCH_PATH, /* n = return addresses; pc, then these, outermost first: the call path of what
                      follows in this slot. The last one is a register's: it is on the path if
                      the function that pc is in keeps its return address there */
-    REVISIT_WATCH_USE,  /* n = REVISIT_USE_…; ten words, see below */
-    REVISIT_WATCH_REUSE, /* n = number of the sample; five words, see below */
-    REVISIT_WATCH_RATE,  /* n = pc; accesses, program time they took */
-    REVISIT_WATCH_CLOCK, /* n = program time of this thread at its end; time spent recording, samples,
-                      those without an address, predictions checked, wrong ones, stray traps */
+    REVISIT_WATCH_USE,  /* n = REVISIT_USE_…; nine words, see below */
+    REVISIT_WATCH_WINDOW, /* n = words; all uses of the sample before it, see below */
+    REVISIT_WATCH_SET,    /* n = number of the sample; pc, address, accesses to the use, chance */
+    REVISIT_WATCH_REUSE,  /* n = number of the sample; five words, see below */
+    REVISIT_WATCH_RATE,   /* n = pc; accesses, program time they took */
+    REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,
+                       those without an address, predictions checked, wrong ones, stray traps */
     REVISIT_TAGS
 };
 
@@ -129,16 +131,17 @@ enum {
 };
 
 /* Sampled programs (src/watch). Times are nanoseconds of the thread's processor time, recording left
-   out. WATCH_USE: number (a thread's, from 1), program time, pc when interrupted, pc of the use, its
-   address, its size, accesses from the interruption to the use, accesses looked at after the use, the
-   chance that the sample was watched (a double's bits, when watched), the time it was taken after.
-   WATCH_REUSE: the way it was found, program time, pc, the use's address, and a word: for one that was
-   looked ahead the time distance in the low and distinct blocks in the high half, else the chance that
-   the watchpoint was kept (a double's bits). */
+   out; chances are the bits of doubles. WATCH_USE: number of the sample (a thread's, from 1), program
+   time, pc when interrupted; of one of its uses: pc, address, size, accesses from the interruption to
+   it; accesses looked at in all, the time the sample was taken after. WATCH_WINDOW: uses | open ones <<
+   16 | time entries << 32 | reuse entries << 48, then the entries, two a word, low half first: a
+   distance | how often it occurred << 16. WATCH_SET: an open use got a watchpoint, with that chance
+   that it would. WATCH_REUSE: the way it was found, program time, pc, the use's address, and a word:
+   for one that was looked ahead (of WATCH_USE) the time distance in the low and distinct blocks in the
+   high half, else (of WATCH_SET) the chance that the watchpoint was kept. */
 enum {
     REVISIT_USE_WRITE = 1,
     REVISIT_USE_NO_ADDRESS = 2, /* the look-ahead came to no access */
-    REVISIT_USE_WATCHED = 4,    /* a watchpoint was set for it */
     REVISIT_USE_UNSEARCHED = 8  /* no reuse was looked for: it measures the rate of accesses */
 };
 enum {

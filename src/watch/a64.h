@@ -66,6 +66,76 @@ constexpr std::int64_t sign_extend(std::uint64_t value, unsigned bits) {
     return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
 }
 
+inline std::uint64_t ones(unsigned bits) {
+    return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
+
+// a + b + carry, and its flags.
+inline std::uint64_t add(std::uint64_t a, std::uint64_t b, unsigned carry, bool wide,
+                         std::uint32_t& flags) {
+    if (!wide) {
+        a = static_cast<std::uint32_t>(a);
+        b = static_cast<std::uint32_t>(b);
+        std::uint64_t sum = a + b + carry;
+        auto result = static_cast<std::uint32_t>(sum);
+        bool overflow = (~(a ^ b) & (a ^ result)) >> 31 & 1;
+        flags = static_cast<std::uint32_t>((result >> 31) << 3 | (result == 0) << 2 |
+                                           (sum >> 32 != 0) << 1 | overflow);
+        return result;
+    }
+    std::uint64_t partial = a + b;
+    std::uint64_t result = partial + carry;
+    bool carries = partial < a || result < partial;
+    bool overflow = (~(a ^ b) & (a ^ result)) >> 63;
+    flags =
+        static_cast<std::uint32_t>((result >> 63) << 3 | (result == 0) << 2 | carries << 1 | overflow);
+    return result;
+}
+
+inline bool holds(unsigned condition, std::uint32_t nzcv) {
+    bool n = nzcv >> 3 & 1, z = nzcv >> 2 & 1, c = nzcv >> 1 & 1, v = nzcv & 1, result = true;
+    switch (condition >> 1) {
+        case 0:
+            result = z;
+            break;
+        case 1:
+            result = c;
+            break;
+        case 2:
+            result = n;
+            break;
+        case 3:
+            result = v;
+            break;
+        case 4:
+            result = c && !z;
+            break;
+        case 5:
+            result = n == v;
+            break;
+        case 6:
+            result = n == v && !z;
+            break;
+        default:
+            return true;
+    }
+    return condition & 1 ? !result : result;
+}
+
+// The immediate of logical instructions: a rotated run of ones, repeated.
+inline bool bit_mask(unsigned n, unsigned imms, unsigned immr, std::uint64_t& mask) {
+    unsigned selector = n << 6 | (~imms & 0x3f);
+    if (selector < 2) return false;
+    unsigned length = 31 - static_cast<unsigned>(__builtin_clz(selector));
+    unsigned size = 1u << length, ones_count = (imms & (size - 1)) + 1, rotate = immr & (size - 1);
+    if (ones_count == size) return false;
+    std::uint64_t run = ones(ones_count);
+    if (rotate) run = (run >> rotate | run << (size - rotate)) & ones(size);
+    for (unsigned width = size; width < 64; width *= 2) run |= run << width;
+    mask = run;
+    return true;
+}
+
 // An instruction that is neither load, store nor vector arithmetic.
 Step step_integer(std::uint32_t instruction, A64State& state);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "engines/time_profile.h"
 #include "models/time_phases.h"
@@ -12,7 +13,7 @@
 namespace revisit::watch {
 namespace {
 
-using Outcome = Sample::Outcome;
+using Watched = Sample::Watched;
 
 // A histogram of weighted counts, with the 95 % half-width that weights imply.
 class WeightedHistogram {
@@ -23,6 +24,12 @@ class WeightedHistogram {
         Cell& cell = cells_[bins_.low_edge(distance)];
         cell.sum += weight;
         cell.squares += weight * weight;
+    }
+    // What one sample tells: errors within it go together.
+    void add(std::span<const ThreadSamples::Entry> entries, double weight) {
+        std::map<std::uint64_t, double> sums;
+        for (auto [value, count] : entries) sums[bins_.low_edge(value)] += weight * count;
+        for (auto [low, sum] : sums) add(low, sum);
     }
     void add_cold(double weight) {
         cold_.sum += weight;
@@ -49,80 +56,109 @@ class WeightedHistogram {
 // A pair that was seen, or an access that never came back.
 struct Seen {
     const Sample* sample;
+    bool far = false;  // by a watchpoint
     double weight = 0;
     double moment = 0;  // of the reuse, in accesses of its thread
     double time = 0;    // distance
     double reuse = 0;
+
+    bool cold() const { return far && sample->watched == Watched::never; }
+    std::uint32_t use_label() const { return far ? sample->far_label : sample->label; }
+    std::uint32_t reuse_label() const { return far ? sample->far_reuse_label : sample->reuse_label; }
 };
 
-bool is_open(Outcome outcome) {
-    return outcome != Outcome::unsearched && outcome != Outcome::ahead;
-}
+// All uses of a sample's window that came back.
+struct SeenWindow {
+    std::span<const ThreadSamples::Entry> time, reuse;
+    double weight = 0;  // of one use
+    double moment = 0;
+};
 
-// Weights of the samples as the thread made them: the accesses each stands for.
-std::vector<double> stands_for(const AccessClock::ThreadClock& clock) {
-    std::vector<double> weights(clock.accesses.size());
-    for (std::size_t i = 0; i < weights.size(); i++)
-        weights[i] = clock.accesses[i] - (i == 0 ? 0 : clock.accesses[i - 1]);
-    return weights;
-}
+struct SeenThread {
+    std::vector<Seen> pairs;
+    std::vector<SeenWindow> windows;  // empty where the pairs stand for all
+};
 
-void weigh_inverse(const ThreadSamples& thread, const std::vector<double>& plain,
-                   std::vector<double>& weights) {
-    double open = 0, estimate = 0;
-    for (std::size_t i = 0; i < plain.size(); i++) {
+struct Masses {  // accesses that a sample stands for, by what became of them
+    std::vector<double> back, open;
+    double all_back = 0, all_open = 0;
+};
+
+Masses masses_of(const ThreadSamples& thread, const AccessClock::ThreadClock& clock) {
+    Masses masses;
+    for (std::size_t i = 0; i < thread.samples.size(); i++) {
         const Sample& sample = thread.samples[i];
-        if (sample.outcome == Outcome::ahead) weights[i] = plain[i];
-        if (!is_open(sample.outcome)) continue;
-        open += plain[i];
-        if (sample.outcome == Outcome::passed_over) continue;
-        weights[i] = plain[i] / std::max(1e-9, sample.chance_watched * sample.chance_kept);
-        estimate += weights[i];
+        double all = clock.accesses[i] - (i == 0 ? 0 : clock.accesses[i - 1]);
+        double open = sample.uses ? all * sample.open / sample.uses : 0;
+        masses.open.push_back(open);
+        masses.back.push_back(sample.uses ? all - open : 0);
+        masses.all_open += masses.open.back();
+        masses.all_back += masses.back.back();
     }
-    // What all open samples stand for is known; only how it divides is estimated.
-    if (estimate > 0)
-        for (std::size_t i = 0; i < plain.size(); i++)
-            if (is_open(thread.samples[i].outcome)) weights[i] *= open / estimate;
+    return masses;
 }
 
-void weigh_proportional(const ThreadSamples& thread, const std::vector<double>& plain,
-                        const Origins& origins, std::vector<double>& weights) {
+double sum_of(const std::vector<Seen>& pairs, bool far) {
+    double sum = 0;
+    for (const Seen& one : pairs)
+        if (one.far == far) sum += one.weight;
+    return sum;
+}
+
+// One over the chance of being seen. What all short and all open uses stand for is known from the
+// windows; only how it divides is estimated.
+void weigh_inverse(const Masses& masses, const ThreadSamples& thread, std::vector<Seen>& pairs) {
+    for (Seen& one : pairs) {
+        auto i = static_cast<std::size_t>(one.sample - thread.samples.data());
+        one.weight = one.far ? masses.open[i] /
+                                   std::max(1e-9, one.sample->chance_watched * one.sample->chance_kept)
+                             : masses.back[i] + masses.open[i];
+    }
+    double near = sum_of(pairs, false), far = sum_of(pairs, true);
+    for (Seen& one : pairs)
+        one.weight *=
+            one.far ? masses.all_open / std::max(1e-9, far) : masses.all_back / std::max(1e-9, near);
+}
+
+// As many as there were samples of the use's context since a reuse was last seen from there.
+void weigh_proportional(const Masses& masses, const ThreadSamples& thread, const Origins& origins,
+                        std::vector<Seen>& pairs) {
     struct Moment {
         std::uint64_t time;
-        std::size_t sample;
-        bool is_reuse;
+        std::uint32_t label;
+        double samples;
+        Seen* reuse;
     };
     std::vector<Moment> moments;
-    for (std::size_t i = 0; i < plain.size(); i++) {
-        const Sample& sample = thread.samples[i];
-        if (sample.outcome == Outcome::unsearched) continue;
-        moments.push_back({sample.time, i, false});
-        if (sample.outcome == Outcome::ahead) moments.push_back({sample.time, i, true});
-        if (sample.outcome == Outcome::trapped || sample.outcome == Outcome::never)
-            moments.push_back({sample.trap_time, i, true});
-    }
+    for (std::size_t i = 0; i < thread.samples.size(); i++)
+        if (const Sample& sample = thread.samples[i]; sample.uses)
+            moments.push_back({sample.time, sample.label, masses.back[i] + masses.open[i], nullptr});
+    for (Seen& one : pairs)
+        moments.push_back(
+            {one.far ? one.sample->trap_time : one.sample->time, one.use_label(), 0, &one});
     std::ranges::stable_sort(moments, {}, &Moment::time);
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> waiting;  // by place and context of use
     for (const Moment& moment : moments) {
-        const Label& use = origins.labels[thread.samples[moment.sample].label];
+        const Label& use = origins.labels[moment.label];
         double& sum = waiting[{use.place, use.context}];
-        if (!moment.is_reuse)
-            sum += plain[moment.sample];
-        else
-            weights[moment.sample] = std::exchange(sum, 0);
+        sum += moment.samples;
+        if (moment.reuse) moment.reuse->weight = std::exchange(sum, 0);
     }
 }
 
 // The run cut into phases of equal length, for the model.
-PhaseModel model_of(const std::vector<Seen>& seen, double length, const Binning& bins) {
-    std::size_t count = std::clamp<std::size_t>(seen.size() / 50, 1, 64);
+PhaseModel model_of(const SeenThread& seen, double length, const Binning& bins) {
+    std::size_t told = seen.windows.empty() ? seen.pairs.size() : seen.windows.size();
+    std::size_t count = std::clamp<std::size_t>(told / 50, 1, 64);
     std::vector<WeightedHistogram> time(count, WeightedHistogram(bins));
-    for (const Seen& one : seen) {
-        if (one.sample->outcome == Outcome::never) continue;
-        auto phase = static_cast<std::size_t>(one.moment / length * static_cast<double>(count));
-        time[std::min(phase, count - 1)].add(static_cast<std::uint64_t>(std::max(1.0, one.time)),
-                                             one.weight);
-    }
+    auto at = [&](double moment) -> WeightedHistogram& {
+        auto phase = static_cast<std::size_t>(moment / length * static_cast<double>(count));
+        return time[std::min(phase, count - 1)];
+    };
+    for (const SeenWindow& window : seen.windows) at(window.moment).add(window.time, window.weight);
+    for (const Seen& one : seen.pairs)
+        if (!one.cold() && (one.far || seen.windows.empty()))
+            at(one.moment).add(static_cast<std::uint64_t>(std::max(1.0, one.time)), one.weight);
     std::vector<TimePhase> phases;
     for (std::size_t i = 0; i < count; i++) {
         double share = length / static_cast<double>(count);
@@ -132,40 +168,46 @@ PhaseModel model_of(const std::vector<Seen>& seen, double length, const Binning&
     return PhaseModel(phases);
 }
 
-std::vector<Seen> see(const ThreadSamples& thread, const AccessClock::ThreadClock& clock,
-                      const Origins& origins, const EstimateOptions& options) {
-    std::vector<double> plain = stands_for(clock), weights(plain.size());
-    if (options.weights == Weights::inverse)
-        weigh_inverse(thread, plain, weights);
-    else if (options.weights == Weights::proportional)
-        weigh_proportional(thread, plain, origins, weights);
-    else
-        for (std::size_t i = 0; i < plain.size(); i++) weights[i] = plain[i];
-
-    std::vector<Seen> seen;
-    double sum = 0;
-    for (std::size_t i = 0; i < plain.size(); i++) {
+SeenThread see(const ThreadSamples& thread, const AccessClock::ThreadClock& clock,
+               const Origins& origins, const EstimateOptions& options) {
+    SeenThread seen;
+    Masses masses = masses_of(thread, clock);
+    double window_mass = 0;
+    for (std::size_t i = 0; i < thread.samples.size(); i++) {
         const Sample& sample = thread.samples[i];
-        if (sample.outcome == Outcome::unsearched || sample.outcome == Outcome::passed_over) continue;
-        Seen one{&sample, weights[i], clock.accesses[i], 0, 0};
-        if (sample.outcome == Outcome::ahead) {
-            one.time = static_cast<double>(sample.distance);
-            one.reuse = static_cast<double>(sample.distinct);
-        } else if (sample.outcome == Outcome::trapped) {
-            one.moment = clock.at(static_cast<double>(sample.trap_time));
-            one.time =
-                std::max(1.0, std::round(one.moment - clock.accesses[i] - sample.accesses_to_use));
+        if (sample.ahead)
+            seen.pairs.push_back({&sample, false, masses.back[i] + masses.open[i], clock.accesses[i],
+                                  static_cast<double>(sample.distance),
+                                  static_cast<double>(sample.distinct)});
+        if (sample.is_told()) {
+            double moment = clock.at(static_cast<double>(sample.trap_time));
+            double time = moment - clock.accesses[i] - static_cast<double>(sample.far_accesses);
+            seen.pairs.push_back({&sample, true, masses.back[i] + masses.open[i], moment,
+                                  std::max(1.0, std::round(time)), 0});
         }
-        sum += one.weight;
-        seen.push_back(one);
+        if (options.weights != Weights::inverse || sample.time_entries == 0) continue;
+        auto entries = std::span(thread.entries).subspan(sample.first_entry);
+        seen.windows.push_back({entries.first(sample.time_entries),
+                                entries.subspan(sample.time_entries, sample.reuse_entries),
+                                (masses.back[i] + masses.open[i]) / sample.uses, clock.accesses[i]});
+        window_mass += masses.back[i];
     }
+    if (options.weights == Weights::inverse)
+        weigh_inverse(masses, thread, seen.pairs);
+    else if (options.weights == Weights::proportional)
+        weigh_proportional(masses, thread, origins, seen.pairs);
+    // For windows that were not kept, and samples without an answer.
+    for (SeenWindow& window : seen.windows) window.weight *= masses.all_back / window_mass;
+    double near = seen.windows.empty() ? sum_of(seen.pairs, false) : masses.all_back;
+    double sum = near + sum_of(seen.pairs, true);
     double length = clock.accesses.empty() ? 0 : clock.accesses.back();
     if (sum <= 0 || length <= 0) return {};
-    for (Seen& one : seen) one.weight *= length / sum;  // for samples without an answer
+    for (SeenWindow& window : seen.windows) window.weight *= length / sum;
+    for (Seen& one : seen.pairs) one.weight *= length / sum;
 
     PhaseModel model = model_of(seen, length, model_time_bins(options.bins));
-    for (Seen& one : seen)
-        if (one.sample->outcome == Outcome::trapped)
+    for (Seen& one : seen.pairs)
+        if (one.far && !one.cold())
             one.reuse = std::round(std::min(one.time - 1, model.distance(one.moment, one.time)));
     return seen;
 }
@@ -175,19 +217,18 @@ class Parts {  // sites and pairs by label
     explicit Parts(const Binning& bins) : bins_(bins) {}
 
     void add(const Seen& one, const EstimateOptions& options) {
-        const Sample& sample = *one.sample;
-        bool cold = sample.outcome == Outcome::never;
+        bool cold = one.cold();
         auto distance = static_cast<std::uint64_t>(one.reuse);
-        if (sample.write) writes_[sample.label] = true;
+        if (one.sample->write) writes_[one.sample->label] = true;
         if (options.sites) {
-            auto [site, is_new] = sites_.try_emplace(cold ? sample.label : sample.reuse_label, bins_);
+            auto [site, is_new] = sites_.try_emplace(cold ? one.use_label() : one.reuse_label(), bins_);
             if (cold)
                 site->second.add_cold(one.weight);
             else
                 site->second.add(distance, one.weight);
         }
         if (!options.pairs || cold) return;
-        auto [pair, is_new] = pairs_.try_emplace({sample.label, sample.reuse_label}, bins_);
+        auto [pair, is_new] = pairs_.try_emplace({one.use_label(), one.reuse_label()}, bins_);
         pair->second.add(distance, one.weight);
     }
 
@@ -230,20 +271,26 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     Profile profile;
     profile.method = "watch";
     profile.granularity = options.granularity;
-    std::size_t all = 0, used = 0, addressed = 0, ahead = 0, trapped = 0, never = 0;
+    std::size_t all = 0, addressed = 0, trapped = 0, never = 0;
+    double uses = 0, open = 0;
     std::uint64_t checked = 0, missed = 0, recording = 0, running = 0;
     for (const auto& [number, thread] : samples.threads) {
-        std::vector<Seen> seen = see(thread, clock.thread(number), origins, options);
+        SeenThread seen = see(thread, clock.thread(number), origins, options);
         WeightedHistogram own(options.bins);
-        for (const Seen& one : seen) {
-            if (one.sample->outcome == Outcome::never) {
+        for (const SeenWindow& window : seen.windows) {
+            time.add(window.time, window.weight);
+            reuse.add(window.reuse, window.weight);
+            own.add(window.reuse, window.weight);
+        }
+        for (const Seen& one : seen.pairs) {
+            parts.add(one, options);
+            if (one.cold()) {
                 for (WeightedHistogram* to : {&reuse, &time, &own}) to->add_cold(one.weight);
-            } else {
+            } else if (one.far || seen.windows.empty()) {
                 reuse.add(static_cast<std::uint64_t>(one.reuse), one.weight);
                 own.add(static_cast<std::uint64_t>(one.reuse), one.weight);
                 time.add(static_cast<std::uint64_t>(one.time), one.weight);
             }
-            parts.add(one, options);
         }
         if (samples.threads.size() > 1) {
             ThreadProfile part;
@@ -254,12 +301,12 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
         }
         for (const Sample& sample : thread.samples) {
             addressed += sample.has_address;
-            ahead += sample.outcome == Outcome::ahead;
-            trapped += sample.outcome == Outcome::trapped;
-            never += sample.outcome == Outcome::never;
+            uses += sample.uses;
+            open += sample.open;
+            trapped += sample.watched == Watched::trapped;
+            never += sample.watched == Watched::never;
         }
         all += thread.samples.size();
-        used += seen.size();
         checked += thread.checked;
         missed += thread.missed;
         recording += thread.recording;
@@ -274,9 +321,11 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
                                static_cast<double>(all), 0};
     profile.clock = clock.description();
     parts.put_into(profile, origins);
-    profile.notes.push_back(fmt::format(
-        "watch: {} samples, {} with an address; reuse {} times ahead, {} times by watchpoint, {} never",
-        all, addressed, ahead, trapped, never));
+    profile.notes.push_back(
+        fmt::format("watch: {} samples, {} with an address; reuse of {:.0f} uses ahead of {:.0f}, {} "
+                    "by watchpoint, {} "
+                    "never",
+                    all, addressed, uses - open, uses, trapped, never));
     if (checked > 0)
         profile.notes.push_back(fmt::format(
             "watch: {} of {} accesses foreseen came at their instruction", checked - missed, checked));
@@ -284,7 +333,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
         profile.notes.push_back(
             fmt::format("watch: sampling took {:.1f} % of the program's time",
                         100.0 * static_cast<double>(recording) / static_cast<double>(running)));
-    if (used < 100)
+    if (all < 100)
         profile.notes.push_back("watch: fewer than 100 samples: use --method exact, or a longer run");
     if (samples.threads.size() > 1)
         profile.notes.push_back(

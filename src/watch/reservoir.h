@@ -54,7 +54,7 @@ class Reservoir {
             chance[i] = 1.0 / static_cast<double>(samples_[i]);
             none *= 1 - chance[i];
         }
-        unsigned order[kMostWatchpoints];
+        unsigned order[kMostWatchpoints] = {};
         for (unsigned i = 0; i < count_; i++) {
             unsigned at = random.below(i + 1);
             order[i] = order[at];

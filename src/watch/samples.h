@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -11,28 +12,36 @@
 namespace revisit::watch {
 
 struct Sample {
-    enum class Outcome : std::uint8_t {
-        unsearched,   // no address, or it only measured a rate
-        passed_over,  // not met ahead and not watched to its end
-        ahead,        // met while looking ahead: exact
-        trapped,      // its watchpoint fired
-        never,        // its watchpoint still waited when the thread ended
-    };
     std::uint64_t period = 0;        // nanoseconds of user code since the sample before
     std::uint64_t time = 0;          // nanoseconds of the program's own processor time
     std::uint32_t place = kNowhere;  // where it was interrupted
-    std::uint32_t label = kNowhere;  // of the use
-    std::uint32_t reuse_label = kNowhere;
-    Outcome outcome = Outcome::unsearched;
     bool has_address = false;
+
+    // Its window: accesses that the look-ahead took for uses, and those of them it did not meet again.
+    std::uint16_t uses = 0, open = 0;
+    std::uint32_t time_entries = 0, reuse_entries = 0;  // in ThreadSamples::entries, time first
+    std::size_t first_entry = 0;
+
+    // One of the uses that came back, drawn at random.
+    std::uint32_t label = kNowhere, reuse_label = kNowhere;
     bool write = false;
-    bool watched = false;
-    std::uint32_t accesses_to_use = 0;
-    std::uint64_t distance = 0;  // ahead: time distance
-    std::uint64_t distinct = 0;  // ahead: reuse distance
+    bool ahead = false;  // whether it came back: exact
+    std::uint64_t distance = 0, distinct = 0;
+
+    // One of the open uses that got a watchpoint.
+    enum class Watched : std::uint8_t {
+        no,
+        replaced,  // it lost the watchpoint to a later sample
+        trapped,
+        never,  // it still waited when the thread ended
+    };
+    Watched watched = Watched::no;
+    std::uint32_t far_label = kNowhere, far_reuse_label = kNowhere;
+    std::uint64_t far_accesses = 0;  // from the interruption to the use
     std::uint64_t trap_time = 0;
-    double chance_watched = 1;
-    double chance_kept = 1;
+    double chance_watched = 1, chance_kept = 1;
+
+    bool is_told() const { return watched == Watched::trapped || watched == Watched::never; }
 };
 
 struct Rate {  // accesses between two moments of one thread
@@ -41,7 +50,12 @@ struct Rate {  // accesses between two moments of one thread
 };
 
 struct ThreadSamples {
+    struct Entry {  // a distance in a window, and how many uses had it
+        std::uint16_t value, count;
+    };
     std::vector<Sample> samples;  // in order of time; sample number i is at i - 1
+    std::vector<Entry> entries;
+    std::uint64_t keeps = 1;      // windows: every so many
     std::uint64_t end = 0;        // the thread's time at its end; 0 = not told
     std::uint64_t recording = 0;  // nanoseconds that sampling took
     std::uint64_t checked = 0, missed = 0, stray = 0;
@@ -50,9 +64,13 @@ struct ThreadSamples {
 class Samples {
  public:
     void add(const record::WatchEvent& event);
+    static constexpr std::size_t kMostEntries = 32u << 20;  // a thread; then half of the windows go
 
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
+
+ private:
+    static void add_window(ThreadSamples& thread, std::span<const std::uint64_t> words);
 };
 
 }  // namespace revisit::watch

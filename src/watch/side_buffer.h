@@ -1,9 +1,11 @@
-// What the look-ahead has stored: words over the real memory, forgotten in one step.
+// What the look-ahead has stored: words over the real memory.
 //
 // A hash of 8-byte words, each with a mask of bytes written and one of bytes whose value is not known.
-// A word belongs to the present look-ahead if it carries its number, so that starting anew costs
-// nothing.
+// It is small, and cleared at the start of a look-ahead if the last one used it: both keep it out of
+// the way of the program's caches.
 #pragma once
+
+#include <string.h>
 
 #include <cstdint>
 
@@ -11,10 +13,12 @@ namespace revisit::watch {
 
 class SideBuffer {
  public:
-    static constexpr unsigned kWords = 8192;
+    static constexpr unsigned kWords = 4096;
 
     void forget() {
-        generation_++;
+        if (used_ == 0) return;
+        memset(filter_, 0, sizeof filter_);
+        memset(words_, 0, sizeof words_);
         used_ = 0;
     }
 
@@ -39,48 +43,55 @@ class SideBuffer {
 
     // Puts what was stored over `word`, the real memory at aligned `address`; the bytes now unknown.
     std::uint8_t overlay(std::uint64_t address, std::uint64_t& word) const {
-        if (used_ == 0) return 0;
+        if (!may_have(address)) return 0;
         for (unsigned at = slot(address);; at = (at + 1) % kWords) {
             const Word& entry = words_[at];
-            if (entry.generation != generation_) return 0;
-            if (entry.address != address) continue;
+            if (entry.written == 0) return 0;
+            if (entry.number != address >> 3) continue;
             std::uint64_t bits = 0;
             for (unsigned k = 0; k < 8; k++)
                 if (entry.written >> k & 1) bits |= std::uint64_t{0xff} << 8 * k;
             word = (word & ~bits) | (entry.value & bits);
-            return entry.unknown & entry.written;
+            return static_cast<std::uint8_t>(entry.unknown & entry.written);
         }
     }
 
-    bool empty() const { return used_ == 0; }
+    // Whether anything may have been stored in the aligned word: most loads stop here, on 512 bytes.
+    bool may_have(std::uint64_t address) const {
+        unsigned at = slot(address);
+        return filter_[at >> 6 & 63] >> (at & 63) & 1;
+    }
 
  private:
     struct Word {
-        std::uint64_t address, value;
-        std::uint32_t generation;
-        std::uint8_t written, unknown;
+        std::uint64_t value;
+        std::uint64_t number : 48;
+        std::uint64_t written : 8;  // bytes; none = nothing here
+        std::uint64_t unknown : 8;
     };
 
     static unsigned slot(std::uint64_t address) {
-        return static_cast<unsigned>((address >> 3) * 0x9e3779b97f4a7c15 >> 51);
+        return static_cast<unsigned>((address >> 3) * 0x9e3779b97f4a7c15 >> 52);
     }
-    static_assert(kWords == 1u << 13);
+    static_assert(kWords == 1u << 12);
 
     Word* find_or_add(std::uint64_t address) {
         for (unsigned at = slot(address);; at = (at + 1) % kWords) {
             Word& entry = words_[at];
-            if (entry.generation == generation_ && entry.address == address) return &entry;
-            if (entry.generation == generation_) continue;
-            if (used_ == kWords / 2) return nullptr;
+            if (entry.written != 0 && entry.number == address >> 3) return &entry;
+            if (entry.written != 0) continue;
+            if (used_ == kWords * 3 / 4) return nullptr;
             used_++;
-            entry = {address, 0, generation_, 0, 0};
+            unsigned bit = slot(address);
+            filter_[bit >> 6 & 63] |= std::uint64_t{1} << (bit & 63);
+            entry = {0, address >> 3 & ((std::uint64_t{1} << 48) - 1), 0, 0};
             return &entry;
         }
     }
 
-    std::uint32_t generation_ = 1;
     std::uint32_t used_ = 0;
-    Word words_[kWords];
+    std::uint64_t filter_[64] = {};
+    Word words_[kWords] = {};
 };
 
 }  // namespace revisit::watch

@@ -102,9 +102,9 @@ Result<void> check_program(const record::Program& program) {
 }
 
 std::string settings_text(const Settings& settings) {
-    return fmt::format("{},{},{},{},{},{},{},{},{},{}", settings.period, settings.share,
-                       settings.window, settings.watchpoints, settings.shift, settings.budget,
-                       settings.spread, settings.rates, settings.seed, settings.check);
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{}", settings.period, settings.share,
+                       settings.window, settings.uses, settings.watchpoints, settings.shift,
+                       settings.budget, settings.spread, settings.rates, settings.seed, settings.check);
 }
 
 Result<FunctionCounts> count_accesses(record::RunOptions run, std::uint64_t granularity) {

@@ -1,43 +1,17 @@
 // What happens at a sample and at a trap: see docs/watch.md for the whole.
 //
-// A sample: look ahead from where the thread was interrupted to one of its next few accesses (which, is
-// drawn, so that an instruction on which the processor waits is not preferred): that is the use. Look
-// on for some thousand accesses: a reuse met there is exact, and has cost no watchpoint. Otherwise the
-// reservoir decides whether the word is watched.
+// A sample: look ahead from where the thread was interrupted for some thousand accesses. The uses among
+// them that come back there are counted, exactly; of those that do not, one is drawn and the reservoir
+// decides whether its word is watched.
 // A trap: on aarch64 it comes before the touch and comes again for as long as the watchpoint is there,
 // so it is taken away first; touches that must happen before (the use itself) are counted down by the
 // kernel, which steps over them.
 #include <string.h>
 #include <ucontext.h>
 
-#include "watch/preload/thread.h"
+#include "watch/preload/look.h"
 
 namespace revisit::watch {
-namespace {
-
-constexpr int kTrapPerf = 6;  // si_code of events with sigtrap
-
-std::uint64_t signal_data(const siginfo_t* info) {
-    std::uint64_t data;
-    memcpy(&data, reinterpret_cast<const char*>(info) + 24, sizeof data);
-    return data;
-}
-
-void set_watchpoint(perf_event_attr& attributes, std::uint64_t word, std::uint64_t touches,
-                    std::uint64_t data) {
-    memset(&attributes, 0, sizeof attributes);
-    attributes.type = PERF_TYPE_BREAKPOINT;
-    attributes.bp_type = HW_BREAKPOINT_RW;
-    attributes.bp_addr = word;
-    attributes.bp_len = HW_BREAKPOINT_LEN_8;
-    attributes.sample_period = touches;
-    attributes.sig_data = data;
-}
-
-std::uint64_t program_time(const Thread& t, std::uint64_t now) {
-    return now > t.recording ? now - t.recording : 0;
-}
-
 void read_state(A64State& s, const ucontext_t& context) {
     const mcontext_t& machine = context.uc_mcontext;
     for (unsigned i = 0; i < 31; i++) s.x[i] = machine.regs[i];
@@ -65,31 +39,56 @@ void read_state(A64State& s, const ucontext_t& context) {
 }
 
 // Return addresses by frame pointers, read as the look-ahead reads.
-void write_path(Thread& t, const A64State& s) {
-    constexpr unsigned kMost = 48;
-    std::uint64_t path[kMost], frame = s.x[29], hash = s.pc * 3 + 1;
-    unsigned count = 0;
-    std::uint64_t low = s.x[31];
-    std::uint64_t link = s.is_known(30) ? s.x[30] : 0;
-    hash = (hash ^ link) * 0x9e3779b97f4a7c15;
-    if (!s.is_known(29) || !s.is_known(31)) frame = 0;
-    while (count < kMost && frame >= low && frame - low < 8u << 20 && (frame & 7) == 0 && frame != 0) {
+void read_path(LookMemory& memory, const A64State& s, Path& path) {
+    path.pc = s.pc;
+    path.count = 0;
+    std::uint64_t low = s.x[31], frame = s.is_known(29) && s.is_known(31) ? s.x[29] : 0;
+    path.link = s.is_known(30) ? s.x[30] : 0;
+    while (path.count < Path::kMost && frame >= low && frame - low < 8u << 20 && (frame & 7) == 0 &&
+           frame != 0) {
         std::uint64_t next, back;
-        if (t.memory.load(frame, 8, next) != Loaded::value ||
-            t.memory.load(frame + 8, 8, back) != Loaded::value || back == 0)
+        if (memory.load(frame, 8, next) != Loaded::value ||
+            memory.load(frame + 8, 8, back) != Loaded::value || back == 0)
             break;
         back &= 0xffffffffffff;  // without what signs it
-        if (count == 0 && back == (link & 0xffffffffffff)) link = 0;
-        path[count++] = back;
-        hash = (hash ^ back) * 0x9e3779b97f4a7c15;
+        if (path.count == 0 && back == (path.link & 0xffffffffffff)) path.link = 0;
+        path.back[path.count++] = back;
         low = frame + 16;
         frame = next;
     }
-    if (!t.writer.room(kMost + 4) || !t.writer.is_new_path(hash | 1)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_PATH, count + 1));
-    t.writer.put(s.pc);
-    while (count > 0) t.writer.put(path[--count]);
-    t.writer.put(link);
+}
+
+namespace {
+
+constexpr int kTrapPerf = 6;  // si_code of events with sigtrap
+
+std::uint64_t signal_data(const siginfo_t* info) {
+    std::uint64_t data;
+    memcpy(&data, reinterpret_cast<const char*>(info) + 24, sizeof data);
+    return data;
+}
+
+void set_watchpoint(perf_event_attr& attributes, std::uint64_t word, std::uint64_t touches,
+                    std::uint64_t data) {
+    memset(&attributes, 0, sizeof attributes);
+    attributes.type = PERF_TYPE_BREAKPOINT;
+    attributes.bp_type = HW_BREAKPOINT_RW;
+    attributes.bp_addr = word;
+    attributes.bp_len = HW_BREAKPOINT_LEN_8;
+    attributes.sample_period = touches;
+    attributes.sig_data = data;
+}
+
+std::uint64_t program_time(const Thread& t, std::uint64_t now) {
+    return now > t.recording ? now - t.recording : 0;
+}
+
+void write_path(Thread& t, const Path& path) {
+    if (!t.writer.room(Path::kMost + 4) || !t.writer.is_new_path(path.hash())) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_PATH, path.count + 1));
+    t.writer.put(path.pc);
+    for (unsigned i = path.count; i > 0; i--) t.writer.put(path.back[i - 1]);
+    t.writer.put(path.link);
 }
 
 void write_reuse(Thread& t, std::uint64_t sample, std::uint64_t how, std::uint64_t time,
@@ -102,157 +101,6 @@ void write_reuse(Thread& t, std::uint64_t sample, std::uint64_t how, std::uint64
     t.writer.put(address);
     t.writer.put(word);
 }
-
-struct Span {
-    std::uint64_t address, bytes;
-    bool covers(std::uint64_t word) const { return address < word + 8 && word < address + bytes; }
-};
-
-// A look-ahead from one sample.
-class Look {
- public:
-    Look(Thread& thread, bool follows_vectors)
-        : t_(thread),
-          ahead_(thread.state, thread.memory, follows_vectors ? &thread.vectors : nullptr),
-          shift_(process.settings.shift) {}
-
-    // Runs to the use: the `wanted`-th block accessed, or the last before it that can be known.
-    bool find_use(unsigned wanted) {
-        for (unsigned i = 0; i < kMostInstructions && !use_found_; i++) {
-            std::uint64_t pc = t_.state.pc;
-            Step step = ahead_.step();
-            if (step == Step::stop) {
-                stopped_ = true;
-                break;
-            }
-            if (step == Step::access) meet_before_use(pc, wanted);
-        }
-        return use_pc_ != 0;
-    }
-
-    // Runs on from the use, for `window` accesses.
-    void find_reuse(std::uint64_t window, std::uint64_t instructions) {
-        if (reuse_ != 0) return;  // in the same instruction
-        for (; !stopped_ && instructions > 0 && accesses_ - use_index_ < window; instructions--) {
-            std::uint64_t pc = t_.state.pc;
-            Step step = ahead_.step();
-            if (step == Step::stop) {
-                stopped_ = true;
-                break;
-            }
-            if (step != Step::access) continue;
-            for_blocks(ahead_.touched(), [&](std::uint64_t block, std::uint64_t) {
-                accesses_++;
-                if (reuse_ != 0) return;
-                if (block == use_block_) {
-                    reuse_ = accesses_ - use_index_;
-                    reuse_pc_ = pc;
-                } else
-                    t_.distinct.add(block);
-            });
-            if (reuse_ == 0) continue;
-            spans_reuse_ = {ahead_.touched().address, total_bytes(ahead_.touched())};
-            return;
-        }
-    }
-
-    // Runs on to find two words not met before, a few thousand and some tens of thousand accesses on.
-    bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
-        memset(t_.seen, 0, sizeof t_.seen);
-        post[0].word = post[1].word = 0;
-        for (; !stopped_ && instructions > 0 && accesses_ < kLastMilepost; instructions--) {
-            std::uint64_t pc = t_.state.pc;
-            if (Step step = ahead_.step(); step == Step::stop)
-                break;
-            else if (step != Step::access)
-                continue;
-            Milepost* next = accesses_ < kFirstMilepost         ? nullptr
-                             : post[0].word == 0                ? &post[0]
-                             : accesses_ > 4 * post[0].accesses ? &post[1]
-                                                                : nullptr;
-            for_blocks(ahead_.touched(), [&](std::uint64_t, std::uint64_t address) {
-                accesses_++;
-                std::uint64_t word = address & ~std::uint64_t{7};
-                auto hash = static_cast<unsigned>(word * 0x9e3779b97f4a7c15 >> 48);
-                std::uint64_t bit = std::uint64_t{1} << (hash & 63);
-                std::uint64_t& bits = t_.seen[hash >> 6];
-                if (next != nullptr && !(bits & bit)) *next = {word, pc, accesses_};
-                bits |= bit;
-            });
-        }
-        return post[1].word != 0;
-    }
-
-    // Touches of the watched word from the interruption to the use, the use included.
-    std::uint64_t touches(std::uint64_t word) const {
-        std::uint64_t count = 0;
-        for (unsigned i = 0; i < spans_; i++) count += span_[i].covers(word);
-        return count > 0 ? count : 1;
-    }
-    bool reuse_touches(std::uint64_t word) const { return spans_reuse_.covers(word); }
-
-    std::uint64_t use_pc() const { return use_pc_; }
-    std::uint64_t use_address() const { return use_address_; }
-    std::uint64_t use_index() const { return use_index_; }
-    unsigned use_bytes() const { return use_bytes_; }
-    bool use_writes() const { return use_writes_; }
-    std::uint64_t reuse() const { return reuse_; }
-    std::uint64_t reuse_pc() const { return reuse_pc_; }
-    std::uint64_t looked_at() const { return accesses_ - use_index_; }
-    // Whether it ended for want of a vector register's value.
-    bool lacked_vectors() const { return stopped_ && ahead_.left_out_vectors(); }
-
-    static constexpr std::uint64_t kFirstMilepost = 1000, kLastMilepost = 10000;
-
- private:
-    static constexpr unsigned kMostInstructions = 4000;
-    static constexpr unsigned kSpans = 64;
-
-    static std::uint64_t total_bytes(const MemoryOperation& op) {
-        return std::uint64_t{op.pieces} * op.bytes;
-    }
-
-    template <class Take>
-    void for_blocks(const MemoryOperation& op, Take take) const {
-        for (unsigned k = 0; k < op.pieces; k++) {
-            std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
-            for (std::uint64_t block = low >> shift_; block <= high >> shift_; block++)
-                take(block, block << shift_ < low ? low : block << shift_);
-        }
-    }
-
-    void meet_before_use(std::uint64_t pc, unsigned wanted) {
-        const MemoryOperation& op = ahead_.touched();
-        if (spans_ < kSpans) span_[spans_++] = {op.address, total_bytes(op)};
-        for_blocks(op, [&](std::uint64_t block, std::uint64_t address) {
-            accesses_++;
-            if (use_found_) {  // the rest of the use's own instruction
-                if (block == use_block_ && reuse_ == 0) {
-                    reuse_ = accesses_ - use_index_;
-                    reuse_pc_ = pc;
-                } else if (reuse_ == 0)
-                    t_.distinct.add(block);
-                return;
-            }
-            use_pc_ = pc;
-            use_block_ = block;
-            use_address_ = address;
-            use_index_ = accesses_;
-            use_bytes_ = op.bytes;
-            use_writes_ = op.writes();
-            use_found_ = accesses_ == wanted;
-        });
-    }
-
-    Thread& t_;
-    A64Ahead<LookMemory> ahead_;
-    unsigned shift_;
-    bool stopped_ = false, use_found_ = false, use_writes_ = false;
-    unsigned spans_ = 0, use_bytes_ = 0;
-    Span span_[kSpans], spans_reuse_{0, 0};
-    std::uint64_t accesses_ = 0, use_pc_ = 0, use_block_ = 0, use_address_ = 0, use_index_ = 0;
-    std::uint64_t reuse_ = 0, reuse_pc_ = 0;
-};
 
 bool is_ours(const Thread& t, std::uint64_t word) {
     auto inside = [&](const void* begin, std::size_t bytes) {
@@ -268,64 +116,77 @@ void wait_for(Thread& t, std::uint64_t word, std::uint64_t touches) {
     t.stretch.waits = t.stretch.event.open(attributes);
 }
 
-// Words that a watchpoint is on.
-void avoid_watched(Thread& t) {
-    for (unsigned i = 0; i < t.reservoir.watchpoints(); i++)
-        if (t.reservoir.held(i)) t.memory.avoid(t.watch[i].word);
-    if (t.stretch.waits) t.memory.avoid(t.stretch.post[t.stretch.at].word);
-}
-
-// How far to look. Where a use was never met again ahead, looking far is wasted: a watchpoint will do.
-// Now and then all is tried again.
-std::uint64_t window_for(Thread& t, std::uint8_t& fruitless) {
-    constexpr std::uint8_t kEnough = 4;
-    if (fruitless < kEnough || t.random.below(16) == 0) return process.settings.window;
-    return process.settings.window / 16;
-}
-
-// From the interruption to the use and on to its reuse. What vector registers hold is followed only
-// where that was needed before: most code that computes with them branches on integers.
-Look look_ahead(Thread& t, const ucontext_t& context, bool searches) {
-    unsigned wanted = 1 + t.random.below(static_cast<unsigned>(process.settings.spread));
+// What vector registers hold is followed only where that was needed before: most code that computes
+// with them branches on integers.
+Look look_ahead(Thread& t, const ucontext_t& context) {
+    const Settings& settings = process.settings;
+    unsigned skip = t.random.below(static_cast<unsigned>(settings.spread));
     bool& needs_vectors = t.needs_vectors[context.uc_mcontext.pc >> 6 & 255];
     for (;;) {
         bool follows_vectors = needs_vectors;
-        t.memory.start(process.pid);
-        avoid_watched(t);
-        read_state(t.state, context);
-        t.distinct.clear();
-        Look look(t, follows_vectors);
-        if (look.find_use(wanted)) {
-            t.use_state = t.state;
-            if (searches) {
-                std::uint8_t& fruitless = t.fruitless[look.use_pc() >> 2 & 255];
-                look.find_reuse(window_for(t, fruitless), process.settings.budget);
-                fruitless = static_cast<std::uint8_t>(look.reuse()      ? 0
-                                                      : fruitless < 255 ? fruitless + 1
-                                                                        : 255);
-            }
-        }
+        Look look(t, context, follows_vectors);
+        look.run(skip, static_cast<unsigned>(settings.uses), static_cast<unsigned>(settings.window),
+                 settings.budget);
         if (follows_vectors || !look.lacked_vectors()) return look;
         needs_vectors = true;
     }
 }
 
-// Sets a watchpoint for the sample's use if the reservoir gives it one.
-bool watch_for(Thread& t, const Look& look, std::uint64_t word, Reservoir::Choice choice) {
-    if (choice.watchpoint < 0) return false;
-    auto index = static_cast<unsigned>(choice.watchpoint);
-    Watch& watch = t.watch[index];
+// Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
+// gives one. One that is touched very often before it would cost as many traps: it is left out.
+void watch_an_open_use(Thread& t, Look& look) {
+    constexpr std::uint64_t kMostTouches = 32;
+    unsigned open = t.window.open();
+    if (open == 0) return;
+    unsigned index = t.window.open_use(t.random.below(open));
+    std::uint64_t word = t.address[index] & ~std::uint64_t{7}, touches;
+    if (is_ours(t, word)) return;
+    Reservoir::Choice choice = t.reservoir.choose(t.random);
+    if (choice.watchpoint < 0) return;
+    auto slot = static_cast<unsigned>(choice.watchpoint);
+    Watch& watch = t.watch[slot];
+    watch.event.close();
+    t.reservoir.release(slot);
+    static_assert(sizeof(Noted) < 1024);
+    Noted use;
+    if (!look.find_again(index, use, touches) || touches == 0 || touches > kMostTouches) return;
+    perf_event_attr attributes;
+    set_watchpoint(attributes, word, 1 + touches, slot + 1);
+    if (!watch.event.open(attributes)) return;
+    t.reservoir.set(slot);
     watch.word = word;
     watch.sample = t.counts.samples;
-    watch.touches = look.touches(word);
-    perf_event_attr attributes;
-    set_watchpoint(attributes, word, 1 + watch.touches, index + 1);
-    if (watch.event.open(attributes)) {
-        t.reservoir.set(index);
-        return true;
-    }
-    t.reservoir.release(index);
-    return false;
+    watch.touches = touches;
+    write_path(t, use.path);
+    if (!t.writer.room(5)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_SET, t.counts.samples));
+    t.writer.put(use.pc);
+    t.writer.put(use.address);
+    t.writer.put(use.accesses);
+    t.writer.put(choice.probability);
+}
+
+void write_window(Thread& t) {
+    const Window& window = t.window;
+    constexpr unsigned kMostWords = 2 + Window::kMost;
+    if (!t.writer.room(kMostWords)) return;
+    std::uint64_t* record = t.writer.reserve();
+    std::uint64_t entries = 0, counts[2] = {};
+    unsigned which = 0;
+    auto put = [&](unsigned value, unsigned times) {
+        std::uint64_t entry = value | std::uint64_t{times} << 16, &word = record[2 + entries / 2];
+        word = entries % 2 ? word | entry << 32 : entry;
+        entries++;
+        counts[which]++;
+    };
+    window.time().for_each(put);
+    which = 1;
+    window.reuse().for_each(put);
+    std::uint64_t words = 1 + (entries + 1) / 2;
+    record[0] = REVISIT_RECORD(REVISIT_WATCH_WINDOW, words);
+    record[1] = std::uint64_t{window.uses()} | std::uint64_t{window.open()} << 16 | counts[0] << 32 |
+                counts[1] << 48;
+    t.writer.advance(1 + words);
 }
 
 void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
@@ -339,55 +200,54 @@ void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
     wait_for(t, stretch.post[0].word, 1);
 }
 
-void check_prediction(Thread& t, const Look& look, std::uint64_t word) {
-    if (t.stretch.waits || !look.reuse_touches(word) || look.reuse() <= 64) return;
+// A watchpoint on the word of the use that was drawn must fire at the reuse that was foreseen.
+void check_prediction(Thread& t, Look& look) {
+    const Noted &use = look.use(), &reuse = look.reuse();
+    std::uint64_t word = use.address & ~std::uint64_t{7}, touches;
+    if (t.stretch.waits || look.distance().time <= 64 || (reuse.address & ~std::uint64_t{7}) != word)
+        return;
+    std::uint64_t pc = reuse.pc;
+    Noted again;
+    if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches)) return;
     t.stretch.checks = true;
     t.stretch.at = 0;
-    t.stretch.post[0] = {word, look.reuse_pc(), 0};
-    wait_for(t, word, 1 + look.touches(word));
+    t.stretch.post[0] = {word, pc, 0};
+    wait_for(t, word, 1 + touches);
 }
 
 void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
     const Settings& settings = process.settings;
     std::uint64_t number = ++t.counts.samples, interrupted = context.uc_mcontext.pc;
-    bool measures = settings.rates && !t.stretch.waits &&
-                    (number % settings.rates == 1 || number == 2 || number == 4);
-    Look look = look_ahead(t, context, !measures);
-    std::uint64_t word = look.use_address() & ~std::uint64_t{7};
-    bool have_use = look.use_pc() != 0 && !is_ours(t, word);
+    Look look = look_ahead(t, context);
+    const Noted& use = look.use();
+    bool have_use = use.pc != 0;
     if (!have_use) t.counts.without_address++;
-
-    Reservoir::Choice choice;
-    bool watched = false;
-    if (have_use && !measures && look.reuse() == 0) {
-        choice = t.reservoir.choose(t.random);
-        watched = watch_for(t, look, word, choice);
-    }
-    if (have_use) write_path(t, t.use_state);
-    if (!t.writer.room(11)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_USE, (look.use_writes() ? REVISIT_USE_WRITE : 0) |
-                                                       (have_use ? 0 : REVISIT_USE_NO_ADDRESS) |
-                                                       (measures ? REVISIT_USE_UNSEARCHED : 0) |
-                                                       (watched ? REVISIT_USE_WATCHED : 0)));
+    if (have_use) write_path(t, use.path);
+    if (!t.writer.room(10)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_USE, (use.writes ? REVISIT_USE_WRITE : 0) |
+                                                       (have_use ? 0 : REVISIT_USE_NO_ADDRESS)));
     t.writer.put(number);
     t.writer.put(program_time(t, now));
     t.writer.put(interrupted);
-    t.writer.put(have_use ? look.use_pc() : 0);
-    t.writer.put(look.use_address());
-    t.writer.put(std::uint64_t{look.use_bytes()});
-    t.writer.put(look.use_index());
-    t.writer.put(measures ? 0 : look.looked_at());
-    t.writer.put(choice.probability);
+    t.writer.put(use.pc);
+    t.writer.put(use.address);
+    t.writer.put(std::uint64_t{use.bytes});
+    t.writer.put(use.accesses);
+    t.writer.put(look.looked_at());
     t.writer.put(t.period);
-
-    if (have_use && look.reuse() != 0) {
-        t.state.pc = look.reuse_pc();
-        write_path(t, t.state);
-        write_reuse(t, number, REVISIT_REUSE_AHEAD, 0, look.reuse_pc(), look.use_address(),
-                    look.reuse() | std::uint64_t{t.distinct.size()} << 32);
-        if (settings.check && number % settings.check == 0) check_prediction(t, look, word);
+    if (!have_use) return;
+    write_window(t);
+    if (look.distance().time != 0) {
+        write_path(t, look.reuse().path);
+        write_reuse(t, number, REVISIT_REUSE_AHEAD, 0, look.reuse().pc, use.address,
+                    look.distance().time | std::uint64_t{look.distance().distinct} << 32);
     }
-    if (have_use && measures) measure_rate(t, look, interrupted);
+    watch_an_open_use(t, look);
+    if (settings.check && number % settings.check == 0 && look.distance().time != 0)
+        check_prediction(t, look);
+    else if (settings.rates && !t.stretch.waits &&
+             (number % settings.rates == 1 || number == 2 || number == 4))
+        measure_rate(t, look, interrupted);
 }
 
 void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
@@ -426,9 +286,12 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
     }
     t.recording += watch.touches * process.step_cost;
     t.memory.start(process.pid);
-    avoid_watched(t);
+    for (unsigned i = 0; i < t.reservoir.watchpoints(); i++)
+        if (t.reservoir.held(i)) t.memory.avoid(t.watch[i].word);
+    if (t.stretch.waits) t.memory.avoid(t.stretch.post[t.stretch.at].word);
     read_state(t.state, context);
-    write_path(t, t.state);
+    read_path(t.memory, t.state, t.reuse.path);
+    write_path(t, t.reuse.path);
     write_reuse(t, watch.sample, REVISIT_REUSE_TRAPPED, program_time(t, now), context.uc_mcontext.pc,
                 watch.word, __builtin_bit_cast(std::uint64_t, t.reservoir.kept(index)));
     t.reservoir.release(index);

@@ -1,116 +1,162 @@
-// Memory as the look-ahead sees it: the real one, never faulting, under what it has itself stored.
+// A look-ahead from one sample: which accesses the thread will make, and what becomes of them.
 //
-// A read that faults is known by its instruction, and the handler of the fault lets it return nothing
-// (faults.cpp); asking the kernel about every page before took ten times as long as all else. A word
-// that one of our watchpoints is on is read by the kernel: reading it here would spring it.
+// From the interruption a few accesses are skipped, a random number, so that an instruction on which
+// the processor waits is not preferred; what follows goes through the Window. One use is drawn to be
+// told with its call path; an open one that gets a watchpoint is found again by looking ahead once
+// more, up to it.
 #pragma once
 
-#include <sys/uio.h>
+#include <string.h>
+#include <ucontext.h>
 
-#include "watch/a64_ahead.h"
-#include "watch/preload/system.h"
-#include "watch/reservoir.h"
-#include "watch/side_buffer.h"
+#include "watch/preload/thread.h"
 
 namespace revisit::watch {
 
-struct SafeWord {
-    std::uint64_t value, is_readable;
-};
-extern "C" SafeWord revisit_watch_load(std::uint64_t address);
+void read_state(A64State& state, const ucontext_t& context);
+void read_path(LookMemory& memory, const A64State& state, Path& path);
 
-class LookMemory {
+class Look {
  public:
-    void start(long pid) {
-        side_.forget();
-        code_page_ = ~std::uint64_t{0};
-        watched_ = 0;
-        pid_ = pid;
-    }
-    void avoid(std::uint64_t word) { watch_[watched_++] = word; }
+    Look(Thread& thread, const ucontext_t& context, bool follows_vectors)
+        : t_(thread),
+          context_(context),
+          vectors_(follows_vectors ? &thread.vectors : nullptr),
+          shift_(process.settings.shift) {}
 
-    bool fetch(std::uint64_t pc, std::uint32_t& instruction) {
-        if (pc >> 12 != code_page_) {
-            if (pc & 3 || !revisit_watch_load(pc & ~std::uint64_t{7}).is_readable) return false;
-            code_page_ = pc >> 12;
-        }
-        instruction = *reinterpret_cast<const std::uint32_t*>(pc);
-        return true;
-    }
-
-    Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
-        unsigned offset = address & 7;
-        std::uint64_t aligned = address & ~std::uint64_t{7}, low = 0, high = 0;
-        if (!word(aligned, low)) return Loaded::fault;
-        unsigned unknown = side_.overlay(aligned, low);
-        if (offset + bytes > 8) {
-            if (!word(aligned + 8, high)) return Loaded::fault;
-            unknown |= static_cast<unsigned>(side_.overlay(aligned + 8, high)) << 8;
-        }
-        value = low >> 8 * offset;
-        if (offset) value |= high << (64 - 8 * offset);
-        if (bytes < 8) value &= (std::uint64_t{1} << 8 * bytes) - 1;
-        return unknown >> offset & ((1u << bytes) - 1) ? Loaded::unknown : Loaded::value;
+    // Looks at `length` accesses after the first `skip`; the first `uses` are uses. Draws one of them.
+    void run(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions) {
+        unsigned drawn = 1 + t_.random.below(uses);
+        go(skip, uses, length, instructions, drawn);
+        if (t_.window.length() == 0 && accesses_ > 0 && skip > 0)  // it ended among those to skip
+            go(0, uses, length, instructions, drawn);
+        if (unsigned met = t_.window.length(); met > 0 && met < drawn)
+            go(skip_, uses, length, instructions, 1 + t_.random.below(met));
     }
 
-    bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
-        return side_.store(address, bytes, value, known);
+    // Looks again, up to use `index` of the window, and counts the touches of its word on the way.
+    bool find_again(unsigned index, Noted& use, std::uint64_t& touches) {
+        std::uint64_t word = t_.address[index] & ~std::uint64_t{7};
+        Ahead ahead = start();
+        bool found = false;
+        touches = 0;
+        std::uint64_t accesses = 0, last = skip_ + index;
+        ahead.run(kMostAgain, [&] {
+            const Touched& op = ahead.touched();
+            touches += op.address < word + 8 && word < op.address + std::uint64_t{op.pieces} * op.bytes;
+            for_blocks(op, [&](std::uint64_t, std::uint64_t address) {
+                if (++accesses != last) return;
+                found = address == t_.address[index];
+                note(use, ahead.at(), address, accesses, op);
+            });
+            return accesses < last;
+        });
+        return found;
     }
+
+    // Looks again to find two words not met before, a few thousand and some tens of thousand accesses
+    // on.
+    bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
+        memset(t_.seen, 0, sizeof t_.seen);
+        post[0].word = post[1].word = 0;
+        Ahead ahead = start();
+        std::uint64_t accesses = 0;
+        ahead.run(instructions, [&] {
+            Milepost* next = accesses < kFirstMilepost         ? nullptr
+                             : post[0].word == 0               ? &post[0]
+                             : accesses > 4 * post[0].accesses ? &post[1]
+                                                               : nullptr;
+            for_blocks(ahead.touched(), [&](std::uint64_t, std::uint64_t address) {
+                accesses++;
+                std::uint64_t word = address & ~std::uint64_t{7};
+                auto hash = static_cast<unsigned>(word * 0x9e3779b97f4a7c15 >> 48);
+                std::uint64_t bit = std::uint64_t{1} << (hash & 63);
+                std::uint64_t& bits = t_.seen[hash >> 6];
+                if (next != nullptr && !(bits & bit)) *next = {word, ahead.at(), accesses};
+                bits |= bit;
+            });
+            return accesses < kLastMilepost;
+        });
+        return post[1].word != 0;
+    }
+
+    // The use that was drawn; no pc = there was none.
+    const Noted& use() const { return t_.use; }
+    // Its reuse, if that was met, and its distances.
+    const Noted& reuse() const { return t_.reuse; }
+    Window::Reuse distance() const { return distance_; }
+    std::uint64_t looked_at() const { return accesses_; }
+    unsigned skipped() const { return skip_; }
+    // Whether it ended for want of a vector register's value.
+    bool lacked_vectors() const { return lacked_vectors_; }
 
  private:
-    bool word(std::uint64_t aligned, std::uint64_t& value) {
-        for (unsigned i = 0; i < watched_; i++)
-            if (watch_[i] == aligned) return read_by_kernel(aligned, value);
-        SafeWord read = revisit_watch_load(aligned);
-        value = read.value;
-        return read.is_readable;
+    using Ahead = A64Ahead<LookMemory>;
+    static constexpr std::uint64_t kFirstMilepost = 1000, kLastMilepost = 10000;
+    static constexpr std::uint64_t kMostAgain = 1u << 20;
+
+    Ahead start() {
+        t_.memory.start(process.pid);
+        for (unsigned i = 0; i < t_.reservoir.watchpoints(); i++)
+            if (t_.reservoir.held(i)) t_.memory.avoid(t_.watch[i].word);
+        if (t_.stretch.waits) t_.memory.avoid(t_.stretch.post[t_.stretch.at].word);
+        read_state(t_.state, context_);
+        return Ahead(t_.state, t_.memory, vectors_, &t_.quick);
     }
 
-    bool read_by_kernel(std::uint64_t address, std::uint64_t& value) const {
-        iovec here{&value, 8}, there{reinterpret_cast<void*>(address), 8};
-        return system_call(SYS_process_vm_readv, pid_, reinterpret_cast<long>(&here), 1,
-                           reinterpret_cast<long>(&there), 1, 0) == 8;
+    void go(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions, unsigned drawn) {
+        Ahead ahead = start();
+        Window& window = t_.window;
+        window.start(uses, length);
+        skip_ = skip;
+        accesses_ = 0;
+        distance_ = {};
+        t_.use.pc = t_.reuse.pc = 0;
+        lacked_vectors_ = false;
+        Step step = ahead.run(instructions, [&] {
+            const Touched& op = ahead.touched();
+            for_blocks(op, [&](std::uint64_t block, std::uint64_t address) {
+                if (++accesses_ <= skip || window.length() == length) return;
+                Window::Reuse reuse = window.meet(block);
+                unsigned now = window.length();
+                if (now <= uses) t_.address[now] = address;
+                if (now == drawn) note(t_.use, ahead.at(), address, accesses_, op);
+                if (reuse.time == 0 || now - reuse.time != drawn) return;
+                distance_ = reuse;
+                note(t_.reuse, ahead.at(), address, accesses_, op);
+            });
+            return window.length() < length && (uses > 1 || distance_.time == 0);
+        });
+        lacked_vectors_ = step == Step::stop && ahead.left_out_vectors();
     }
 
-    std::uint64_t watch_[kMostWatchpoints + 1];
-    unsigned watched_ = 0;
-    std::uint64_t code_page_ = 0;
-    long pid_ = 0;
-    SideBuffer side_;
-};
-
-// Blocks met since a moment, each once.
-class BlockSet {
- public:
-    void clear() {
-        generation_++;
-        size_ = 0;
+    [[gnu::noinline]] void note(Noted& to, std::uint64_t pc, std::uint64_t address,
+                                std::uint64_t accesses, const Touched& op) {
+        to.pc = pc;
+        to.address = address;
+        to.accesses = accesses;
+        to.bytes = op.bytes;
+        to.writes = op.writes;
+        read_path(t_.memory, t_.state, to.path);
+        to.path.pc = pc;
     }
-    // Whether `block` is new. A full set takes everything for known.
-    bool add(std::uint64_t block) {
-        for (unsigned at = static_cast<unsigned>(block * 0x9e3779b97f4a7c15 >> 51);;
-             at = (at + 1) % kEntries) {
-            Entry& entry = entries_[at];
-            if (entry.generation != generation_) {
-                if (size_ >= kEntries * 3 / 4) return false;
-                size_++;
-                entry = {block, generation_};
-                return true;
-            }
-            if (entry.block == block) return false;
+
+    template <class Take>
+    void for_blocks(const Touched& op, Take take) const {
+        for (unsigned k = 0; k < op.pieces; k++) {
+            std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
+            for (std::uint64_t block = low >> shift_; block <= high >> shift_; block++)
+                take(block, block << shift_ < low ? low : block << shift_);
         }
     }
-    unsigned size() const { return size_; }
 
- private:
-    static constexpr unsigned kEntries = 8192;
-    struct Entry {
-        std::uint64_t block;
-        std::uint32_t generation;
-    };
-    std::uint32_t generation_ = 0;
-    unsigned size_ = 0;
-    Entry entries_[kEntries];
+    Thread& t_;
+    const ucontext_t& context_;
+    VectorUnit* vectors_;
+    unsigned shift_, skip_ = 0;
+    std::uint64_t accesses_ = 0;
+    Window::Reuse distance_;
+    bool lacked_vectors_ = false;
 };
 
 }  // namespace revisit::watch

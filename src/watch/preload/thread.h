@@ -5,8 +5,9 @@
 #include <ucontext.h>
 
 #include "record/stream.h"
-#include "watch/preload/look.h"
+#include "watch/preload/look_memory.h"
 #include "watch/preload/settings.h"
+#include "watch/window.h"
 
 namespace revisit::watch {
 
@@ -33,6 +34,9 @@ class Writer {
     }
     void put(std::uint64_t word) { *next_++ = word; }
     void put(double value) { put(__builtin_bit_cast(std::uint64_t, value)); }
+    // Where the next words go, for a record whose length is not known before.
+    std::uint64_t* reserve() { return next_; }
+    void advance(std::uint64_t words) { next_ += words; }
     void put_text(const char* text, unsigned bytes) { next_ += revisit_put_text(next_, text, bytes); }
     void hand_over() {
         if (slot_ >= 0)
@@ -66,6 +70,30 @@ struct Watch {
     std::uint64_t touches = 0;  // that the kernel steps over before
 };
 
+// A call path, innermost first.
+struct Path {
+    static constexpr unsigned kMost = 48;
+    std::uint64_t pc = 0;
+    std::uint64_t link = 0;  // a register's: on the path if the function keeps its return address there
+    unsigned count = 0;
+    std::uint64_t back[kMost];
+
+    std::uint64_t hash() const {
+        std::uint64_t hash = (pc * 3 + 1) ^ link;
+        for (unsigned i = 0; i < count; i++) hash = (hash ^ back[i]) * 0x9e3779b97f4a7c15;
+        return hash | 1;
+    }
+};
+
+// One access: where it is and how the program came there.
+struct Noted {
+    std::uint64_t pc = 0, address = 0;
+    std::uint64_t accesses = 0;  // from the interruption to it, itself included
+    unsigned bytes = 0;
+    bool writes = false;
+    Path path;
+};
+
 // Two points of the look-ahead; the time from the one to the other tells how fast accesses go.
 struct Milepost {
     std::uint64_t word = 0, pc = 0, accesses = 0;
@@ -96,13 +124,15 @@ struct Thread {
     std::uint64_t period = 0;  // up to the next sample
     bool ended = false;
     void* signal_stack = nullptr;
-    A64State state, use_state;
+    A64State state;
     VectorUnit vectors;
+    QuickTable quick;
     LookMemory memory;
-    BlockSet distinct;
-    std::uint64_t seen[1024];     // hashes of words met on the way to a milepost
-    std::uint8_t fruitless[256];  // by use, hashed: look-aheads in a row that met no reuse
-    bool needs_vectors[256];      // by where it was interrupted: a look-ahead ended for want of them
+    Window window;
+    std::uint64_t address[Window::kMost + 1];  // of the window's uses
+    Noted use, reuse;
+    std::uint64_t seen[1024];  // hashes of words met on the way to a milepost
+    bool needs_vectors[256];   // by where it was interrupted: a look-ahead ended for want of them
 };
 
 inline constexpr std::size_t kSignalStack = 64 * 1024;

@@ -1,0 +1,82 @@
+// Memory as the look-ahead sees it: the real one, never faulting, under what it has itself stored.
+//
+// A read that faults is known by its instruction, and the handler of the fault lets it return nothing
+// (faults.cpp); asking the kernel about every page before took ten times as long as all else. A word
+// that one of our watchpoints is on is read by the kernel: reading it here would spring it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include "watch/a64_ahead.h"
+#include "watch/preload/system.h"
+#include "watch/reservoir.h"
+#include "watch/side_buffer.h"
+
+namespace revisit::watch {
+
+struct SafeWord {
+    std::uint64_t value, is_readable;
+};
+extern "C" SafeWord revisit_watch_load(std::uint64_t address);
+
+class LookMemory {
+ public:
+    void start(long pid) {
+        side_.forget();
+        code_page_ = ~std::uint64_t{0};
+        watched_ = 0;
+        pid_ = pid;
+    }
+    void avoid(std::uint64_t word) { watch_[watched_++] = word; }
+
+    [[gnu::always_inline]] bool fetch(std::uint64_t pc, std::uint32_t& instruction) {
+        if (pc >> 12 != code_page_) {
+            if (pc & 3 || !revisit_watch_load(pc & ~std::uint64_t{7}).is_readable) return false;
+            code_page_ = pc >> 12;
+        }
+        instruction = *reinterpret_cast<const std::uint32_t*>(pc);
+        return true;
+    }
+
+    [[gnu::always_inline]] Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
+        unsigned offset = address & 7;
+        std::uint64_t aligned = address & ~std::uint64_t{7}, low = 0, high = 0;
+        if (!word(aligned, low)) return Loaded::fault;
+        unsigned unknown = side_.overlay(aligned, low);
+        if (offset + bytes > 8) {
+            if (!word(aligned + 8, high)) return Loaded::fault;
+            unknown |= static_cast<unsigned>(side_.overlay(aligned + 8, high)) << 8;
+        }
+        value = low >> 8 * offset;
+        if (offset) value |= high << (64 - 8 * offset);
+        if (bytes < 8) value &= (std::uint64_t{1} << 8 * bytes) - 1;
+        return unknown >> offset & ((1u << bytes) - 1) ? Loaded::unknown : Loaded::value;
+    }
+
+    bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
+        return side_.store(address, bytes, value, known);
+    }
+
+ private:
+    bool word(std::uint64_t aligned, std::uint64_t& value) {
+        for (unsigned i = 0; i < watched_; i++)
+            if (watch_[i] == aligned) return read_by_kernel(aligned, value);
+        SafeWord read = revisit_watch_load(aligned);
+        value = read.value;
+        return read.is_readable;
+    }
+
+    bool read_by_kernel(std::uint64_t address, std::uint64_t& value) const {
+        iovec here{&value, 8}, there{reinterpret_cast<void*>(address), 8};
+        return system_call(SYS_process_vm_readv, pid_, reinterpret_cast<long>(&here), 1,
+                           reinterpret_cast<long>(&there), 1, 0) == 8;
+    }
+
+    std::uint64_t watch_[kMostWatchpoints + 1];
+    unsigned watched_ = 0;
+    std::uint64_t code_page_ = 0;
+    long pid_ = 0;
+    SideBuffer side_;
+};
+
+}  // namespace revisit::watch
