@@ -104,11 +104,13 @@ void revisit_open(revisit_lane* lane) {
     revisit_thread* self = tls->self;
     int32_t slot = -1;
     lane->slot = -1;
-    if (process.stream && !process.over && !self->unrecorded && !process.sampling) {
+    if (process.stream && !revisit_is_over() && !self->unrecorded && !process.sampling) {
         slot = revisit_slot_open(process.stream, process.producer, self->number);
         if (slot < 0) {
             self->unrecorded = 1;
-            process.over = process.stream->stop || !revisit_process_lives(process.stream->analyzer);
+            if (__atomic_load_n(&process.stream->stop, __ATOMIC_RELAXED) ||
+                !revisit_process_lives(process.stream->analyzer))
+                __atomic_store_n(&process.over, 1, __ATOMIC_RELAXED);
         }
     }
     if (slot >= 0) {
@@ -446,14 +448,17 @@ int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), v
 #else
 #include <dlfcn.h>
 #define PTHREAD_CREATE pthread_create
-static int (*real_pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+typedef int create_function(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+static create_function* real_pthread_create;
 #define REAL_PTHREAD_CREATE real_pthread_create
 #endif
 
 EXPORTED int PTHREAD_CREATE(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                             void* argument) {
 #ifndef REVISIT_STATIC
-    if (!real_pthread_create) *(void**)&real_pthread_create = dlsym(RTLD_NEXT, "pthread_create");
+    if (!__atomic_load_n(&real_pthread_create, __ATOMIC_RELAXED))
+        __atomic_store_n(&real_pthread_create, (create_function*)dlsym(RTLD_NEXT, "pthread_create"),
+                         __ATOMIC_RELAXED);
 #endif
     int seen = process.stream || process.scheme == REVISIT_SCHEME_MMU;
     thread_start* start = seen ? malloc(sizeof *start) : NULL;

@@ -63,6 +63,10 @@ typedef struct {
 extern EXPORTED _Thread_local revisit_tls __revisit_tls __attribute__((tls_model("initial-exec")));
 extern EXPORTED revisit_process __revisit_process;
 
+static inline int revisit_is_over(void) {
+    return (int)__atomic_load_n(&__revisit_process.over, __ATOMIC_RELAXED);
+}
+
 /* runtime.c */
 void revisit_start(void);
 void revisit_thread_begin(uint32_t number);

@@ -8,7 +8,7 @@
 
 static int out_open(revisit_thread* self, sampler* s) {
     if (s->out_slot >= 0) return 1;
-    if (self->unrecorded || process.over) return 0;
+    if (self->unrecorded || revisit_is_over()) return 0;
     int32_t slot = revisit_slot_open(process.stream, process.producer, self->number);
     if (slot < 0) {
         self->unrecorded = 1;

@@ -48,7 +48,7 @@ void revisit_notice(sampler* s) {
 }
 
 /* Distinct blocks that all threads' sets of the sample hold together. */
-static uint64_t merged_size(sampler* s, shared_sample* shared, uint64_t now) {
+static uint64_t merged_size(sampler* s, shared_sample* shared, uint64_t now, uint64_t sampled) {
     uint64_t distinct = 0;
     uint32_t logs = __atomic_load_n(&common->logs, __ATOMIC_ACQUIRE);
     if (s->merged.size > 1 << 16) table_free(&s->merged);
@@ -66,7 +66,7 @@ static uint64_t merged_size(sampler* s, shared_sample* shared, uint64_t now) {
         for (; at < head; at++) {
             uint64_t block = __atomic_load_n(&ring[at % LOG_ENTRIES].word[0], __ATOMIC_RELAXED);
             uint64_t before = __atomic_load_n(&ring[at % LOG_ENTRIES].word[1], __ATOMIC_RELAXED);
-            if (before > time || block == shared->block) continue;
+            if (before > time || block == sampled) continue;
             distinct += table_exchange(&s->merged, block, 1, 0) == 0;
         }
     }
@@ -81,7 +81,8 @@ static void end_shared(revisit_thread* self, sampler* s, uint32_t index, uint32_
     memmove(&s->marks[index], &s->marks[index + 1], (--s->mark_count - index) * sizeof mark);
     /* Its slot may be used anew only when it has been read: +1 makes it even, hence closed. */
     if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != now) return;
-    uint64_t distance = outcome == REVISIT_REUSED ? merged_size(s, shared, now) : mark.depth;
+    uint64_t distance =
+        outcome == REVISIT_REUSED ? merged_size(s, shared, now, mark.block) : mark.depth;
     if (!__atomic_compare_exchange_n(&shared->state, &now, now + 1, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return;
