@@ -91,6 +91,11 @@ class ProfileCommand : public Command {
         if (model_.model != "single") run->want |= REVISIT_WANT_ORDER;
         const bool inside = method == "sample" && can_sample_inside(*run, *engine);
         if (inside) sample_inside(*run, *engine);
+        if (method == "sample" && !inside && run->launch.recorder == record::Recorder::clang)
+            why_whole_ = fmt::format("the program was recorded as a whole and sampled afterwards: {}",
+                                     engine->target_error != 0 ? "--target-error takes every access"
+                                     : !run->decode.stack      ? "--no-stack takes every access"
+                                                               : "the granularity is no power of two");
         if (sequential_ && (!inside || engine->model != StackModel::single))
             return fail(
                 "--sequential is for --method sample --model shared on a program built with "
@@ -156,7 +161,7 @@ class ProfileCommand : public Command {
     // access, unless something is asked for that takes them all.
     static bool can_sample_inside(const record::RunOptions& run, const EngineOptions& engine) {
         return run.launch.recorder == record::Recorder::clang && engine.target_error == 0 &&
-               std::has_single_bit(engine.granularity) && !run.decode.only_regions && run.decode.stack;
+               std::has_single_bit(engine.granularity) && run.decode.stack;
     }
     void sample_inside(record::RunOptions& run, EngineOptions& engine) const {
         // Samples a thousandth as often as those of a trace pay: a run has accesses enough.
@@ -207,6 +212,7 @@ class ProfileCommand : public Command {
 
     Result<void> deliver(const record::RunOutcome& outcome) {
         for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
+        if (!why_whole_.empty()) profile_.notes.push_back(why_whole_);
         if (!output_.output.empty())
             if (Result<void> saved = save_profile(profile_, output_.output); !saved) return saved;
         if (output_.json) return print(to_json(profile_));
@@ -249,7 +255,7 @@ class ProfileCommand : public Command {
     std::string device_ = "cpu";
     ModelOption model_;
     bool time_ = false, no_sites_ = false, no_pairs_ = false, follow_ = false, sequential_ = false;
-    std::string by_;
+    std::string by_, why_whole_;
     SamplingOptions sampling_;
     WatchingOptions watching_;
 

@@ -107,6 +107,7 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
     run.decode.only_regions = !functions.empty() || !regions.empty();
     run.decode.regions = regions;
     if (!functions.empty()) run.decode.regions.push_back("()");
+    run.launch.regions = run.decode.regions;
 
     if (!no_contexts) run.want |= REVISIT_WANT_CALLS;
     if (!no_objects) run.want |= REVISIT_WANT_OBJECTS | REVISIT_WANT_CALLS;

@@ -186,6 +186,8 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         environment.emplace_back(REVISIT_STREAM_ENV, slots.path());
         environment.emplace_back(REVISIT_FUNCTIONS_ENV,
                                  fmt::format("{}", fmt::join(options.functions, "\n")));
+        environment.emplace_back(REVISIT_REGIONS_ENV,
+                                 fmt::format("{}", fmt::join(options.regions, "\n")));
     }
 
     std::vector<char*> argv;

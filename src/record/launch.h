@@ -40,6 +40,7 @@ Result<ValgrindParts> find_valgrind();
 struct LaunchOptions {
     Recorder recorder = Recorder::valgrind;
     std::vector<std::string> functions;  // mark what happens inside of these
+    std::vector<std::string> regions;    // the marks that count, where the program samples itself
     bool follow_exec = true;
     bool silent = false;  // input and output at /dev/null
     std::string sampler;  // watch: the library, and what it is told

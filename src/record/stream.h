@@ -36,6 +36,7 @@ extern "C" {
 #define REVISIT_STREAM_MAGIC 0x316d737465726976ull /* "viretsm1" */
 #define REVISIT_STREAM_ENV "REVISIT_STREAM"
 #define REVISIT_FUNCTIONS_ENV "REVISIT_FUNCTIONS" /* clang: chosen by --function, one a line */
+#define REVISIT_REGIONS_ENV "REVISIT_REGIONS" /* clang, sampling: regions that count, one a line */
 
 #define REVISIT_SLOT_WORDS 16384u /* 128 KiB */
 #define REVISIT_SLOTS 1024u       /* pages are used only where touched: low slots first */

@@ -56,6 +56,11 @@ def status(code):
     return 128 - code if code < 0 else code
 
 
+def openmp_is_here():
+    (folder / "omp.c").write_text("#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n")
+    return run([build / "revisit-clang", "-fopenmp", "omp.c", "-o", "omp"]).returncode == 0
+
+
 def check_touched(program, *arguments):
     alone = run([program, *arguments])
     result, recorded = profile(program, *arguments)
@@ -171,8 +176,10 @@ def test_paths():
 
 def test_touched(scheme):
     how = f"-frevisit-append={scheme}"
-    for source in "exceptions.cpp", "jumps.c", "processes.c", "crowd.c", "language.cpp":
+    for source in "exceptions.cpp", "jumps.c", "processes.c", "crowd.c", "crew.cpp", "language.cpp":
         check_touched(compile(source, how))
+    if openmp_is_here():
+        check_touched(compile("team.c", how, "-fopenmp"))
     ends = compile("ends.c", how)
     for way in "return", "exit", "_exit", "abort", "kill", "fault", "exec", "thread":
         check_touched(ends, way)
@@ -219,11 +226,23 @@ def test_sampled():
         apart = sum(abs(known.get(low, 0) - seen.get(low, 0)) for low in known | seen)
         if apart > 0.002 * exact["accesses"]:
             failures.append(f"{what}: {apart} of {exact['accesses']} accesses in other bins")
+    # Inside a function or a region only: what it does, and nothing else.
+    for choice in ("--function", "kernel"), ("--region", "whole"):
+        full, _ = profile(kernel, options=choice)
+        for model in models:
+            result, _ = profile(kernel, options=(*choice, "--method", "sample", "--rate", "1", "--prune", "off", "--model", *model))
+            what = f"kernel sampled, {choice[0]}, {' '.join(model)}"
+            check(f"{what}: accesses", result["accesses"], full["accesses"])
+            check(f"{what}: cold", result["reuse"]["cold"], full["reuse"]["cold"])
+            check(f"{what}: notes", [n for n in result["notes"] if "recorded as a whole" in n], [])
+    whole, _ = profile(kernel, options=("--method", "sample", "--target-error", "5%", "--model", "private"))
+    check("--target-error: says what it takes", [n for n in whole["notes"] if "--target-error takes every access" in n], whole["notes"][-1:])
     # However threads and programs end: as without us, and counted up to a page a thread.
-    for source in "crowd.c", "lifetimes.c", "exceptions.cpp", "jumps.c", "processes.c":
-        program = compile(source)
+    team = ("team.c",) if openmp_is_here() else ()
+    for source in "crowd.c", "lifetimes.c", "crew.cpp", *team, "exceptions.cpp", "jumps.c", "processes.c":
+        program = compile(source, *(["-fopenmp"] if source == "team.c" else []))
         alone = run([program])
-        for model in models if source in ("crowd.c", "lifetimes.c") else models[:1]:
+        for model in models if source in ("crowd.c", "lifetimes.c", "crew.cpp", "team.c") else models[:1]:
             result, done = sampled(program, model=model, rate=0.05)
             what = f"{source} sampled, {' '.join(model)}"
             check(f"{what}: status", status(done.returncode), status(alone.returncode))

@@ -15,6 +15,8 @@
  * Source. Schuff, Kulkarni, Pai 2010, section 3.
  */
 #define _GNU_SOURCE
+#include <stdlib.h>
+
 #include "record/clang/sampler_stack.h"
 
 void revisit_sampler_rest(revisit_thread* self) {
@@ -76,6 +78,7 @@ void revisit_sampler_begin(revisit_thread* self) {
     if (!s) return;
     s->random = process.stream->plan.seed * 0x2545f4914f6cdd1dull + self->number;
     s->out_slot = -1;
+    s->inside = common->regions ? 0 : 1;
     s->own.now = 1;
     s->own.top = NO_BLOCK;
     take_log(s);
@@ -115,9 +118,11 @@ void revisit_sampler_forked(revisit_thread* self) {
         return;
     }
     common->blocks = blocks;
+    common->regions = before->regions;
     sampler* old = self->sampler;
     self->sampler = NULL;
     revisit_sampler_begin(self);
+    if (old && self->sampler) self->sampler->inside = old->inside;
     if (old) munmap(old, sizeof *old);
 }
 
@@ -126,6 +131,7 @@ void revisit_sampling_start(void) {
     if (!made) return;
     made->blocks = memory(MOST_BLOCKS * sizeof *made->blocks);
     if (!made->blocks) return;
+    if (process.stream->want & REVISIT_WANT_REGIONS) made->regions = getenv(REVISIT_REGIONS_ENV);
     common = made;
 }
 

@@ -6,6 +6,8 @@
  * only by its writes.
  */
 #define _GNU_SOURCE
+#include <string.h>
+
 #include "record/clang/sampler_log.h"
 
 typedef struct {
@@ -166,16 +168,30 @@ static void block_of_code(page_reader* r, const code_block* code, const uint64_t
     }
 }
 
-static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end) {
+/* Regions open after the record. */
+static uint32_t regions_after(const uint64_t* at, uint32_t open) {
+    uint64_t bytes = REVISIT_N(*at);
+    if (REVISIT_TAG(*at) != REVISIT_REGION_BEGIN && REVISIT_TAG(*at) != REVISIT_REGION_END) return open;
+    for (const char* name = common->regions; name && *name;) {
+        size_t length = strcspn(name, "\n");
+        if (length == bytes && memcmp(name, at + 1, bytes) == 0)
+            return REVISIT_TAG(*at) == REVISIT_REGION_BEGIN ? open + 1 : open - (open > 0);
+        name += length + (name[length] != 0);
+    }
+    return open;
+}
+
+static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end, uint32_t open) {
     while (at < end) {
         if (*at & REVISIT_BLOCK_BIT) {
             uint64_t id = REVISIT_BLOCK_ID(*at);
             uint32_t count = REVISIT_BLOCK_COUNT(*at);
             if (id >= MOST_BLOCKS || !common->blocks[id].definition || at + 1 + count > end) return;
-            block_of_code(r, &common->blocks[id], at, count);
+            if (open) block_of_code(r, &common->blocks[id], at, count);
             at += 1 + count;
         } else {
-            if (REVISIT_TAG(*at) == REVISIT_BULK) bulk(r, at);
+            if (REVISIT_TAG(*at) == REVISIT_BULK && open) bulk(r, at);
+            open = regions_after(at, open);
             at += *at ? record_words(*at) : 1;
         }
     }
@@ -184,29 +200,32 @@ static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end) {
 /* Counts a page's accesses; sends on what is not about accesses. */
 static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end) {
     uint64_t sum = 0;
+    uint32_t open = s->inside;
     while (at < end) {
         if (*at & REVISIT_BLOCK_BIT) {
             uint32_t count = REVISIT_BLOCK_COUNT(*at);
-            sum += count;
+            sum += open ? count : 0;
             at += 1 + count;
         } else {
             uint32_t words = *at ? record_words(*at) : 1;
             if (REVISIT_TAG(*at) == REVISIT_BULK)
-                sum += bulk_blocks(at);
+                sum += open ? bulk_blocks(at) : 0;
             else if (REVISIT_TAG(*at) && REVISIT_TAG(*at) < REVISIT_TAGS &&
                      REVISIT_TAG(*at) != REVISIT_SYNC && REVISIT_TAG(*at) != REVISIT_DEFINE_BLOCK &&
                      words <= (size_t)(end - at)) {
                 s->counts_last = 0;
                 revisit_out_copy(self, s, at, words);
+                open = regions_after(at, open);
             }
             at += words;
         }
     }
+    s->inside = open;
     return sum;
 }
 
 static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end,
-                         uint64_t accesses, page_reader* r) {
+                         uint32_t open, uint64_t accesses, page_reader* r) {
     uint32_t want = process.stream->want;
     int in_turn = want & REVISIT_WANT_IN_TURN && want & REVISIT_WANT_SHARED;
     *r = (page_reader){self, s, &s->own, &s->limit, is_on(), 0, 0, process.stream->plan.block_shift,
@@ -228,7 +247,7 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
     }
     s->page_at = 0;
     s->page_step = accesses ? ((s->last_clock - s->page_begin) << 16) / accesses : 0;
-    read_page(r, at, end);
+    read_page(r, at, end, open);
     if (r->is_shared) {
         revisit_prune_shared(self, s);
     } else {
@@ -243,13 +262,14 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
     if (!s || s->busy) return; /* a handler that interrupted us here is not sampled */
     s->busy = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t open = s->inside;
     uint64_t accesses = count_page(self, s, at, end);
     s->page++;
     s->page_begin = s->last_clock;
     s->last_clock = clock_now();
     page_reader r = {.analyzed = 0};
     if (accesses >= s->to_next || is_on() || s->pendings || s->own.lost.count)
-        analyze_page(self, s, at, end, accesses, &r);
+        analyze_page(self, s, at, end, open, accesses, &r);
     else {
         s->to_next -= accesses;
         if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))

@@ -109,6 +109,7 @@ typedef struct revisit_sampling {
     stack all; /* in turn */
     depth_limit limit;
     code_block* blocks;
+    const char* regions; /* names of those that count, one a line; null: all of the program */
     shared_log log[MOST_LOGS];
     shared_sample shared[MOST_SHARED];
 } sampling_state;
@@ -117,6 +118,7 @@ typedef struct revisit_sampler {
     uint64_t random, to_next, made;
     int counts_last; /* the last record in the output slot is SAMPLED */
     int busy;
+    uint32_t inside;  /* regions open that count */
     uint32_t resting; /* samples it had when it began to wait */
     int32_t out_slot;
     uint64_t* out;
