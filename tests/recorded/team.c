@@ -18,7 +18,11 @@ int main(void) {
             touch(300);
 #pragma omp barrier
 #pragma omp critical
-            touched += 300;
+            {
+                touch(5);
+#pragma omp atomic
+                touched += 305;
+            }
 #pragma omp single
             for (int i = 0; i < 20; i++) {
 #pragma omp task
