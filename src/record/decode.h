@@ -27,6 +27,9 @@
 
 namespace revisit::record {
 
+// Text of a record that has parts: each ends with a zero.
+std::vector<std::string> split_text(std::string_view text);
+
 struct DecodeOptions {
     bool labels = true;         // sites of accesses are wanted
     bool threads = true;        // so are their threads

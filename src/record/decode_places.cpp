@@ -1,0 +1,211 @@
+// Where accesses come from, as the stream tells it: modules and sites become places, calls a tree of
+// contexts, and place, context and data object together the label that an access carries.
+#include <algorithm>
+#include <charconv>
+
+#include "record/decode.h"
+
+namespace revisit::record {
+namespace {
+
+// A call from a place that is already this near on the path is recursion: it returns to that node, so
+// that a path says which calls lead here and not how deep they nest.
+constexpr int kRecursionReach = 32;
+
+std::uint64_t both(std::uint32_t high, std::uint32_t low) {
+    return std::uint64_t{high} << 32 | low;
+}
+
+}  // namespace
+
+std::vector<std::string> split_text(std::string_view text) {
+    std::vector<std::string> result;
+    while (!text.empty()) {
+        std::size_t end = std::min(text.find('\0'), text.size());
+        result.emplace_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return result;
+}
+
+void Decoder::define_site(std::uint64_t site, std::string_view text) {
+    std::vector<std::string> parts = split_text(text);
+    std::vector<Frame> frames;
+    for (std::size_t i = 0; i + 2 < parts.size(); i += 3) {
+        Frame frame{parts[i], parts[i + 1], 0};
+        std::from_chars(parts[i + 2].data(), parts[i + 2].data() + parts[i + 2].size(), frame.line);
+        frames.push_back(std::move(frame));
+    }
+    CodePlace place;
+    place.offset = site;
+    place.literal = static_cast<std::uint32_t>(origins_.literals.size());
+    origins_.literals.push_back(std::move(frames));
+    site_places_[site] = static_cast<std::uint32_t>(origins_.places.size());
+    origins_.places.push_back(place);
+}
+
+void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset,
+                     std::string_view text) {
+    std::vector<std::string> parts = split_text(text);
+    Module module{low, high, offset, parts.empty() ? "" : parts[0], parts.size() > 1 ? parts[1] : ""};
+    unload(low, high);
+    mapped_[low] = static_cast<std::uint32_t>(origins_.modules.size());
+    if (objects_) objects_->map_file(module);
+    origins_.modules.push_back(std::move(module));
+}
+
+// What starts inside the range is gone, and so are the places found there: another file may come to lie
+// where this one lay.
+void Decoder::unload(std::uint64_t low, std::uint64_t high) {
+    auto first = mapped_.lower_bound(low), last = mapped_.lower_bound(high);
+    if (first == last) return;
+    mapped_.erase(first, last);
+    if (objects_) objects_->unmap(low, high);
+    address_places_.erase(address_places_.lower_bound(low), address_places_.lower_bound(high));
+}
+
+std::uint32_t Decoder::place_of_address(std::uint64_t address) {
+    auto [found, is_new] =
+        address_places_.try_emplace(address, static_cast<std::uint32_t>(origins_.places.size()));
+    if (!is_new) return found->second;
+    CodePlace place;
+    place.offset = address;
+    auto after = mapped_.upper_bound(address);
+    if (after != mapped_.begin()) {
+        std::uint32_t index = std::prev(after)->second;
+        const Module& module = origins_.modules[index];
+        if (address < module.high) {
+            place.module = index;
+            place.offset = address - module.low + module.file_offset;
+        }
+    }
+    origins_.places.push_back(place);
+    return found->second;
+}
+
+std::uint32_t Decoder::place_of_site(std::uint64_t site) {
+    auto found = site_places_.find(site);
+    if (found != site_places_.end()) return found->second;
+    define_site(site, {});
+    return site_places_[site];
+}
+
+std::uint32_t Decoder::label(std::uint32_t place, std::uint32_t context) {
+    auto [found, is_new] = label_ids_.try_emplace(both(context, place),
+                                                  static_cast<std::uint32_t>(origins_.labels.size()));
+    if (is_new) origins_.labels.push_back({place, context, kNowhere});
+    return found->second;
+}
+
+const std::uint32_t* Decoder::labels(Block& block, std::uint32_t context) {
+    auto& list = label_lists_[{&block, context}];
+    if (!list) {
+        list = std::make_unique<std::uint32_t[]>(block.places.size());
+        for (std::size_t i = 0; i < block.places.size(); i++) list[i] = label(block.places[i], context);
+    }
+    block.context = context;
+    return block.labels = list.get();
+}
+
+// A stack access belongs to the function whose frame it is in: the one that made the call below it, or,
+// in the lowest frame, the one that accesses.
+std::uint32_t Decoder::object_at(std::uint64_t address, std::uint32_t place) {
+    Thread& t = *running_;
+    if (address < t.stack_low || address >= t.stack_high) return objects_->find(address);
+    std::size_t depth = t.frames.size();
+    while (depth > 0 && t.frames[depth - 1].stack_pointer <= address) depth--;
+    return objects_->stack_object(depth == t.frames.size() ? place : t.frames[depth].place);
+}
+
+std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t address) {
+    std::uint32_t object = object_at(address, origins_.labels[label].place);
+    if (object == kNowhere) return label;
+    if (label >= last_object_.size())
+        last_object_.resize(std::max<std::size_t>(label + 1, 2 * last_object_.size()));
+    if (last_object_[label].object == object) return last_object_[label].label;
+    auto [found, is_new] = object_labels_.try_emplace(
+        both(label, object), static_cast<std::uint32_t>(origins_.labels.size()));
+    if (is_new) {
+        Label whole = origins_.labels[label];
+        whole.object = object;
+        origins_.labels.push_back(whole);
+    }
+    last_object_[label] = {object, found->second};
+    return found->second;
+}
+
+std::uint32_t Decoder::thread_root(std::uint32_t number) {
+    auto [found, is_new] = context_children_.try_emplace(
+        both(0, kThreadBegins + number), static_cast<std::uint32_t>(origins_.contexts.size()));
+    if (is_new) origins_.contexts.push_back({0, kThreadBegins + number});
+    return found->second;
+}
+
+void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
+    Thread& t = *running_;
+    // A call from the same depth means that the call before it has come back, however it did.
+    while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {
+        t.context = t.frames.back().context;
+        t.frames.pop_back();
+    }
+    t.frames.push_back({stack_pointer, t.context, place});
+    if (options_.contexts) t.context = child_context(t.context, place);
+}
+
+std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place) {
+    auto [found, is_new] = context_children_.try_emplace(both(context, place), 0);
+    if (is_new) {
+        std::uint32_t node = context;
+        for (int i = 0; i < kRecursionReach && node != 0; i++, node = origins_.contexts[node].parent)
+            if (origins_.contexts[node].place == place) break;
+        if (node == 0 || origins_.contexts[node].place != place) {
+            node = static_cast<std::uint32_t>(origins_.contexts.size());
+            origins_.contexts.push_back({context, place});
+        }
+        found->second = node;
+    }
+    return found->second;
+}
+
+void Decoder::leave(std::uint64_t stack_pointer) {
+    Thread& t = *running_;
+    while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {
+        bool this_one = t.frames.back().stack_pointer == stack_pointer;
+        t.context = t.frames.back().context;
+        t.frames.pop_back();
+        if (this_one) break;
+    }
+}
+
+// Calls are told by where they return to, which is the instruction after: one of 4 bytes on arm64; any
+// byte of it will do on x86.
+#if defined(__aarch64__)
+constexpr std::uint64_t kCallBytes = 4;
+#else
+constexpr std::uint64_t kCallBytes = 1;
+#endif
+
+bool Decoder::returns_by_register(std::uint32_t place) {
+    auto [found, is_new] = by_register_.try_emplace(place, false);
+    if (!is_new) return found->second;
+    const CodePlace& at = origins_.places[place];
+    if (at.module == kNowhere) return false;
+    if (!symbols_) symbols_ = std::make_shared<Symbolizer>();
+    return found->second =
+               symbols_->file(origins_.modules[at.module].path).returns_by_register(at.offset);
+}
+
+void Decoder::path(std::span<const std::uint64_t> words) {
+    running_->frames.clear();
+    running_->context = 0;
+    if (!options_.contexts) return;
+    std::uint32_t context = 0;
+    for (std::uint64_t back : words.subspan(1, words.size() - 2))
+        if (back > kCallBytes) context = child_context(context, place_of_address(back - kCallBytes));
+    std::uint64_t link = words.back();
+    if (link > kCallBytes && returns_by_register(place_of_address(words[0])))
+        context = child_context(context, place_of_address(link - kCallBytes));
+    running_->context = context;
+}
+
+}  // namespace revisit::record
