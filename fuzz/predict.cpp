@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     request.granularity = size > 6 && data[6] % 4 == 0 ? 64 : 1;
     request.bins = Binning::exact();
     request.budget = 1;
+    request.estimate = false;
     RunOptions count;
     count.keep = false;
     count.max_accesses = 300'000;

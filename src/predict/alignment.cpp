@@ -14,8 +14,9 @@
 namespace revisit::predict {
 
 Result<Layout> layout_of(const Program& program, const Parameters& parameters,
-                         std::uint64_t granularity) {
+                         std::uint64_t granularity, const Deadline& deadline) {
     RunOptions options;
+    options.deadline = deadline;
     options.max_accesses = 1'500'000;
     const auto trace = interpret(program, parameters, options);
     if (!trace) return std::unexpected(trace.error());

@@ -17,7 +17,7 @@ struct Layout {
 };
 
 Result<Layout> layout_of(const Program& program, const Parameters& parameters,
-                         std::uint64_t granularity);
+                         std::uint64_t granularity, const Deadline& deadline);
 
 // The least modulus that keeps the layout when a size moves from `base` to `moved`; at most `most`.
 std::int64_t period_along(const Layout& base, const Layout& moved, std::int64_t most);

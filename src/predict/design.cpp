@@ -45,6 +45,19 @@ std::vector<std::int64_t> Design::held_out(double factor) const {
     return size;
 }
 
+std::vector<std::int64_t> Design::proportional(double scale) const {
+    std::vector<std::int64_t> size;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const auto m = axes[i].modulus;
+        std::int64_t largest = 0;
+        for (const auto& s : samples) largest = std::max(largest, s[i]);
+        const auto wanted = static_cast<std::int64_t>(static_cast<double>(axes[i].target) * scale);
+        size.push_back(with_residue(std::max(largest + 1, wanted - wanted % m), axes[i].target, m));
+        while (i > 0 && size[i] <= size[i - 1] + 4) size[i] += m;
+    }
+    return size;
+}
+
 std::vector<std::int64_t> Design::reduced(double factor) const {
     std::vector<std::int64_t> size;
     for (const Axis& a : axes) {
@@ -88,14 +101,22 @@ Design plan_samples(const Parameters& target, const DesignOptions& options) {
     for (const Axis& a : d.axes) d.target.push_back(a.target);
     const auto n = d.axes.size();
     if (n == 0) return d;
-    const auto value = [&](std::size_t axis, std::int64_t step) {
-        const Axis& a = d.axes[axis];
-        return with_residue(a.smallest + step * a.modulus, a.target, a.modulus);
-    };
     std::set<std::vector<std::int64_t>> seen;
     const auto add = [&](const std::vector<std::int64_t>& steps) {
         std::vector<std::int64_t> size;
-        for (std::size_t i = 0; i < n; ++i) size.push_back(value(i, steps[i]));
+        for (std::size_t i = 0; i < n; ++i) {
+            const Axis& a = d.axes[i];
+            auto least = a.smallest;
+            // The part of the ratio that order and gap do not give already.
+            if (options.proportional && i > 0)
+                least =
+                    std::max(least, static_cast<std::int64_t>(
+                                        static_cast<double>(size[i - 1]) *
+                                        std::min(3.0, static_cast<double>(a.target) /
+                                                          static_cast<double>(d.axes[i - 1].target))) -
+                                        steps[i - 1] * a.modulus);
+            size.push_back(with_residue(least + steps[i] * a.modulus, a.target, a.modulus));
+        }
         if (seen.insert(size).second) d.samples.push_back(size);
     };
     if (n == 1) {

@@ -29,6 +29,7 @@ struct DesignOptions {
     std::set<std::string> untied;   // except these
     std::int64_t fixed_below = 13;  // smaller targets are not varied
     std::int64_t spread = 0;        // values an axis takes; 0 = as many as its fits need
+    bool proportional = false;      // sizes stand in the target's ratios, up to 3, not just its order
     std::uint64_t seed = 1;
 };
 
@@ -42,6 +43,8 @@ struct Design {
     Parameters at(const std::vector<std::int64_t>& size) const;
     // Sizes about `factor` times the samples', in the target's order and residue classes: for checking.
     std::vector<std::int64_t> held_out(double factor) const;
+    // The same in the target's proportions, `scale` of it, but no axis within the samples.
+    std::vector<std::int64_t> proportional(double scale) const;
     // The target with all sizes shrunk alike, residues kept.
     std::vector<std::int64_t> reduced(double factor) const;
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "predict/evaluate.h"
+#include "predict/fixed_numbers.h"
 
 namespace revisit::predict {
 namespace {
@@ -15,13 +16,6 @@ std::string number(double value) {
     char text[40];
     std::snprintf(text, sizeof text, "%.0f", value);
     return text;
-}
-
-std::string sizes_text(const Parameters& p) {
-    std::string out;
-    for (const auto& [name, value] : p)
-        out += (out.empty() ? "" : ", ") + name + "=" + std::to_string(value);
-    return out.empty() ? "no sizes" : out;
 }
 
 std::string block_name(const Block& b, std::size_t index) {
@@ -159,7 +153,7 @@ std::vector<std::string> variable_names(const Model& model, const Stream& s) {
     std::vector<std::string> names;
     for (const Axis& a : model.design.axes) {
         // Sizes that move together go by the first one's name.
-        names.push_back(a.names.front().first);
+        names.push_back(shown(a.names.front().first));
     }
     const auto& loops = model.table.references()[static_cast<std::size_t>(s.reference)].loops;
     for (std::size_t l = 0; l < loops.size(); ++l)
@@ -206,7 +200,7 @@ std::string total_text(const Model& model, const std::vector<const Cell*>& cells
     for (const auto& s : model.design.samples) add(s);
     for (const double factor : {1.5, 2.0, 2.5}) add(model.design.held_out(factor));
     std::vector<std::string> names;
-    for (const Axis& a : model.design.axes) names.push_back(a.names.front().first);
+    for (const Axis& a : model.design.axes) names.push_back(shown(a.names.front().first));
     const auto p = fit_simplest(points, which, order, static_cast<int>(degree));
     return p ? p->text(names) : "no polynomial of the sizes";
 }
@@ -217,12 +211,12 @@ std::string axes_text(const Model& model) {
         if (a.names.size() > 1) {
             out += "  sizes that move together:";
             for (const auto& [name, offset] : a.names)
-                out += " " + name + " = " + a.names.front().first +
+                out += " " + shown(name) + " = " + shown(a.names.front().first) +
                        (offset == 0 ? "" : (offset > 0 ? "+" : "") + std::to_string(offset)) + ";";
             out += "\n";
         }
         if (a.modulus > 1)
-            out += "  holds for " + a.names.front().first + " mod " + std::to_string(a.modulus) +
+            out += "  holds for " + shown(a.names.front().first) + " mod " + std::to_string(a.modulus) +
                    " = " + std::to_string(a.target % a.modulus) + "\n";
     }
     return out;

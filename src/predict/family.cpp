@@ -2,36 +2,41 @@
 #include "predict/family.h"
 
 #include <algorithm>
-#include <set>
+#include <cstdlib>
+
+#include "predict/fixed_numbers.h"
 
 namespace revisit::predict {
 namespace {
 
-// Every number in a program that a size could have gone into, in a fixed order.
+// Every number in a program that a size could have gone into, in a fixed order; and whether it is one
+// the program counts with, not the bytes of an array or a row.
 template <class ProgramT, class F>
 void for_each_constant(ProgramT& p, F&& f) {
     for (auto& g : p.globals) {
         f(reinterpret_cast<
-            std::conditional_t<std::is_const_v<ProgramT>, const std::int64_t&, std::int64_t&>>(g.size));
-        for (auto& v : g.values) f(v);
+              std::conditional_t<std::is_const_v<ProgramT>, const std::int64_t&, std::int64_t&>>(
+              g.size),
+          false);
+        for (auto& v : g.values) f(v, false);
     }
     for (auto& fn : p.functions) {
-        for (auto& c : fn.constants) f(c.value);
+        for (auto& c : fn.constants) f(c.value, c.global < 0);
         for (auto& r : fn.references)
             for (auto& e : r.extents)
-                f(reinterpret_cast<
-                    std::conditional_t<std::is_const_v<ProgramT>, const std::int64_t&, std::int64_t&>>(
-                    e.second));
+                f(reinterpret_cast<std::conditional_t<std::is_const_v<ProgramT>, const std::int64_t&,
+                                                      std::int64_t&>>(e.second),
+                  false);
         for (auto& b : fn.blocks) {
-            for (auto& i : b.code) f(i.imm);
-            for (auto& c : b.cases) f(c);
+            for (auto& i : b.code) f(i.imm, false);
+            for (auto& c : b.cases) f(c, true);
         }
     }
 }
 
 std::vector<std::int64_t> constants_of(const Program& p) {
     std::vector<std::int64_t> all;
-    for_each_constant(p, [&](const std::int64_t& v) { all.push_back(v); });
+    for_each_constant(p, [&](const std::int64_t& v, bool) { all.push_back(v); });
     return all;
 }
 
@@ -48,6 +53,8 @@ std::optional<ProgramFamily> ProgramFamily::interpolate(
         constants.push_back(constants_of(p));
         if (constants.back().size() != expected.size()) return std::nullopt;
     }
+    std::vector<bool> counts;
+    for_each_constant(check, [&](const std::int64_t&, bool counted) { counts.push_back(counted); });
     const std::size_t axes = check_size.size();
     std::vector<std::uint8_t> order;
     for (std::size_t v = 0; v < axes; ++v) order.push_back(static_cast<std::uint8_t>(v));
@@ -68,62 +75,40 @@ std::optional<ProgramFamily> ProgramFamily::interpolate(
         if (same) continue;
         auto p = fit_simplest(points, which, order, 3);
         if (!p || p->integer(check_size.data()) != expected[k]) return std::nullopt;
-        family.slots_.push_back({k, std::move(*p)});
+        family.slots_.push_back({k, std::move(*p), {}});
+        if (counts[k]) family.look_at(family.slots_.back());
     }
     return family;
 }
 
-Program ProgramFamily::at(const std::vector<std::int64_t>& size) const {
+void ProgramFamily::look_at(Slot& slot) {
+    for (std::size_t t = 0; t < slot.value.terms.size(); ++t) {
+        const auto ratio = slot.value.coefficients[t].rational();
+        if (ratio && std::abs(ratio->first) < kLargeNumber * ratio->second) continue;
+        if (ratio && ratio->second == 1) {
+            slot.large.emplace_back(t, ratio->first);
+            numbers_[name_of_number(ratio->first)] = std::abs(ratio->first);
+        } else {
+            left_.push_back("a bound has a large fraction of a size in it");
+        }
+    }
+}
+
+Program ProgramFamily::at(const std::vector<std::int64_t>& size, const Parameters& numbers) const {
     Program p = base_;
     std::size_t number = 0, slot = 0;
-    for_each_constant(p, [&](std::int64_t& v) {
-        if (slot < slots_.size() && slots_[slot].number == number)
-            v = slots_[slot++].value.integer(size.data());
+    for_each_constant(p, [&](std::int64_t& v, bool) {
+        if (slot < slots_.size() && slots_[slot].number == number) {
+            const Slot& s = slots_[slot++];
+            Polynomial value = s.value;
+            for (const auto& [term, coefficient] : s.large)
+                if (const auto now = numbers.find(name_of_number(coefficient)); now != numbers.end())
+                    value.coefficients[term] = Element(coefficient < 0 ? -now->second : now->second);
+            v = value.integer(size.data());
+        }
         ++number;
     });
     return p;
-}
-
-FixedNumbers mark_fixed_numbers(Program& program, const Program& other) {
-    FixedNumbers found;
-    std::set<std::int64_t> moduli;
-    for (std::size_t f = 0; f < program.functions.size(); ++f) {
-        Function& fn = program.functions[f];
-        std::vector<std::optional<std::int64_t>> fixed(static_cast<std::size_t>(fn.registers));
-        for (std::size_t c = 0; c < fn.constants.size(); ++c)
-            if (fn.constants[c].global < 0 && fn.constants[c].known &&
-                other.functions[f].constants[c].value == fn.constants[c].value)
-                fixed[fn.constants[c].reg] = fn.constants[c].value;
-        for (auto& b : fn.blocks)
-            for (auto& i : b.code) {
-                const auto left = i.a >= 0 ? fixed[i.a] : std::nullopt,
-                           right = i.b >= 0 ? fixed[i.b] : std::nullopt;
-                const bool compares = i.op >= Op::eq && i.op <= Op::ule;
-                const bool clamps =
-                    i.op == Op::smin || i.op == Op::smax || i.op == Op::umin || i.op == Op::umax;
-                if (compares || clamps) {
-                    const auto number = left ? left : right;
-                    if (number && (*number > 4 || *number < -4) && !(left && right)) {
-                        found.watched.push_back({i.line, *number});
-                        i.imm = static_cast<std::int64_t>(found.watched.size());
-                    }
-                } else if (i.op == Op::udiv || i.op == Op::sdiv || i.op == Op::urem ||
-                           i.op == Op::srem) {
-                    if (right && *right > 1) moduli.insert(*right);
-                } else if ((i.op == Op::lshr || i.op == Op::ashr) && right && *right > 0 &&
-                           *right < 31) {
-                    moduli.insert(std::int64_t{1} << *right);
-                } else if (i.op == Op::bit_and) {
-                    const auto number = left ? left : right;
-                    if (number && *number > 0 && ((*number + 1) & *number) == 0)
-                        moduli.insert(*number + 1);
-                    if (number && *number < -1 && ((-*number) & (-*number - 1)) == 0)
-                        moduli.insert(-*number);
-                }
-            }
-    }
-    found.moduli.assign(moduli.begin(), moduli.end());
-    return found;
 }
 
 }  // namespace revisit::predict

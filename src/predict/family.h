@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "predict/machine.h"
 #include "predict/polynomial.h"
 #include "predict/slice.h"
 
@@ -23,29 +25,25 @@ class ProgramFamily {
                                                     const std::vector<std::int64_t>& check_size,
                                                     const Program& check);
 
-    Program at(const std::vector<std::int64_t>& size) const;
+    // Large fixed numbers in formulas (N - 100) get the values given for them (fixed_numbers.h).
+    Program at(const std::vector<std::int64_t>& size, const Parameters& numbers = {}) const;
     const Program& base() const { return base_; }
+    // Those numbers, and what is large in a formula and cannot be varied.
+    const Parameters& numbers() const { return numbers_; }
+    const std::vector<std::string>& left() const { return left_; }
 
  private:
     struct Slot {
         std::size_t number;
         Polynomial value;
+        std::vector<std::pair<std::size_t, std::int64_t>> large;  // term, coefficient
     };
+    void look_at(Slot& slot);
+
     Program base_;
+    Parameters numbers_;
+    std::vector<std::string> left_;
     std::vector<Slot> slots_;
 };
-
-// Constants that may hide a change of behaviour from small sizes: what is compared with, divided by or
-// masked with a fixed number. Marks the comparisons (Instruction::imm > 0) so that the machine can tell
-// whether both outcomes occurred, and lists the moduli.
-struct FixedNumbers {
-    std::vector<std::int64_t> moduli;
-    struct Watched {
-        std::uint32_t line = 0;
-        std::int64_t number = 0;
-    };
-    std::vector<Watched> watched;  // Instruction::imm - 1
-};
-FixedNumbers mark_fixed_numbers(Program& at_one_size, const Program& at_another);
 
 }  // namespace revisit::predict

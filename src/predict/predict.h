@@ -37,6 +37,7 @@ struct Request {
     std::uint64_t simulate_at_most = 400'000'000;  // accesses: interpreted when no formulas are found
     double budget = 15;                            // seconds of processor time
     double branch_probability = 0.5;
+    bool estimate = true;  // where there is no certificate; else only why not
     std::set<std::string>
         untied;  // sizes that vary on their own, though they equal others at the target
     std::uint64_t seed = 1;

@@ -42,10 +42,20 @@ std::string source_name(const llvm::Value* value) {
     llvm::SmallVector<llvm::DbgVariableIntrinsic*, 4> users;
     llvm::SmallVector<llvm::DbgVariableRecord*, 4> records;
     llvm::findDbgUsers(users, const_cast<llvm::Value*>(value), &records);
-    for (const auto* r : records)
-        if (r->getVariable()) return r->getVariable()->getName().str();
-    for (const auto* u : users)
-        if (u->getVariable()) return u->getVariable()->getName().str();
+    // An argument can be the first value of other variables too: its own name comes first.
+    const auto* argument = dyn_cast<llvm::Argument>(value);
+    for (const bool own : {true, false}) {
+        if (own && !argument) continue;
+        const auto fits = [&](const llvm::DILocalVariable* v) {
+            return v &&
+                   (!own || (v->getArg() == argument->getArgNo() + 1 &&
+                             v->getScope()->getSubprogram() == argument->getParent()->getSubprogram()));
+        };
+        for (const auto* r : records)
+            if (fits(r->getVariable())) return r->getVariable()->getName().str();
+        for (const auto* u : users)
+            if (fits(u->getVariable())) return u->getVariable()->getName().str();
+    }
     auto name = value->getName();
     if (name.ends_with(".addr")) name = name.drop_back(5);
     return name.split('.').first.str();
