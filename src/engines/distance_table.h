@@ -60,7 +60,8 @@ class DistanceTable {
 
     std::uint64_t dense_limit_;
     std::uint64_t dense_size_ = 0;
-    GrowingArray<std::uint32_t> dense_;                      // by distance
+    // By distance. Hit at random, so huge pages from the first on.
+    GrowingArray<std::uint32_t> dense_{GrowingBytes::kHugePage};
     std::unordered_map<std::uint64_t, std::uint64_t> rest_;  // by low edge
 };
 
