@@ -30,7 +30,7 @@ std::string threaded(std::span<const std::uint64_t> blocks, unsigned threads, st
     EngineOptions options;
     options.bins = Binning::exact();
     options.threads = threads;
-    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, weigh, 3};
+    ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, weigh, 3, 16, 100};
     return profile_of(*make_exact_threads(options, tuning), blocks, piece);
 }
 
@@ -107,6 +107,23 @@ TEST(ExactThreads, agree_with_one_thread_at_usual_sizes) {
         one);
 }
 
+// Which way is taken depends on the clock, the profile does not: short trials, many of them.
+TEST(ExactThreads, trials_do_not_show) {
+    std::mt19937_64 random(10);
+    std::vector<std::uint64_t> blocks(120000);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+        blocks[i] = random() % 3 == 0 ? random() % 5000 * 0x9e3779b97f4a7c15u : i % 7000;
+    EngineOptions options;
+    const std::string one = profile_of(*make_engine("exact", options).value(), blocks, blocks.size());
+    options.threads = 2;
+    for (std::size_t trial : {1, 64, 900})
+        for (std::size_t piece : {3000, 120000})
+            EXPECT_EQ(profile_of(*make_exact_threads(options, {1, 1000, 4000, 40000, true, 4, trial}),
+                                 blocks, piece),
+                      one)
+                << "trials of " << trial << ", added by " << piece;
+}
+
 // Stretches that pay for two threads and stretches that do not: the stack changes its form and back.
 TEST(ExactThreads, take_turns_with_one_thread) {
     std::mt19937_64 random(8);
@@ -117,9 +134,11 @@ TEST(ExactThreads, take_turns_with_one_thread) {
     EngineOptions options;
     const std::string one = profile_of(*make_engine("exact", options).value(), blocks, blocks.size());
     options.threads = 2;
-    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 2500, 10000, 20000, true}), blocks, 40000),
+    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 2500, 10000, 20000, true, 64, 300}), blocks,
+                         40000),
               one);
-    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 2500, 10000, 20000, true}), blocks, 1000),
+    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 2500, 10000, 20000, true, 64, 300}), blocks,
+                         1000),
               one);
 }
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace revisit {
@@ -47,20 +49,23 @@ void parallel_for(unsigned threads, std::size_t pieces, Work&& work) {
     if (failure) std::rethrow_exception(failure);
 }
 
-// Threads that stay, for work that comes in pieces of microseconds: parallel_for would spend as long on
-// starting threads. One caller at a time; pieces must not throw.
+// Threads that stay, for work that comes in many short stages: parallel_for would spend as long on
+// starting threads. Whoever is not awake in time takes no part, so a stage does not wait for a thread
+// that the system has no core for. One caller at a time. Exceptions as in parallel_for.
 class Crew {
  public:
-    explicit Crew(unsigned threads) {
+    explicit Crew(unsigned threads) : size_(threads) {
         for (unsigned i = 1; i < threads; ++i) others_.emplace_back([this] { serve(); });
     }
     ~Crew() {
+        std::lock_guard lock(guard_);
         stopping_ = true;
-        shift_.fetch_add(1);
-        shift_.notify_all();
+        begun_.notify_all();
     }
     Crew(const Crew&) = delete;
     Crew& operator=(const Crew&) = delete;
+
+    unsigned size() const { return size_; }
 
     template <class Work>
     void run(std::size_t pieces, Work&& work) {
@@ -68,34 +73,53 @@ class Crew {
             for (std::size_t piece = 0; piece < pieces; ++piece) work(piece);
             return;
         }
+        std::unique_lock lock(guard_);
         work_ = [&work](std::size_t piece) { work(piece); };
         pieces_ = pieces;
         next_ = 0;
-        busy_ = others_.size();
-        shift_.fetch_add(1);
-        shift_.notify_all();
+        open_ = true;
+        ++stage_;
+        lock.unlock();
+        begun_.notify_all();
         take_pieces();
-        for (std::size_t left; (left = busy_.load()) != 0;) busy_.wait(left);
+        lock.lock();
+        open_ = false;
+        ended_.wait(lock, [&] { return busy_ == 0; });
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     }
 
  private:
     void take_pieces() {
-        for (std::size_t piece; (piece = next_.fetch_add(1)) < pieces_;) work_(piece);
+        try {
+            for (std::size_t piece; (piece = next_.fetch_add(1)) < pieces_;) work_(piece);
+        } catch (...) {
+            next_ = pieces_;
+            std::lock_guard lock(guard_);
+            if (!failure_) failure_ = std::current_exception();
+        }
     }
     void serve() {
+        std::unique_lock lock(guard_);
         for (std::size_t seen = 0;;) {
-            shift_.wait(seen);
-            seen = shift_.load();
+            begun_.wait(lock, [&] { return stopping_ || (open_ && stage_ != seen); });
             if (stopping_) return;
+            seen = stage_;
+            ++busy_;
+            lock.unlock();
             take_pieces();
-            if (busy_.fetch_sub(1) == 1) busy_.notify_one();
+            lock.lock();
+            if (--busy_ == 0) ended_.notify_one();
         }
     }
 
-    std::function<void(std::size_t)> work_;
-    std::size_t pieces_ = 0;
-    std::atomic<std::size_t> next_ = 0, busy_ = 0, shift_ = 0;
-    std::atomic<bool> stopping_ = false;
+    unsigned size_;
+    std::mutex guard_;  // of all below but next_
+    std::condition_variable begun_, ended_;
+    std::function<void(std::size_t)> work_;  // changes only while nobody is busy
+    std::size_t pieces_ = 0, stage_ = 0, busy_ = 0;
+    std::atomic<std::size_t> next_ = 0;
+    bool open_ = false, stopping_ = false;
+    std::exception_ptr failure_;
     std::vector<std::jthread> others_;  // last: they stop before the rest goes
 };
 

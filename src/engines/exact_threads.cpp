@@ -6,20 +6,25 @@
 // last touches that each chunk leaves, are all that the rest of the work needs: stack_parts.h finds the
 // distances of all first touches of the window at once, by all threads.
 //
-// Cost. A chunk's thread does what one thread would do, in a smaller table. A first touch costs 20 ns
+// Cost. A chunk's thread does what one thread would do, in a smaller table. A first touch costs 8 ns
 // (scans) to 80 (scattered blocks) on top, shared by all threads. So several threads lose only where
-// they are few and most accesses of a chunk are first touches: the share of these is estimated from the
-// blocks whose hash falls in a thousandth, and then one thread counts the window with the usual
-// engine. The stack moves from one form to the other when the window is worth it. A trace that is read
-// bit by bit is collected into longer windows while first touches are many; the next one is collected
-// while this one is counted.
-// Results do not depend on timing: what each engine does is fixed by the cut, and the histogram by
-// nothing.
+// they are few and many accesses of a chunk are first touches.
+//
+// Which way is faster is measured, on the trace and the machine at hand (Pace below): two threads count
+// some 2^19 accesses, one thread counts as many with the usual engine, and from then on the faster way
+// goes on. What a window will take follows from the share of first touches, estimated from the blocks
+// whose hash falls in a thousandth. While one thread counts, the others are tried again now and then,
+// as seldom as bounds the loss at some three percent. The stack moves from one form to the other.
+// The profile does not depend on any of this.
+//
+// A trace that is read bit by bit is collected into longer windows while first touches are many; the
+// next one is collected while this one is counted.
 #include "engines/exact_threads.h"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <new>
 #include <unordered_set>
@@ -43,33 +48,46 @@ std::size_t most_window() {
 
 // Distinct blocks of a chunk, from those whose hash falls in 1/1024: few enough that a cache line's
 // worth of accesses is passed over at once.
-std::size_t estimate_distinct(std::span<const std::uint64_t> blocks) {
+std::size_t estimate_distinct(std::span<const std::uint64_t> blocks, unsigned threads) {
     constexpr unsigned kBits = 10;
-    constexpr std::size_t kAtOnce = 64;
+    constexpr std::size_t kAtOnce = 64, kPiece = std::size_t{1} << 19;
     auto hash = [](std::uint64_t block) {
         return static_cast<std::uint32_t>(block ^ block >> 32 ^ block >> 15) * 0x9e3779b1u;
     };
-    std::unordered_set<std::uint64_t> seen;
-    for (; blocks.size() >= kAtOnce; blocks = blocks.subspan(kAtOnce)) {
-        std::uint32_t least = ~0u;
-        for (std::size_t j = 0; j < kAtOnce; ++j) least = std::min(least, hash(blocks[j]));
-        if (least >> (32 - kBits) != 0) continue;
-        for (std::uint64_t block : blocks.first(kAtOnce))
-            if (hash(block) >> (32 - kBits) == 0) seen.insert(block);
-    }
-    return seen.size() << kBits;
+    std::vector<std::unordered_set<std::uint64_t>> seen(blocks.size() / kPiece + 1);
+    parallel_for(threads, seen.size(), [&](std::size_t piece) {
+        auto rest = blocks.subspan(piece * kPiece);
+        rest = rest.first(std::min(kPiece, rest.size()));
+        for (; rest.size() >= kAtOnce; rest = rest.subspan(kAtOnce)) {
+            std::uint32_t least = ~0u;
+            for (std::size_t j = 0; j < kAtOnce; ++j) least = std::min(least, hash(rest[j]));
+            if (least >> (32 - kBits) != 0) continue;
+            for (std::uint64_t block : rest.first(kAtOnce))
+                if (hash(block) >> (32 - kBits) == 0) seen[piece].insert(block);
+        }
+    });
+    for (std::size_t piece = 1; piece < seen.size(); ++piece) seen[0].merge(seen[piece]);
+    return seen[0].size() << kBits;
 }
 
-// Whether most accesses are near the one before, by a look at one in some thousand.
-bool mostly_in_order(std::span<const std::uint64_t> blocks) {
-    constexpr std::size_t kLooks = 1024;
-    constexpr std::uint64_t kNear = 1024;
-    const std::size_t step = blocks.size() / kLooks + 1;
-    std::size_t near = 0, looks = 0;
-    for (std::size_t i = 1; i < blocks.size(); i += step, ++looks)
-        near += blocks[i] - blocks[i - 1] + kNear <= 2 * kNear;
-    return near * 2 > looks;
+double now() {  // ns
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
+
+// How fast the two ways were when they were last taken, in ns.
+struct Pace {
+    double access = 0;       // of a chunk, times threads
+    double first_touch = 0;  // on top, times threads
+    double alone = 0;        // an access on one thread, in units of `access` then
+
+    bool together_known() const { return access != 0; }
+    bool known() const { return alone != 0; }
+    // Of the time of one thread.
+    double together(double share, unsigned threads) const {
+        return (access + first_touch * share) / (alone * access * threads);
+    }
+};
 
 class ThreadedExactEngine : public Engine {
  public:
@@ -79,7 +97,8 @@ class ThreadedExactEngine : public Engine {
           tuning_(tuning),
           most_window_(most_window()),
           chunk_(tuning.first_chunk),
-          stack_(threads, std::max(threads, tuning.parts)) {}
+          crew_(threads),
+          stack_(crew_, std::max(threads, tuning.parts)) {}
     ~ThreadedExactEngine() override { (void)wait(); }
 
     Result<void> add(const BlockBatch& batch) override {
@@ -149,17 +168,57 @@ class ThreadedExactEngine : public Engine {
     std::size_t live() const { return alone_ ? alone_->live() : stack_.live(); }
 
     Result<void> count_window(std::span<const std::uint64_t> blocks, double share) {
-        if (blocks.empty()) return {};
         try {
-            bool together = blocks.size() >= threads_ * tuning_.least_chunk &&
-                            (!tuning_.weigh || pays(blocks, share));
-            const bool now_together = !alone_ && stack_.live() != 0;
-            if (alone_ || now_together)  // a stack that is worth more than the window stays as it is
-                if (live() > blocks.size() / 4) together = now_together;
-            return together ? count_together(blocks, share) : count_alone(blocks);
+            while (!blocks.empty()) {
+                const Step step = next_step(blocks.size(), share);
+                const auto part = blocks.first(std::min(step.accesses, blocks.size()));
+                blocks = blocks.subspan(part.size());
+                const double begin = now();
+                if (step.together) {
+                    // A short part has more first touches than the window.
+                    const double its_share = blocks.empty() ? share : first_touch_share(part);
+                    if (auto done = count_together(part, its_share); !done) return done;
+                    alone_since_ = 0;
+                    continue;
+                }
+                const bool was_alone = alone_ != nullptr;
+                if (auto done = count_alone(part); !done) return done;
+                // Moving the stack over is not what an access costs.
+                if (was_alone && pace_.together_known())
+                    pace_.alone = (now() - begin) / static_cast<double>(part.size()) / pace_.access;
+                alone_since_ += part.size();
+            }
+            return {};
         } catch (const std::bad_alloc&) {
             return fail(std::string(kNoMemory));
         }
+    }
+
+    struct Step {
+        bool together;
+        std::size_t accesses;
+    };
+    Step next_step(std::size_t left, double share) const {
+        const bool is_together = !alone_ && stack_.live() != 0;
+        if (left < threads_ * tuning_.least_chunk) return {is_together, left};
+        if (!tuning_.weigh || threads_ >= tuning_.sure_from) return {true, left};
+        const std::size_t trial = threads_ * tuning_.trial;
+        if (!pace_.together_known()) {
+            if (left >= 4 * trial) return {true, trial};
+            // Too short to try: a first touch costs some three accesses to scattered blocks.
+            return {share <= (threads_ - 1) / 4.0, left};
+        }
+        // The first access of one thread moves the stack to it, and the first half of the trial too.
+        if (!pace_.known()) return {false, std::max<std::size_t>(1, trial / (is_together ? 8 : 2))};
+        const double ratio = pace_.together(share, threads_);
+        // Worth more than the window: it stays as it is.
+        const bool stay = live() > left / 4;
+        if (is_together ? ratio < 1 || stay : ratio < 0.95 && !stay)
+            return {true, ratio < 0.8 ? left : std::min(left, 16 * trial)};
+        if (is_together) return {false, left};
+        const double wait = (8 + 32 * std::max(0.0, ratio - 1)) * static_cast<double>(trial + live());
+        if (static_cast<double>(alone_since_) >= wait) return {true, trial};
+        return {false, std::min(left, trial + static_cast<std::size_t>(wait) - alone_since_)};
     }
 
     // The share of first touches in one of the chunks, the middle one.
@@ -167,13 +226,8 @@ class ThreadedExactEngine : public Engine {
         const auto chunk =
             blocks.subspan(blocks.size() / threads_ * (threads_ / 2), blocks.size() / threads_);
         if (chunk.empty()) return 1;
-        return static_cast<double>(estimate_distinct(chunk)) / static_cast<double>(chunk.size());
-    }
-
-    // A first touch costs about twice what an access to scattered blocks does, and as much as one that
-    // goes through memory in order.
-    bool pays(std::span<const std::uint64_t> blocks, double share) const {
-        return share <= (threads_ - 1) / (mostly_in_order(blocks) ? 1.0 : 4.0);
+        return static_cast<double>(estimate_distinct(chunk, threads_)) /
+               static_cast<double>(chunk.size());
     }
 
     Result<void> count_alone(std::span<const std::uint64_t> blocks) {
@@ -204,7 +258,8 @@ class ThreadedExactEngine : public Engine {
         const std::size_t first = chunks.size();
         chunks.resize(first + pieces);
         std::vector<Result<void>> status(pieces);
-        parallel_for(threads_, pieces, [&](std::size_t k) {
+        const double begin = now();
+        crew_.run(pieces, [&](std::size_t k) {
             const auto low = blocks.size() * k / pieces, high = blocks.size() * (k + 1) / pieces;
             ExactEngine engine(options_);
             engine.expect(expected, high - low);
@@ -221,8 +276,14 @@ class ThreadedExactEngine : public Engine {
             if (!done) return done;
         if (stack_.live() + blocks.size() > StackParts::kMostPlaces)
             return fail("more blocks than several threads can count; use --threads 1");
+        const double counted = now();
+        std::size_t first_touches = 0;
+        for (std::size_t k = first; k < chunks.size(); ++k) first_touches += chunks[k].count();
         stack_.resolve(chunks, tables);
         for (const DistanceTable& table : tables) take_counts(table);
+        pace_.access = (counted - begin) * threads_ / static_cast<double>(blocks.size());
+        pace_.first_touch =
+            (now() - counted) * threads_ / static_cast<double>(std::max<std::size_t>(first_touches, 1));
         return {};
     }
 
@@ -261,7 +322,10 @@ class ThreadedExactEngine : public Engine {
     std::size_t most_window_;
     std::size_t chunk_;  // accesses a thread to collect
     BigVector<std::uint64_t> collected_, counting_;
-    std::future<Result<void>> running_;   // counts counting_
+    std::future<Result<void>> running_;  // counts counting_
+    Pace pace_;
+    std::size_t alone_since_ = 0;  // accesses counted by one thread since several did
+    Crew crew_;
     StackParts stack_;                    // of all that was counted, unless
     std::unique_ptr<ExactEngine> alone_;  // this has it
     Histogram counted_;

@@ -17,6 +17,8 @@ struct ThreadTuning {
     bool weigh = true;  // whether several threads pay; else they are always taken
     // Of the stack: few enough to deal blocks out to, enough for a part's table to stay in cache.
     unsigned parts = 64;
+    std::size_t trial = std::size_t{1} << 18;  // accesses a thread that tell whether they pay
+    unsigned sure_from = 6;                    // threads that surely do
 };
 
 // Null where one thread will do: one is wanted, or time distances, sites or pairs are.

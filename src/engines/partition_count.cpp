@@ -178,7 +178,7 @@ Reuses reuses_of(std::span<const std::uint32_t> previous) {
     return out;
 }
 
-void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const PartitionShape& shape) {
+void count_distances_by_key(ReuseArrays& reuses, Crew& crew, const PartitionShape& shape) {
     assert(shape.widest <= 4 && shape.tail <= TileMarks::kMostBits);
     const std::size_t count = reuses.count;
     ReuseArrays other(count);
@@ -189,17 +189,17 @@ void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const Partiti
     for (unsigned p = 0; p < plan.count; ++p) {
         const PartitionPass pass = plan.passes[p];
         counts.assign(pass.count_size(count), 0);
-        parallel_for(threads, tiles, [&](std::size_t tile) {
+        crew.run(tiles, [&](std::size_t tile) {
             count_digits(pass, *from, static_cast<std::uint32_t>(tile), counts);
         });
         std::uint32_t sum = 0;
         for (std::uint32_t& place : counts) sum += std::exchange(place, sum);
-        parallel_for(threads, tiles, [&](std::size_t tile) {
+        crew.run(tiles, [&](std::size_t tile) {
             split_tile(pass, *from, *to, static_cast<std::uint32_t>(tile), counts);
         });
         std::swap(from, to);
     }
-    parallel_for(threads, tiles, [&](std::size_t tile) {
+    crew.run(tiles, [&](std::size_t tile) {
         TileMarks().finish(shape.tail, *from, to->span.data(), static_cast<std::uint32_t>(tile));
     });
     std::swap(reuses.span, to->span);
@@ -210,7 +210,8 @@ std::vector<std::uint32_t> distances_by_key(const Reuses& reuses, unsigned threa
     ReuseArrays arrays(reuses.key.size());
     std::copy(reuses.key.begin(), reuses.key.end(), arrays.key.begin());
     std::copy(reuses.span.begin(), reuses.span.end(), arrays.span.begin());
-    count_distances_by_key(arrays, threads, shape);
+    Crew crew(threads);
+    count_distances_by_key(arrays, crew, shape);
     return {arrays.span.begin(), arrays.span.end()};
 }
 

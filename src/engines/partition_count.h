@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/parallel.h"
 #include "engines/big_vector.h"
 
 namespace revisit {
@@ -41,6 +42,6 @@ struct PartitionShape {
 std::vector<std::uint32_t> distances_by_key(const Reuses& reuses, unsigned threads,
                                             const PartitionShape& shape = {});
 // In place: afterwards `span` holds the distances in order of key.
-void count_distances_by_key(ReuseArrays& reuses, unsigned threads, const PartitionShape& shape = {});
+void count_distances_by_key(ReuseArrays& reuses, Crew& crew, const PartitionShape& shape = {});
 
 }  // namespace revisit

@@ -154,8 +154,7 @@ std::span<std::uint64_t> ChunkTouches::read_places(const PartOf& part_of, std::s
     return list;
 }
 
-StackParts::StackParts(unsigned threads, unsigned parts)
-    : threads_(threads), part_of_(parts), parts_(parts) {}
+StackParts::StackParts(Crew& crew, unsigned parts) : crew_(crew), part_of_(parts), parts_(parts) {}
 
 // Exchanges values for blocks that occur once each; use(i, before) is called for all, in order.
 template <class Next, class Use>
@@ -227,7 +226,7 @@ void StackParts::sum_found(std::size_t places) {
     const std::size_t words = places / 64 + 1, pieces = pieces_of(words, kWordsAtOnce);
     words_.resize(words);
     std::vector<std::uint64_t> sums(pieces);
-    parallel_for(threads_, pieces, [&](std::size_t piece) {
+    crew_.run(pieces, [&](std::size_t piece) {
         std::uint64_t sum = 0;
         const std::size_t end = std::min(words, (piece + 1) * kWordsAtOnce);
         for (std::size_t w = piece * kWordsAtOnce; w < end; ++w) {
@@ -241,7 +240,7 @@ void StackParts::sum_found(std::size_t places) {
     });
     std::uint64_t total = 0;
     for (std::uint64_t& sum : sums) total += std::exchange(sum, total);
-    parallel_for(threads_, pieces, [&](std::size_t piece) {
+    crew_.run(pieces, [&](std::size_t piece) {
         const std::size_t end = std::min(words, (piece + 1) * kWordsAtOnce);
         for (std::size_t w = piece * kWordsAtOnce; w < end; ++w) words_[w].before += sums[piece];
     });
@@ -250,7 +249,7 @@ void StackParts::sum_found(std::size_t places) {
 }
 
 void StackParts::find_places(std::span<ChunkTouches> chunks, std::span<const std::size_t> base) {
-    parallel_for(threads_, parts_.size(), [&](std::size_t index) {
+    crew_.run(parts_.size(), [&](std::size_t index) {
         const auto p = static_cast<unsigned>(index);
         Part& part = parts_[p];
         std::size_t most = 0;  // new blocks of one chunk, if they are all new
@@ -311,11 +310,10 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
             pieces.push_back({k, at / ChunkTouches::kPiece, base[k] + at, {}});
     const std::size_t bytes = (places_ / 64 + 1) * 64, clear = std::size_t{1} << 20;
     touched_.resize(bytes);
-    parallel_for(threads_, pieces_of(bytes, clear), [&](std::size_t piece) {
+    crew_.run(pieces_of(bytes, clear), [&](std::size_t piece) {
         std::memset(touched_.data() + piece * clear, 0, std::min(clear, bytes - piece * clear));
     });
-    parallel_for(threads_, pieces.size(),
-                 [&](std::size_t p) { read_piece(chunks[pieces[p].chunk], pieces[p]); });
+    crew_.run(pieces.size(), [&](std::size_t p) { read_piece(chunks[pieces[p].chunk], pieces[p]); });
     for (ChunkTouches& chunk : chunks) chunk.free_tables();
     sum_found(places_);
     std::size_t reuses = 0, runs = 0;
@@ -324,7 +322,7 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         runs += piece.runs;
     }
     // A run costs one thread what some eight reuses cost all of them.
-    if (runs * 8 * threads_ <= reuses)
+    if (runs * 8 * crew_.size() <= reuses)
         count_runs(pieces, tables.front());
     else
         count_one_by_one(pieces, tables);
@@ -334,7 +332,7 @@ void StackParts::count_runs(std::span<const Piece> pieces, DistanceTable& table)
     std::vector<std::size_t> starts = {0};
     for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.runs);
     std::vector<ReuseRun> runs(starts.back());
-    parallel_for(threads_, pieces.size(), [&](std::size_t p) {
+    crew_.run(pieces.size(), [&](std::size_t p) {
         const Piece& piece = pieces[p];
         std::size_t next = starts[p];
         std::uint64_t before = kNoPlace;
@@ -362,7 +360,7 @@ void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<Dista
     for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.reuses);
     const std::size_t reuses = starts.back();
     ReuseArrays found(reuses);
-    parallel_for(threads_, pieces.size(), [&](std::size_t p) {
+    crew_.run(pieces.size(), [&](std::size_t p) {
         const Piece& piece = pieces[p];
         std::size_t to = starts[p];
         for (std::size_t i = 0; i < piece.places.size(); ++i) {
@@ -371,8 +369,8 @@ void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<Dista
             found.span[to++] = piece.span(i);
         }
     });
-    count_distances_by_key(found, threads_);
-    parallel_for(threads_, tables.size(), [&](std::size_t t) {
+    count_distances_by_key(found, crew_);
+    crew_.run(tables.size(), [&](std::size_t t) {
         const std::size_t low = reuses * t / tables.size(), high = reuses * (t + 1) / tables.size();
         constexpr std::size_t kAtOnce = std::size_t{1} << 16;
         for (std::size_t at = low; at < high; at += kAtOnce)
@@ -383,7 +381,7 @@ void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<Dista
 
 void StackParts::renumber() {
     if (found_ == 0) return;
-    parallel_for(threads_, parts_.size(), [&](std::size_t p) {
+    crew_.run(parts_.size(), [&](std::size_t p) {
         parts_[p].table.transform([&](std::uint32_t place) { __builtin_prefetch(&words_[place >> 6]); },
                                   [&](std::uint32_t place) { return place - found_before(place); });
     });
@@ -394,7 +392,7 @@ void StackParts::renumber() {
 std::vector<std::uint64_t> StackParts::take() {
     renumber();
     std::vector<std::uint64_t> blocks(std::exchange(places_, 0));
-    parallel_for(threads_, parts_.size(), [&](std::size_t p) {
+    crew_.run(parts_.size(), [&](std::size_t p) {
         parts_[p].table.drain(
             [&](std::uint64_t block, std::uint32_t place) { blocks[place - 1] = block; });
         parts_[p] = Part();

@@ -34,6 +34,7 @@
 #include <span>
 #include <vector>
 
+#include "core/parallel.h"
 #include "engines/big_vector.h"
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
@@ -103,7 +104,7 @@ class ChunkTouches {
 
 class StackParts {
  public:
-    StackParts(unsigned threads, unsigned parts);
+    StackParts(Crew& crew, unsigned parts);
 
     const PartOf& part_of() const { return part_of_; }
     std::size_t live() const { return places_ - found_; }  // blocks on the stack
@@ -145,7 +146,7 @@ class StackParts {
                    std::popcount(word.found & ((std::uint64_t{1} << (place & 63)) - 1)));
     }
 
-    unsigned threads_;
+    Crew& crew_;
     PartOf part_of_;
     std::vector<Part> parts_;
     std::size_t places_ = 0;           // numbered from 1
