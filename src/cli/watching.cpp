@@ -22,7 +22,7 @@ void WatchingOptions::declare(CLI::App& app) {
         ->check(CLI::Range(1, 6000))
         ->capture_default_str()
         ->group(kGroup);
-    app.add_option("--watchpoints", watchpoints, "use so many a thread (default: all there are)")
+    app.add_option("--watchpoints", watchpoints, "use so many a thread for reuses (default: 3)")
         ->type_name("N")
         ->check(CLI::Range(1, 4))
         ->group(kGroup);
@@ -33,9 +33,10 @@ void WatchingOptions::declare(CLI::App& app) {
         ->check(CLI::IsMember({"inverse", "proportional", "none"}))
         ->capture_default_str()
         ->group(kGroup);
-    app.add_option("--clock", clock,
-                   "what turns processor time into accesses. stretches: timed between accesses that were "
-                   "foreseen; count: counted in a second run, under valgrind")
+    app.add_option(
+           "--clock", clock,
+           "what turns processor time into accesses. stretches: timed between accesses that were "
+           "foreseen; count: counted in a second run, under valgrind")
         ->check(CLI::IsMember({"stretches", "count"}))
         ->capture_default_str()
         ->group(kGroup);
@@ -72,14 +73,13 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
     settings.window = window;
     settings.uses = weights == "inverse" ? std::max<std::uint64_t>(1, window / 2) : 1;
     settings.budget = std::max<std::uint64_t>(4000, 4 * window);
-    // One register times accesses; the rest wait for reuses.
-    unsigned most = clock == "count" ? 4 : 3;
-    if (watchpoints > most)
+    // One register times accesses; the rest wait for reuses. With four for reuses nothing is timed.
+    settings.watchpoints = watchpoints > 0 ? watchpoints : 3;
+    if (watchpoints == 4) settings.rates = 0;
+    if (watchpoints == 4 && clock != "count")
         return fail("--watchpoints: one of the four times accesses; 4 are left with --clock count");
-    settings.watchpoints = watchpoints > 0 ? watchpoints : most;
-    if (clock == "count") settings.rates = 0;
-    if (clock == "count" && check > 0)
-        return fail("--check-predictions takes a watchpoint, which --clock count leaves none of");
+    if (watchpoints == 4 && check > 0)
+        return fail("--check-predictions takes one of the four watchpoints");
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));
     settings.seed = engine.seed;
     settings.check = check;

@@ -7,9 +7,9 @@
 namespace revisit {
 
 struct WatchingOptions {
-    std::string every = "1ms";
+    std::string every = "500us";
     std::string overhead = "4%";
-    std::uint64_t window = 2048;
+    std::uint64_t window = 1024;
     unsigned watchpoints = 0;  // 0 = as many as there are
     std::string weights = "inverse";
     std::string clock = "stretches";

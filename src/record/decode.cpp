@@ -62,7 +62,7 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_WATCH_REUSE:
             return 5;
         case REVISIT_WATCH_RATE:
-            return 2;
+            return 6;
         case REVISIT_WATCH_CLOCK:
             return 6;
         default:

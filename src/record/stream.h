@@ -76,8 +76,7 @@ enum {
     REVISIT_UNLOAD,       /* n = 0; low, high: what was mapped there is gone */
     REVISIT_DEFINE_BLOCK, /* n = accesses; block id; n × (REVISIT_ACCESS(size, flags), where) */
     REVISIT_DEFINE_SITE,  /* n = text length; site; text: frames, innermost first, each function, 0,
-                             file, 0, line in decimal, 0; one last of function "*" is where the
-                             innermost loop around it begins */
+                             file,  0, line in decimal, 0 */
     REVISIT_THREAD,       /* n = thread number; what follows in this slot is that thread's */
     REVISIT_THREAD_START, /* n = new thread's number; the thread that made it */
     REVISIT_THREAD_EXIT,  /* n = thread number */
@@ -105,7 +104,8 @@ enum {
     REVISIT_WATCH_WINDOW, /* n = words; all uses of the sample before it, see below */
     REVISIT_WATCH_SET,    /* n = number of the sample; pc, address, accesses to the use, chance */
     REVISIT_WATCH_REUSE,  /* n = number of the sample; five words, see below */
-    REVISIT_WATCH_RATE,   /* n = pc; accesses, program time they took */
+    REVISIT_WATCH_RATE,   /* n = pc; accesses and time from the interruption to a first touch that was
+                             foreseen, from there to a second and from there to a third */
     REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,
                        those without an address, predictions checked, wrong ones, stray traps */
     REVISIT_TAGS
@@ -149,7 +149,7 @@ enum {
     REVISIT_REUSE_AHEAD = 1,   /* inside of what was looked ahead */
     REVISIT_REUSE_TRAPPED = 2, /* by its watchpoint */
     REVISIT_REUSE_NEVER = 3,   /* the thread ended and the watchpoint was still waiting */
-    REVISIT_REUSE_LOST = 4     /* its watchpoint was disturbed by the recorder */
+    REVISIT_REUSE_FAR = 4 /* of WATCH_SET, by looking further ahead; the word is the time distance */
 };
 
 /* What the analyzer wants beside accesses; a producer may leave out what is not asked for. */

@@ -196,6 +196,8 @@ class VectorUnit {
     Step step(std::uint32_t instruction, A64State& state);
     // The same without executing anything: the result is unknown.
     static Step skip(std::uint32_t instruction, A64State& state);
+    // Whether it changes nothing but its vector register.
+    static bool stays_inside(std::uint32_t instruction);
 
     // For the handler of an illegal instruction: whether `pc` is in that code, and where to go on.
     bool is_code(std::uint64_t pc) const {

@@ -148,6 +148,12 @@ class A64Ahead {
                             }
                             pc = result;
                             continue;
+                        case Quick::vector_skip:
+                            if (vectors_ != nullptr) goto general;
+                            s_.v_known &= ~(1u << q.d);
+                            left_out_ = true;
+                            pc += 4;
+                            continue;
                         case Quick::general:
                             goto general;
                         default:
@@ -222,13 +228,19 @@ class A64Ahead {
             default:
                 address = moved;
         }
-        touched_ = {address, q.pieces, q.bytes, q.kind == Quick::store || q.kind == Quick::store_pair};
+        touched_ = {
+            address, q.pieces, q.bytes,
+            q.kind == Quick::store || q.kind == Quick::store_pair || q.kind == Quick::vector_store};
         bool done = true;
         switch (q.kind) {
             case Quick::vector_load:
                 s_.v_known &= ~(1u << q.d);
                 if (q.pieces == 2) s_.v_known &= ~(1u << q.m);
                 left_out_ = true;
+                break;
+            case Quick::vector_store:
+                done = store_vector(q, address, q.d) &&
+                       (q.pieces == 1 || store_vector(q, address + q.bytes, q.m));
                 break;
             case Quick::load_pair:
                 done =
@@ -257,6 +269,12 @@ class A64Ahead {
         s_.x[rt] = q.extend != 2 ? value : static_cast<std::uint32_t>(value);
         known = loaded == Loaded::value ? known | 1u << rt : known & ~(1u << rt);
         return true;
+    }
+
+    bool store_vector(const QuickInstruction& q, std::uint64_t address, unsigned rt) {
+        bool known = s_.v_known >> rt & 1;
+        if (!memory_.store(address, q.bytes > 8 ? 8 : q.bytes, s_.v[rt].low, known)) return false;
+        return q.bytes <= 8 || memory_.store(address + 8, 8, s_.v[rt].high, known);
     }
 
     bool store_quick(const QuickInstruction& q, std::uint64_t address, unsigned rt,

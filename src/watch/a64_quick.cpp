@@ -131,7 +131,7 @@ static void memory(QuickInstruction& q, std::uint32_t i) {
     bool load = op.kind == MemoryOperation::Kind::load;
     if ((!load && op.kind != MemoryOperation::Kind::store) || op.keeps_lanes) return;
     bool pair = (i & 0x3a000000) == 0x28000000, single = (i & 0x3a000000) == 0x38000000;
-    if ((!pair && !single) || (op.vector && !load)) return;
+    if (!pair && !single) return;
     q.bytes = op.bytes;
     q.pieces = op.pieces;
     q.extend = op.extend;
@@ -155,7 +155,7 @@ static void memory(QuickInstruction& q, std::uint32_t i) {
         q.mode = mode == 1 ? Mode::after : mode == 3 ? Mode::before : Mode::offset;
     }
     if (op.vector) {
-        q.kind = Kind::vector_load;
+        q.kind = load ? Kind::vector_load : Kind::vector_store;
         return;
     }
     if (load ? q.d == 31 || (pair && q.m == 31) : false) return;
@@ -188,7 +188,10 @@ QuickInstruction decode_quick(std::uint32_t i) {
             quick::registers(q, i);
             break;
         default:
-            if (is_memory_class(i)) quick::memory(q, i);
+            if (is_memory_class(i))
+                quick::memory(q, i);
+            else if (is_vector_class(i) && VectorUnit::stays_inside(i))
+                q.kind = QuickInstruction::Kind::vector_skip;
     }
     return q;
 }

@@ -44,6 +44,8 @@ struct QuickInstruction {
         load_pair,
         store_pair,
         vector_load,  // one or two registers, values not followed
+        vector_store,
+        vector_skip,  // arithmetic on vector registers, not followed
     };
     enum class Mode : std::uint8_t { offset, after, before, index, signed_index, unsigned_index };
 

@@ -120,6 +120,11 @@ Step VectorUnit::step(std::uint32_t i, A64State& s) {
     return skip(i, s);
 }
 
+bool VectorUnit::stays_inside(std::uint32_t instruction) {
+    Roles roles = roles_of(instruction);
+    return !roles.to_general && !roles.sets_flags;
+}
+
 Step VectorUnit::skip(std::uint32_t i, A64State& s) {
     Roles roles = roles_of(i);
     unsigned rd = i & 31;

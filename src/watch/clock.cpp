@@ -35,29 +35,43 @@ double common_rate(const Rates& rates) {
     return time > 0 ? accesses / time : 0;
 }
 
-// A stretch during which the machine did something else comes out far too slow: the middle one counts.
-std::string rates_by_mileposts(const Samples& samples, FunctionNames& names, Rates& rates) {
-    std::map<std::string, std::vector<double>> measured;
-    for (const Rate& rate : samples.rates)
-        measured[names.of(rate.place)].push_back(rate.accesses / rate.nanoseconds);
-    if (measured.empty()) return {};
-    std::vector<double> all, off;
-    for (const auto& [name, values] : measured) all.insert(all.end(), values.begin(), values.end());
-    std::ranges::sort(all);
+double middle(std::vector<double>& values) {
+    auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, half);
+    return *half;
+}
+
+// The third stretch is longer than the second; what a trap takes is in both and falls out of the
+// difference. One during which the machine did something else comes out far too slow: the middle one
+// counts.
+std::string rates_by_stretches(const Samples& samples, FunctionNames& names, Rates& rates) {
+    struct Measured {
+        std::vector<double> accesses, time;
+        double rate() { return middle(accesses) / middle(time); }
+    };
+    std::map<std::string, Measured> measured;
+    Measured all;
+    for (const Rate& one : samples.rates)
+        for (Measured* to : {&measured[names.of(one.place)], &all}) {
+            to->accesses.push_back(one.third.accesses - one.second.accesses);
+            to->time.push_back(one.third.nanoseconds - one.second.nanoseconds);
+        }
+    if (all.time.empty() || middle(all.time) <= 0) return {};
     // One or two stretches say little about a function: its rate is drawn to that of all.
     constexpr double kEnough = 4;
+    std::vector<double> off;
     for (auto& [name, values] : measured) {
-        std::ranges::sort(values);
-        double own = std::min(1.0, static_cast<double>(values.size()) / kEnough);
-        rates[name].rate = std::exp(own * std::log(values[values.size() / 2]) +
-                                    (1 - own) * std::log(all[all.size() / 2]));
-        for (double value : values) off.push_back(std::abs(value / rates[name].rate - 1));
+        double own = std::min(1.0, static_cast<double>(values.time.size()) / kEnough);
+        if (middle(values.time) <= 0) own = 0;
+        double rate = own > 0 ? values.rate() : 1;
+        rates[name].rate = std::exp(own * std::log(rate) + (1 - own) * std::log(all.rate()));
+        for (std::size_t i = 0; i < values.time.size(); i++)
+            off.push_back(std::abs(values.accesses[i] / values.time[i] / rates[name].rate - 1));
     }
-    std::ranges::sort(off);
     return fmt::format(
         "processor time at each function's rate, from {} stretches timed between accesses "
         "foreseen; half of these are within {:.0f} % of it",
-        off.size(), 100 * off[off.size() / 2]);
+        off.size(), 100 * middle(off));
 }
 
 std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
@@ -75,6 +89,22 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
         "processor time at each function's rate, from the accesses it made in an "
         "instrumented run; {:.1f} % of them in functions that samples met",
         100 * seen / all);
+}
+
+// After a sample the program is slow for a while: the kernel's part, and caches that hold something
+// else. From touches whose moment is known: the time to the third one, less what the traps of the first
+// two took.
+double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& rates, double common) {
+    std::vector<double> delays;
+    for (const Rate& one : samples.rates) {
+        double rate = rates[names.of(one.place)].rate;
+        if (rate <= 0) rate = common;
+        auto extra = [&](const Rate::Stretch& stretch) {
+            return stretch.nanoseconds - stretch.accesses / rate;
+        };
+        delays.push_back(extra(one.first) + extra(one.third) - extra(one.second));
+    }
+    return delays.empty() ? 0 : std::max(0.0, middle(delays));
 }
 
 }  // namespace
@@ -98,15 +128,17 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         for (std::size_t i = 0; i < thread.samples.size(); i++)
             rates[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
-    if (description_.empty()) description_ = rates_by_mileposts(samples, names, rates);
+    if (description_.empty()) description_ = rates_by_stretches(samples, names, rates);
     double common = common_rate(rates);
     if (common <= 0) {
         common = 1;
         description_ = "processor time, one access a nanosecond: no rate could be measured";
     }
+    double delay = delay_after_samples(samples, names, rates, common);
     for (const auto& [number, thread] : samples.threads) {
         ThreadClock& clock = threads_[number];
         clock.last_rate = common;
+        clock.delay = delay;
         double now = 0;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             double rate = rates[names.of(thread.samples[i].place)].rate;
@@ -123,9 +155,9 @@ double AccessClock::ThreadClock::at(double nanoseconds) const {
     auto next = std::upper_bound(time.begin(), time.end(), nanoseconds) - time.begin();
     if (next == 0) return 0;
     auto before = static_cast<std::size_t>(next - 1);
-    double since = nanoseconds - time[before];
+    double since = std::max(0.0, nanoseconds - time[before] - delay);
     if (before + 1 == time.size()) return accesses[before] + since * last_rate;
-    double length = time[before + 1] - time[before];
+    double length = time[before + 1] - time[before] - delay;
     double share = length > 0 ? std::min(1.0, since / length) : 1;
     return accesses[before] + share * (accesses[before + 1] - accesses[before]);
 }

@@ -2,10 +2,13 @@
 //
 // Problem. A time distance counts accesses; without a counter there is only time. One rate for all is
 // wrong by as much as code differs: a loop in cache makes ten accesses in the time of one that misses.
-// Idea. A rate a function, from either of two sources: mileposts (the look-ahead knows how many
-// accesses away a touch is, a watchpoint tells when it happens), or the accesses that each function
-// makes in an instrumented run of the same command, divided by the time that samples found it running.
-// Between two samples the clock goes at the rate of the function that the later one interrupted.
+// Idea. A rate a function, from either of two sources: stretches (the look-ahead knows how many
+// accesses away a touch is, a watchpoint tells when it happens; the difference of a long and a short
+// stretch is free of what traps cost), or the accesses that each function makes in an instrumented run
+// of the same command, divided by the time that samples found it running. Between two samples the clock
+// goes at the rate of the function that the later one interrupted. Error. Stretches are too fast where
+// memory is slow, because looking ahead has fetched the data: three times on a list that does not fit
+// the cache. Counts are exact for the whole run.
 #pragma once
 
 #include <map>
@@ -41,6 +44,7 @@ class AccessClock {
         std::vector<double> time;      // of the samples, in nanoseconds
         std::vector<double> accesses;  // made until then
         double last_rate = 0;
+        double delay = 0;  // after each sample, in nanoseconds, until the program goes on
         double at(double nanoseconds) const;
     };
     const ThreadClock& thread(std::uint16_t number) const { return threads_.at(number); }

@@ -182,6 +182,10 @@ SeenThread see(const ThreadSamples& thread, const AccessClock::ThreadClock& cloc
         if (sample.is_told()) {
             double moment = clock.at(static_cast<double>(sample.trap_time));
             double time = moment - clock.accesses[i] - static_cast<double>(sample.far_accesses);
+            if (sample.watched == Watched::foreseen) {
+                time = static_cast<double>(sample.far_distance);
+                moment = clock.accesses[i] + time;
+            }
             seen.pairs.push_back({&sample, true, masses.back[i] + masses.open[i], moment,
                                   std::max(1.0, std::round(time)), 0});
         }
@@ -271,7 +275,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     Profile profile;
     profile.method = "watch";
     profile.granularity = options.granularity;
-    std::size_t all = 0, addressed = 0, trapped = 0, never = 0;
+    std::size_t all = 0, addressed = 0, trapped = 0, foreseen = 0, never = 0;
     double uses = 0, open = 0;
     std::uint64_t checked = 0, missed = 0, recording = 0, running = 0;
     for (const auto& [number, thread] : samples.threads) {
@@ -304,6 +308,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
             uses += sample.uses;
             open += sample.open;
             trapped += sample.watched == Watched::trapped;
+            foreseen += sample.watched == Watched::foreseen;
             never += sample.watched == Watched::never;
         }
         all += thread.samples.size();
@@ -323,9 +328,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     parts.put_into(profile, origins);
     profile.notes.push_back(
         fmt::format("watch: {} samples, {} with an address; reuse of {:.0f} uses ahead of {:.0f}, {} "
-                    "by watchpoint, {} "
-                    "never",
-                    all, addressed, uses - open, uses, trapped, never));
+                    "further ahead, {} by watchpoint, {} never",
+                    all, addressed, uses - open, uses, foreseen, trapped, never));
     if (checked > 0)
         profile.notes.push_back(fmt::format(
             "watch: {} of {} accesses foreseen came at their instruction", checked - missed, checked));

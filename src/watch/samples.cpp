@@ -81,6 +81,11 @@ void Samples::add(const record::WatchEvent& event) {
                 sample.reuse_label = event.label;
                 sample.distance = words[4] & 0xffffffff;
                 sample.distinct = words[4] >> 32;
+            } else if (words[0] == REVISIT_REUSE_FAR) {
+                sample.watched = Watched::foreseen;
+                sample.far_reuse_label = event.label;
+                sample.trap_time = sample.time;
+                sample.far_distance = words[4];
             } else if (words[0] == REVISIT_REUSE_TRAPPED || words[0] == REVISIT_REUSE_NEVER) {
                 sample.watched = words[0] == REVISIT_REUSE_TRAPPED ? Watched::trapped : Watched::never;
                 sample.far_reuse_label = event.label;
@@ -90,8 +95,13 @@ void Samples::add(const record::WatchEvent& event) {
             break;
         }
         case Kind::rate:
-            rates.push_back(
-                {event.place, static_cast<double>(words[0]), static_cast<double>(words[1])});
+            if (words.size() == 6) {
+                auto stretch = [&](std::size_t at) {
+                    return Rate::Stretch{static_cast<double>(words[at]),
+                                         static_cast<double>(words[at + 1])};
+                };
+                rates.push_back({event.place, stretch(0), stretch(2), stretch(4)});
+            }
             break;
         case Kind::clock:
             thread.end = event.n;

@@ -33,20 +33,24 @@ struct Sample {
         no,
         replaced,  // it lost the watchpoint to a later sample
         trapped,
-        never,  // it still waited when the thread ended
+        foreseen,  // by looking further ahead: exact
+        never,     // it still waited when the thread ended
     };
     Watched watched = Watched::no;
     std::uint32_t far_label = kNowhere, far_reuse_label = kNowhere;
     std::uint64_t far_accesses = 0;  // from the interruption to the use
-    std::uint64_t trap_time = 0;
+    std::uint64_t trap_time = 0, far_distance = 0;
     double chance_watched = 1, chance_kept = 1;
 
-    bool is_told() const { return watched == Watched::trapped || watched == Watched::never; }
+    bool is_told() const { return watched >= Watched::trapped; }
 };
 
-struct Rate {  // accesses between two moments of one thread
+// Three touches that were foreseen, and when they came. What a trap costs is in all three times alike.
+struct Rate {
     std::uint32_t place = kNowhere;
-    double accesses = 0, nanoseconds = 0;
+    struct Stretch {
+        double accesses = 0, nanoseconds = 0;
+    } first, second, third;  // from the interruption to the first touch, and on
 };
 
 struct ThreadSamples {

@@ -132,24 +132,62 @@ Look look_ahead(Thread& t, const ucontext_t& context) {
     }
 }
 
+void write_set(Thread& t, const Noted& use, double chance) {
+    write_path(t, use.path);
+    if (!t.writer.room(5)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_SET, t.counts.samples));
+    t.writer.put(use.pc);
+    t.writer.put(use.address);
+    t.writer.put(use.accesses);
+    t.writer.put(chance);
+}
+
+// A trap takes some microseconds, and not always the same: too long to time reuses that come within a
+// few. Where the last one from a use did, its reuse is looked for further ahead instead. That is
+// decided before it is known how this one ends, so nothing is biased.
+constexpr std::uint64_t kSoon = 25000;  // nanoseconds
+constexpr unsigned kFurther = 12000;    // accesses
+constexpr std::int8_t kTries = 6;
+
+std::int8_t& tries_further(Thread& t, std::uint64_t use_pc) {
+    return t.soon[use_pc >> 2 & 255];
+}
+
+bool look_further(Thread& t, Look& look, unsigned index, const Noted& use) {
+    std::int8_t& tries = tries_further(t, use.pc);
+    if (tries == 0 && t.soon_share > 64) tries = 2;  // a use not met before, where others come soon
+    if (tries <= 0) return false;
+    Noted& reuse = t.reuse;
+    std::uint64_t distance = look.find_further(index, kFurther, reuse);
+    if (distance == 0) {
+        tries = static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
+        return false;
+    }
+    tries = kTries;
+    write_set(t, use, 1);
+    write_path(t, reuse.path);
+    write_reuse(t, t.counts.samples, REVISIT_REUSE_FAR, 0, reuse.pc, use.address, distance);
+    return true;
+}
+
 // Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
 // gives one. One that is touched very often before it would cost as many traps: it is left out.
-void watch_an_open_use(Thread& t, Look& look) {
+void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
     constexpr std::uint64_t kMostTouches = 32;
     unsigned open = t.window.open();
     if (open == 0) return;
     unsigned index = t.window.open_use(t.random.below(open));
     std::uint64_t word = t.address[index] & ~std::uint64_t{7}, touches;
     if (is_ours(t, word)) return;
+    Noted use;
+    if (!look.find_again(index, use, touches) || touches == 0) return;
+    if (process.settings.uses > 1 && look_further(t, look, index, use)) return;
+    if (touches > kMostTouches) return;
     Reservoir::Choice choice = t.reservoir.choose(t.random);
     if (choice.watchpoint < 0) return;
     auto slot = static_cast<unsigned>(choice.watchpoint);
     Watch& watch = t.watch[slot];
-    watch.event.close();
     t.reservoir.release(slot);
-    static_assert(sizeof(Noted) < 1024);
-    Noted use;
-    if (!look.find_again(index, use, touches) || touches == 0 || touches > kMostTouches) return;
     perf_event_attr attributes;
     set_watchpoint(attributes, word, 1 + touches, slot + 1);
     if (!watch.event.open(attributes)) return;
@@ -157,13 +195,9 @@ void watch_an_open_use(Thread& t, Look& look) {
     watch.word = word;
     watch.sample = t.counts.samples;
     watch.touches = touches;
-    write_path(t, use.path);
-    if (!t.writer.room(5)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_SET, t.counts.samples));
-    t.writer.put(use.pc);
-    t.writer.put(use.address);
-    t.writer.put(use.accesses);
-    t.writer.put(choice.probability);
+    watch.use_pc = use.pc;
+    watch.set = program_time(t, now);
+    write_set(t, use, choice.probability);
 }
 
 void write_window(Thread& t) {
@@ -189,14 +223,17 @@ void write_window(Thread& t) {
     t.writer.advance(1 + words);
 }
 
+constexpr std::uint64_t kMostToMilepost = 200000;  // instructions
+
 void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
     Stretch& stretch = t.stretch;
-    if (!look.find_mileposts(6 * process.settings.budget, stretch.post) ||
-        is_ours(t, stretch.post[0].word) || is_ours(t, stretch.post[1].word))
+    if (!look.find_mileposts(kMostToMilepost, stretch.post) || is_ours(t, stretch.post[0].word) ||
+        is_ours(t, stretch.post[1].word) || is_ours(t, stretch.post[2].word))
         return;
     stretch.checks = false;
     stretch.at = 0;
     stretch.from_pc = interrupted;
+    stretch.start = 0;  // the time this handler ends
     wait_for(t, stretch.post[0].word, 1);
 }
 
@@ -242,7 +279,7 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
         write_reuse(t, number, REVISIT_REUSE_AHEAD, 0, look.reuse().pc, use.address,
                     look.distance().time | std::uint64_t{look.distance().distinct} << 32);
     }
-    watch_an_open_use(t, look);
+    watch_an_open_use(t, look, now);
     if (settings.check && number % settings.check == 0 && look.distance().time != 0)
         check_prediction(t, look);
     else if (settings.rates && !t.stretch.waits &&
@@ -265,16 +302,19 @@ void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
         return;
     }
     if (stretch.checks) return;
-    if (stretch.at == 0) {
-        stretch.at = 1;
-        wait_for(t, stretch.post[1].word, 1);
+    std::uint64_t before = stretch.start + process.trap_cost;
+    stretch.taken[stretch.at] = now > before ? now - before : 0;
+    if (stretch.at < 2) {
+        stretch.at++;
+        wait_for(t, stretch.post[stretch.at].word, 1);
         return;
     }
-    std::uint64_t before = stretch.start + process.trap_cost;
-    if (now <= before || !t.writer.room(3)) return;
+    if (!t.writer.room(7)) return;
     t.writer.put(REVISIT_RECORD(REVISIT_WATCH_RATE, stretch.from_pc));
-    t.writer.put(post.accesses - stretch.post[0].accesses);
-    t.writer.put(now - before);
+    for (unsigned i = 0; i < 3; i++) {
+        t.writer.put(stretch.post[i].accesses - (i ? stretch.post[i - 1].accesses : 0));
+        t.writer.put(stretch.taken[i]);
+    }
 }
 
 void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t now) {
@@ -285,6 +325,13 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
         return;
     }
     t.recording += watch.touches * process.step_cost;
+    bool came_soon = program_time(t, now) <= watch.set + kSoon;
+    t.soon_share = static_cast<std::uint8_t>((t.soon_share * 15 + (came_soon ? 255 : 0)) / 16);
+    std::int8_t& tries = tries_further(t, watch.use_pc);
+    if (!came_soon)
+        tries = 0;
+    else if (++tries > 0)  // one that was not found further ahead waits a while
+        tries = kTries;
     t.memory.start(process.pid);
     for (unsigned i = 0; i < t.reservoir.watchpoints(); i++)
         if (t.reservoir.held(i)) t.memory.avoid(t.watch[i].word);
@@ -300,11 +347,13 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
 // The next sample: after the period while all sampling so far has kept to its share of the time (a few
 // milliseconds are free, for short runs), else much later. Not in step with what the program does.
 void pace(Thread& t, std::uint64_t now, std::uint64_t cost) {
-    constexpr std::uint64_t kFree = 6000000;
+    constexpr std::uint64_t kFree = 3000000;
     const Settings& settings = process.settings;
     std::uint64_t spent = t.recording + cost;
     bool over = settings.share != 0 && spent > kFree + now / 1000 * settings.share;
-    std::uint64_t period = over ? settings.period * 4 : settings.period;
+    t.usual_cost = (t.usual_cost * 7 + cost) / 8;
+    std::uint64_t period = settings.period;
+    if (over) period += 2 * t.usual_cost * 1000 / settings.share;
     t.period = period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
     t.sampler.set_period(t.period);
 }
@@ -334,7 +383,7 @@ void handle_trap(int signal, siginfo_t* info, void* raw) {
     if (data == kSamplerData) pace(*t, end, end - now + process.trap_cost);
     t->sampler.enable();
     t->recording += end - now + process.trap_cost;
-    if (t->stretch.waits && data == kStretchData) t->stretch.start = end;
+    if (t->stretch.waits && (data == kStretchData || t->stretch.start == 0)) t->stretch.start = end;
 }
 
 bool start_sampling(Thread& t) {

@@ -54,30 +54,45 @@ class Look {
         return found;
     }
 
-    // Looks again to find two words not met before, a few thousand and some tens of thousand accesses
-    // on.
-    bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
+    // After find_again, looks on for the reuse of its block. The distance, or 0.
+    std::uint64_t find_further(unsigned index, unsigned most, Noted& reuse) {
+        Ahead ahead(t_.state, t_.memory, vectors_, &t_.quick);
+        std::uint64_t wanted = t_.address[index] >> shift_, distance = 0, found = 0;
+        ahead.run(std::uint64_t{8} * most, [&] {
+            for_blocks(ahead.touched(), [&](std::uint64_t block, std::uint64_t address) {
+                distance++;
+                if (block != wanted || found != 0) return;
+                found = distance;
+                note(reuse, ahead.at(), address, distance, ahead.touched());
+            });
+            return found == 0 && distance < most;
+        });
+        return found;
+    }
+
+    // Looks again to find three words not met before: soon, as soon again, and as far as is reasonable.
+    bool find_mileposts(std::uint64_t instructions, Milepost (&post)[3]) {
         memset(t_.seen, 0, sizeof t_.seen);
-        post[0].word = post[1].word = 0;
         Ahead ahead = start();
         std::uint64_t accesses = 0;
+        unsigned at = 0;
         ahead.run(instructions, [&] {
-            Milepost* next = accesses < kFirstMilepost         ? nullptr
-                             : post[0].word == 0               ? &post[0]
-                             : accesses > 4 * post[0].accesses ? &post[1]
-                                                               : nullptr;
+            bool wants = accesses >= kMileposts[at] + (at == 1 ? post[0].accesses : 0);
             for_blocks(ahead.touched(), [&](std::uint64_t, std::uint64_t address) {
                 accesses++;
                 std::uint64_t word = address & ~std::uint64_t{7};
                 auto hash = static_cast<unsigned>(word * 0x9e3779b97f4a7c15 >> 48);
                 std::uint64_t bit = std::uint64_t{1} << (hash & 63);
                 std::uint64_t& bits = t_.seen[hash >> 6];
-                if (next != nullptr && !(bits & bit)) *next = {word, ahead.at(), accesses};
+                if (wants && !(bits & bit)) {
+                    post[at++] = {word, ahead.at(), accesses};
+                    wants = false;
+                }
                 bits |= bit;
             });
-            return accesses < kLastMilepost;
+            return at < 3;
         });
-        return post[1].word != 0;
+        return at == 3;
     }
 
     // The use that was drawn; no pc = there was none.
@@ -92,7 +107,7 @@ class Look {
 
  private:
     using Ahead = A64Ahead<LookMemory>;
-    static constexpr std::uint64_t kFirstMilepost = 1000, kLastMilepost = 10000;
+    static constexpr std::uint64_t kMileposts[3] = {1000, 1000, 30000};
     static constexpr std::uint64_t kMostAgain = 1u << 20;
 
     Ahead start() {

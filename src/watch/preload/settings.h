@@ -9,15 +9,15 @@ inline constexpr const char* kSettingsVariable = "REVISIT_WATCH";
 
 // In decimal, in this order, with commas between.
 struct Settings {
-    std::uint64_t period = 1000000;  // nanoseconds of processor time between samples, at least
-    std::uint64_t share = 40;        // thousandths of the time that sampling may take; 0 = no limit
-    std::uint64_t window = 2048;     // accesses looked ahead
-    std::uint64_t uses = 1024;       // of these, the first so many are uses
-    std::uint64_t watchpoints = 3;   // for reuses, a thread
-    std::uint64_t shift = 3;         // blocks of 1 << shift bytes
-    std::uint64_t budget = 8000;     // instructions a look-ahead may take
-    std::uint64_t spread = 16;       // fewer than so many accesses are skipped before
-    std::uint64_t rates = 48;        // every so many samples, how fast accesses go is measured; 0 never
+    std::uint64_t period = 500000;  // nanoseconds of processor time between samples, at least
+    std::uint64_t share = 40;       // thousandths of the time that sampling may take; 0 = no limit
+    std::uint64_t window = 1024;    // accesses looked ahead
+    std::uint64_t uses = 512;       // of these, the first so many are uses
+    std::uint64_t watchpoints = 3;  // for reuses, a thread
+    std::uint64_t shift = 3;        // blocks of 1 << shift bytes
+    std::uint64_t budget = 8000;    // instructions a look-ahead may take
+    std::uint64_t spread = 16;      // fewer than so many accesses are skipped before
+    std::uint64_t rates = 48;       // every so many samples, how fast accesses go is measured; 0 never
     std::uint64_t seed = 1;
     std::uint64_t check = 0;  // every so many predicted reuses a watchpoint checks; 0 never
 };

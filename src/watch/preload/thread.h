@@ -66,8 +66,9 @@ class Writer {
 struct Watch {
     Event event;
     std::uint64_t word = 0;
-    std::uint64_t sample = 0;   // whose reuse it waits for
-    std::uint64_t touches = 0;  // that the kernel steps over before
+    std::uint64_t sample = 0;           // whose reuse it waits for
+    std::uint64_t touches = 0;          // that the kernel steps over before
+    std::uint64_t use_pc = 0, set = 0;  // where the use is, and the program time it was set at
 };
 
 // A call path, innermost first.
@@ -103,8 +104,9 @@ struct Stretch {
     bool waits = false;
     bool checks = false;  // waits for a predicted reuse instead, to check it
     unsigned at = 0;      // the post waited for
-    Milepost post[2];
+    Milepost post[3];
     std::uint64_t from_pc = 0, start = 0;
+    std::uint64_t taken[3] = {};  // time to each post
 };
 
 struct Counts {  // what the summary tells
@@ -121,7 +123,8 @@ struct Thread {
     Counts counts;
     std::uint64_t recording = 0;  // nanoseconds spent in handlers
     std::uint64_t number = 0;
-    std::uint64_t period = 0;  // up to the next sample
+    std::uint64_t period = 0;      // up to the next sample
+    std::uint64_t usual_cost = 0;  // nanoseconds a sample takes
     bool ended = false;
     void* signal_stack = nullptr;
     A64State state;
@@ -131,8 +134,10 @@ struct Thread {
     Window window;
     std::uint64_t address[Window::kMost + 1];  // of the window's uses
     Noted use, reuse;
-    std::uint64_t seen[1024];  // hashes of words met on the way to a milepost
-    bool needs_vectors[256];   // by where it was interrupted: a look-ahead ended for want of them
+    std::uint64_t seen[1024];     // hashes of words met on the way to a milepost
+    std::uint8_t soon_share = 0;  // of the last reuses by watchpoint, in 255ths
+    std::int8_t soon[256];        // by use, hashed: how often its reuse may be looked for further ahead
+    bool needs_vectors[256];      // by where it was interrupted: a look-ahead ended for want of them
 };
 
 inline constexpr std::size_t kSignalStack = 64 * 1024;
