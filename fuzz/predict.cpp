@@ -1,5 +1,5 @@
 // The predictor against brute force, on random loop nests: what it calls exact must be exact, pair by
-// pair. The bytes pick the nest, the two sizes and the granularity.
+// pair. The bytes pick the nest and its kind, the two sizes and the granularity.
 #include "predict/predict.h"
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 6) return 0;
     std::uint32_t seed = 0;
     std::memcpy(&seed, data, 4);
-    const auto program = RandomNest(seed).program();
+    const auto program = RandomNest(seed, size > 7 && data[7] % 2).program();
     Request request;
     request.compiler = [&](const std::vector<Parameters>&) -> Result<std::vector<Program>> {
         return std::vector<Program>{program};
@@ -23,11 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     request.parameters = {{"n", 13 + data[4] % 28}, {"m", 13 + data[5] % 28}};
     request.granularity = size > 6 && data[6] % 4 == 0 ? 64 : 1;
     request.bins = Binning::exact();
-    request.budget = 1;
+    request.budget = 0.6;
     request.estimate = false;
     RunOptions count;
     count.keep = false;
-    count.max_accesses = 300'000;
+    count.max_accesses = 100'000;
+    count.max_steps = 2'000'000;
+    count.stride = false;
     const auto counted = interpret(program, request.parameters, count);
     if (!counted || !counted->complete) return 0;  // too long to compare with
     request.method = Method::fit;

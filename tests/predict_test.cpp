@@ -232,6 +232,28 @@ TEST_F(FromSource, totals_of_the_papers_six_kernels) {
     EXPECT_EQ(total("paper_2mm", {{"I", 300}, {"J", 200}, {"K", 102}}), 92'402'109);
 }
 
+// Figure 9: what was measured there, by elements; lines hit 5 to 11 points more often.
+TEST_F(FromSource, hit_rates_of_the_papers_kernels) {
+    const auto cache = CacheSpec::parse("64K:32:32");
+    ASSERT_TRUE(cache);
+    for (const auto& [function, macros, measured] :
+         {std::tuple<const char*, Parameters, double>{"paper_atax", {{"I", 150}, {"J", 70}}, 90.00},
+          {"paper_gemver", {{"I", 400}, {"J", 500}}, 89.82},
+          {"paper_mvt", {{"I", 100}, {"J", 200}}, 92.11},
+          {"paper_3mm", {{"I", 30}, {"J", 40}, {"K", 50}}, 95.06}}) {
+        auto r = kernel("paper.c", function, 0, macros);
+        r.bins = Binning::exact();
+        const auto elements = predict(r);
+        ASSERT_TRUE(elements);
+        const double rate = 100 * predict_cache(elements->profile, *cache).hit_rate;
+        EXPECT_NEAR(rate, measured, 0.2) << function;
+        r.granularity = 32;
+        const auto lines = predict(r);
+        ASSERT_TRUE(lines);
+        EXPECT_GT(100 * predict_cache(lines->profile, *cache).hit_rate, rate + 4) << function;
+    }
+}
+
 TEST_F(FromSource, kernels_at_sizes_not_fitted) {
     for (const auto& [file, function, macros] :
          {std::tuple<const char*, const char*, Parameters>{

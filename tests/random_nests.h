@@ -10,10 +10,11 @@ namespace revisit::predict {
 
 // Loops one to four deep, perfect or not, with affine bounds (lower and upper, triangular ones among
 // them), steps of one, two or minus one, and references to shared one- and two-dimensional arrays.
-// Sizes are the arguments n and m.
+// Sizes are the arguments n and m. Rich ones also have bounds that are the smaller or larger of two,
+// fixed numbers of any size in bounds and indices, remainders and steps of three.
 class RandomNest {
  public:
-    explicit RandomNest(std::uint64_t seed) : random_(seed) {}
+    explicit RandomNest(std::uint64_t seed, bool rich = false) : random_(seed), rich_(rich) {}
 
     Program program() {
         program_ = {};
@@ -62,6 +63,11 @@ class RandomNest {
 
     // What a loop runs from or to: a size or an outer variable, give or take one.
     std::int32_t bound(bool upper) {
+        if (rich_ && pick(0, 5) == 0) {
+            const auto a = bound(upper), b = bound(upper);
+            return emit(pick(0, 1) ? Op::smin : Op::smax, a, b);
+        }
+        if (rich_ && pick(0, 7) == 0) return constant(upper ? pick(5, 40) : pick(2, 20));
         const int kind = pick(0, 5);
         if (upper) {
             if (kind <= 3 || variables_.empty()) return plus(pick(0, 1), pick(-1, 0));
@@ -78,7 +84,7 @@ class RandomNest {
     void loop(int depth, std::int32_t parent) {
         const auto low = bound(false), high = bound(true);
         const int form = pick(0, 9);
-        const std::int64_t step = form == 0 ? 2 : form == 1 ? -1 : 1;
+        const std::int64_t step = form == 0 ? 2 : form == 1 ? -1 : form == 2 && rich_ ? 3 : 1;
         // Downwards: from high - 1 to low.
         const auto start = step < 0 ? plus(high, -1) : low;
         const auto id = static_cast<std::int32_t>(f().loops.size());
@@ -118,9 +124,14 @@ class RandomNest {
 
     // An index: an outer variable, or a constant, shifted so that it is never negative.
     std::int32_t index() {
-        if (pick(0, 7) == 0) return constant(pick(0, 3));
+        if (pick(0, 7) == 0) return constant(pick(0, rich_ ? 30 : 3));
         const auto v =
             variables_[static_cast<std::size_t>(pick(0, static_cast<int>(variables_.size()) - 1))];
+        const int form = rich_ ? pick(0, 11) : 11;
+        if (form == 0) return plus(v, pick(3, 30));
+        if (form == 1) return emit(Op::srem, plus(v, 1), constant(pick(2, 5)));
+        if (form == 2) return plus(emit(Op::mul, v, constant(pick(2, 20))), 1);
+        if (form == 3) return emit(Op::add, plus(v, 1), variables_.front());
         return plus(v, pick(0, 3) == 0 ? pick(1, 2) : 1);
     }
 
@@ -146,6 +157,7 @@ class RandomNest {
     }
 
     std::mt19937_64 random_;
+    bool rich_;
     Program program_;
     std::int32_t registers_ = 0;
     std::int32_t current_ = 0;

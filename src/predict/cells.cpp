@@ -241,7 +241,9 @@ class Learner {
         for (auto& g : groups) {
             g.by_sample.assign(table_.samples().size(), 0);
             for (const auto r : g.rows) ++g.by_sample[s_.sample[r]];
-            for (const auto a : options_.anchors) g.anchored |= g.by_sample[a] > 0;
+            // A sample that time did not allow is not there, and nothing is certain then anyway.
+            for (const auto a : options_.anchors)
+                g.anchored |= static_cast<std::size_t>(a) < g.by_sample.size() && g.by_sample[a] > 0;
         }
         std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
             return std::tuple(a.anchored, a.rows.size()) > std::tuple(b.anchored, b.rows.size());

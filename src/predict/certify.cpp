@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kHeldOutAccesses = 800'000;
 constexpr std::uint64_t kPrefixAccesses = 1'000'000;
+constexpr std::uint64_t kMostSteps = 300'000'000;  // of a program that counts and accesses little
 
 std::string name_of(const Model& model, std::size_t stream) {
     const Stream& s = model.table.streams()[stream];
@@ -70,6 +71,7 @@ Result<void> check_held_out(const Session& session, const Model& model, const Le
     if (!program) return std::unexpected(program.error());
     RunOptions run;
     run.max_accesses = 8 * kHeldOutAccesses;
+    run.max_steps = kMostSteps;
     run.seed = session.request.seed;
     run.branch_probability = session.request.branch_probability;
     auto trace = interpret(*program, parameters, run);
@@ -152,6 +154,7 @@ bool explained(const StreamModel& m, const Stream& s, std::size_t row) {
 void check_prefix(const Session& session, const Model& model, const Learning& learning, Prediction& p) {
     RunOptions run;
     run.max_accesses = kPrefixAccesses;
+    run.max_steps = kMostSteps;
     run.seed = session.request.seed;
     const auto trace = interpret(learning.programs.target(), session.sizes, run);
     if (!trace) {

@@ -58,6 +58,7 @@ std::optional<ProgramFamily> ProgramFamily::interpolate(
     const std::size_t axes = check_size.size();
     std::vector<std::uint8_t> order;
     for (std::size_t v = 0; v < axes; ++v) order.push_back(static_cast<std::uint8_t>(v));
+    const std::vector<int> once(kMaxVariables, 1);
     Points points;
     points.variables = axes;
     std::vector<std::uint32_t> which;
@@ -73,7 +74,9 @@ std::optional<ProgramFamily> ProgramFamily::interpolate(
             same &= constants[i][k] == expected[k];
         }
         if (same) continue;
-        auto p = fit_simplest(points, which, order, 3);
+        // Products of different sizes are what there is, as a rule, and need the fewest programs.
+        auto p = fit_simplest(points, which, order, 3, once);
+        if (!p) p = fit_simplest(points, which, order, 3);
         if (!p || p->integer(check_size.data()) != expected[k]) return std::nullopt;
         family.slots_.push_back({k, std::move(*p), {}});
         if (counts[k]) family.look_at(family.slots_.back());
