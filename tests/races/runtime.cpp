@@ -52,14 +52,23 @@ const revisit_unit unit = {
     REVISIT_ABI, REVISIT_SCHEME_POINTER, headers, 1, &site_base, 1, definitions, 6};
 std::atomic<long> touched, detached_done;
 
+bool has_bit(const std::uint64_t* cursor, int bit) {
+    return reinterpret_cast<std::uintptr_t>(cursor) >> bit & 1;
+}
+
 void touch(long n, std::uint64_t own) {
     for (long i = 0; i < n; i++) {
         std::uint64_t* at = __revisit_tls.cursor;
+        if (!has_bit(at, REVISIT_RECORD_BIT)) {  // as the copy that counts
+            at += 2;
+            __revisit_tls.cursor = has_bit(at, REVISIT_RECORD_BIT) ? __revisit_full_now(at) : at;
+            continue;
+        }
         at[0] = headers[0];
         at[1] = 0x100000 * (own + 1) + static_cast<std::uint64_t>(i % 50) * 64;
         at[2] = 0x90000000 + static_cast<std::uint64_t>(i % 37) * 64;
         at += 3;
-        if (reinterpret_cast<std::uintptr_t>(at) >> REVISIT_FULL_BIT & 1) at = __revisit_full_now(at);
+        if (has_bit(at, REVISIT_FULL_BIT)) at = __revisit_full_now(at);
         __revisit_tls.cursor = at;
     }
     touched += 2 * n;
@@ -186,7 +195,7 @@ int run(std::uint32_t want, bool stops) {
     auto slots = Slots::create(want);
     expect(slots.has_value(), "no shared memory");
     revisit_stream* s = slots->stream();
-    s->plan = {1 / std::log1p(-0.01), 0.99, 100, 1, 6};
+    s->plan = {1 / std::log1p(-0.0002), 0.99, 100, 1, 6};
     setenv(REVISIT_STREAM_ENV, slots->path().c_str(), 1);
     long told = 0, taken = 0;
     std::atomic<bool> over = false;

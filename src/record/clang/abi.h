@@ -14,9 +14,12 @@
 
 #include "record/stream.h"
 
-#define REVISIT_ABI 1
+#define REVISIT_ABI 2
 
 #define REVISIT_FULL_BIT 17 /* of an address: 2^17 bytes, the size of a slot */
+/* Set where words are written; clear where the counting copy of a body moves the cursor. There FULL_BIT
+   is set, so that each copy meets its own bit at once when the cursor is the other's. */
+#define REVISIT_RECORD_BIT 18
 #define REVISIT_UNCHECKED_WORDS 896u
 /* The mmu scheme closes one page; what remains of a block when it hits that page must fit into one. */
 #define REVISIT_MMU_BLOCK_MAX 500u
@@ -25,7 +28,7 @@
    bit is set, so that the first check sends the thread to the runtime. Below 2^39: some arm64 kernels
    end there. (ThreadSanitizer has that address for itself: its test takes another.) */
 #ifndef REVISIT_BOOT_ADDRESS
-#define REVISIT_BOOT_ADDRESS 0x5e00020000ull
+#define REVISIT_BOOT_ADDRESS 0x5e00060000ull
 #endif
 #define REVISIT_BOOT_BYTES (1u << REVISIT_FULL_BIT)
 #define REVISIT_MMU_BOOT_BYTES (16u << 20) /* one closed page for every such thread */

@@ -11,6 +11,10 @@
 // memory, not for every block. Exceptions, longjmp and coroutines need no care: all are calls, and
 // after a call the cursor is what thread-local memory says.
 //
+// Every body exists twice (copies.cpp). The counting copy writes nothing and moves the cursor by the
+// number of accesses; where it meets its bit, the runtime says which copy goes on. A function that
+// cannot be copied asks for a place to record, for as long as it runs.
+//
 // Two older ways to append exist for comparison (make bench-record): `call`, a function that stores,
 // counts and compares; and `mmu`, Shen and Shaw's, with the index in memory and no check at all: the
 // last page of the buffer is closed and the fault moves on to the next (2008, section 3).
@@ -28,6 +32,7 @@
 
 #include "record/clang/abi.h"
 #include "record/clang/accesses.h"
+#include "record/clang/copies.h"
 
 namespace revisit::clang_recorder {
 namespace {
@@ -49,6 +54,8 @@ cl::opt<Scheme> append_option("revisit-append", cl::desc("how an address is appe
                                                     "cursor in a register (default)"),
                                          clEnumValN(by_call, "call", "branch and call"),
                                          clEnumValN(by_mmu, "mmu", "no check, a closed page")));
+cl::opt<bool> copies_option("revisit-copies", cl::init(true),
+                            cl::desc("a second body that only counts, for when nothing is recorded"));
 cl::opt<bool> calls_option("revisit-calls", cl::init(true),
                            cl::desc("mark function entry and exit for call contexts"));
 
@@ -79,6 +86,10 @@ class Recorder {
         variable->setThreadLocalMode(GlobalValue::InitialExecTLSModel);
         Value* base = at.CreateThreadLocalAddress(variable);
         return offset == 0 ? base : at.CreateConstInBoundsGEP1_32(at.getInt8Ty(), base, offset);
+    }
+    Value* has_bit(IRBuilder<>& at, Value* cursor, unsigned bit) {
+        return at.CreateICmpNE(at.CreateAnd(at.CreatePtrToInt(cursor, at.getInt64Ty()), 1ull << bit),
+                               at.getInt64(0));
     }
     Value* word_at(IRBuilder<>& at, Value* cursor, unsigned i) {
         return i == 0 ? cursor : at.CreateConstInBoundsGEP1_32(at.getInt64Ty(), cursor, i);
@@ -131,22 +142,31 @@ class Recorder {
     Module& module_;
     LLVMContext& context_;
     Unit& unit_;
+    void find_steps();
+    Instruction* count(const Step& step, AllocaInst* cursor);
+    void check(Instruction* where, bool leaving, AllocaInst* cursor);
+
     MapVector<BasicBlock*, std::vector<Step>> steps_;
+    Copies copies_;
+    SmallPtrSet<BasicBlock*, 16> is_counting_;  // copies_.counts, and what checks split off from them
 };
 
 bool Recorder::run() {
     unit_.find_loops(function_);
     add_events(function_, unit_);
     prepare();
+    find_steps();
     bool appends = false, calls = false;
-    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_)) {
-        auto& steps = steps_[block] = steps_of(*block, kBlockMax);
+    for (auto& [block, steps] : steps_)
         for (const Step& step : steps) {
             appends |= step.words() != 0;
             calls |= step.kind == Step::call;
         }
-    }
     if (!appends && !calls) return false;
+    if (appends && append_option == by_pointer && copies_option) {
+        copies_ = copy_body(function_);
+        if (copies_.recording) find_steps();
+    }
     if (appends) {
         switch (append_option) {
             case by_call:
@@ -164,6 +184,24 @@ bool Recorder::run() {
     if (calls_option) mark_calls();
     drop_promises();
     return true;
+}
+
+void Recorder::find_steps() {
+    SmallPtrSet<const Value*, 32> own(copies_.values.begin(), copies_.values.end());
+    ReversePostOrderTraversal<Function*> order(&function_);
+    SmallVector<BasicBlock*, 32> blocks(order.begin(), order.end());
+    // The counting copy is not reached from the entry yet.
+    if (copies_.counting)
+        for (std::size_t i = 0, n = blocks.size(); i < n; ++i)
+            if (BasicBlock* copy = copies_.other.lookup(blocks[i])) blocks.push_back(copy);
+    steps_.clear();
+    for (BasicBlock* block : blocks) {
+        auto& steps = steps_[block] = steps_of(*block, kBlockMax);
+        for (Step& step : steps)
+            erase_if(step.run, [&](const Access& access) { return own.contains(access.pointer); });
+        erase_if(steps,
+                 [](const Step& step) { return step.kind == Step::accesses && step.run.empty(); });
+    }
 }
 
 // Allocas to the top, so that splitting the entry block leaves them in it; and no edge that an invoke
@@ -287,9 +325,16 @@ void Recorder::append_by_pointer() {
     auto get = [&](IRBuilder<>& at) { return at.CreateLoad(pointer, cursor); };
     auto from_memory = [&](BasicBlock::iterator where) {
         IRBuilder<> at(where->getParent(), where);
-        at.CreateStore(at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR)), cursor);
+        return at.CreateStore(at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR)), cursor);
     };
-    SmallVector<Instruction*, 16> checks;
+    // `leaving`: nothing is written after it before the cursor is taken back.
+    SmallVector<std::pair<Instruction*, bool>, 16> checks;
+    SmallVector<StoreInst*, 16> taken_back;
+    // What was called may have gone over to counting; a block of words must not be counted.
+    auto take_back = [&](BasicBlock* block, BasicBlock::iterator where) {
+        StoreInst* taken = from_memory(where);
+        if (!copies_.counts.contains(block)) taken_back.push_back(taken);
+    };
 
     DenseMap<BasicBlock*, unsigned> order, unchecked;
     for (auto& [block, steps] : steps_) order.try_emplace(block, order.size());
@@ -301,19 +346,27 @@ void Recorder::append_by_pointer() {
                 IRBuilder<> at(step.at);
                 LoadInst* value = get(at);
                 at.CreateStore(value, tls(at, REVISIT_TLS_CURSOR));
-                checks.push_back(value);
+                checks.emplace_back(value, true);
             }
             if (step.kind == Step::call && needed_after && !step.at->isTerminator())
-                from_memory(std::next(step.at->getIterator()));
+                take_back(block, std::next(step.at->getIterator()));
         });
         // An invoke is taken back from where it goes.
         bool after_invoke = false;
         for (BasicBlock* before : predecessors(block))
             after_invoke |= isa<InvokeInst>(before->getTerminator()) && !steps_[before].empty() &&
                             steps_[before].back().at == before->getTerminator();
-        if ((block == &entry || after_invoke) && flow[block].needed_in)
-            from_memory(block == &entry ? entry.getFirstNonPHIOrDbgOrAlloca()
-                                        : block->getFirstInsertionPt());
+        if (copies_.recording && block == &entry) {
+            from_memory(entry.getTerminator()->getIterator());
+            Instruction* end = entry.getTerminator();
+            IRBuilder<> at(end);
+            at.CreateCondBr(has_bit(at, get(at), REVISIT_RECORD_BIT), copies_.recording,
+                            copies_.counting);
+            end->eraseFromParent();
+        } else if ((block == &entry || after_invoke) && flow[block].needed_in) {
+            take_back(block, block == &entry ? entry.getFirstNonPHIOrDbgOrAlloca()
+                                             : block->getFirstInsertionPt());
+        }
     }
     for (auto& [block, steps] : steps_) {
         unsigned words = 0;
@@ -322,26 +375,52 @@ void Recorder::append_by_pointer() {
         for (const Step& step : steps) {
             if (step.kind == Step::call) words = 0;
             if (step.words() == 0) continue;
+            if (copies_.counts.contains(block)) {
+                words = step.kind == Step::bulk ? 0 : words + step.words();
+                Instruction* after = count(step, cursor);
+                if (words + kBlockMax + 1 > REVISIT_UNCHECKED_WORDS) {
+                    checks.emplace_back(after, false);
+                    words = 0;
+                }
+                continue;
+            }
             Value* value = nullptr;
             Instruction* last = write(step, [&](IRBuilder<>& at) { return value = get(at); });
             IRBuilder<> at(last);
             auto* moved = at.CreateStore(word_at(at, value, step.words()), cursor);
             words += step.words();
             if (words + kBlockMax + 1 > REVISIT_UNCHECKED_WORDS) {
-                checks.push_back(moved->getNextNode());
+                checks.emplace_back(moved->getNextNode(), false);
                 words = 0;
             }
         }
         // Every cycle has an edge that goes back in this order; one check on it bounds all paths.
         for (BasicBlock* after : successors(block))
             if (words != 0 && order.lookup(after) <= order.lookup(block)) {
-                checks.push_back(block->getTerminator());
+                checks.emplace_back(block->getTerminator(), false);
                 words = 0;
             }
         unchecked[block] = words;
     }
 
-    auto full = module_.getOrInsertFunction("__revisit_full", pointer, pointer);
+    is_counting_ = copies_.counts;
+    for (StoreInst* taken : taken_back) checks.emplace_back(taken->getNextNode(), false);
+    for (auto& [where, leaving] : checks) check(where, leaving, cursor);
+    DominatorTree tree(function_);
+    SmallVector<AllocaInst*, 32> promoted(copies_.values);
+    promoted.push_back(cursor);
+    PromoteMemToReg(promoted, tree);
+}
+
+// Asks the runtime for a place to go on where the cursor has met its bit. At the end of a loop, the
+// answer decides which copy goes on.
+void Recorder::check(Instruction* where, bool leaving, AllocaInst* cursor) {
+    auto* pointer = PointerType::getUnqual(context_);
+    BasicBlock* block = where->getParent();
+    const bool counting = is_counting_.contains(block);
+    const bool crosses = copies_.backward.contains(block) && where == block->getTerminator();
+    const char* name = counting || crosses || leaving ? "__revisit_full" : "__revisit_full_record";
+    auto full = module_.getOrInsertFunction(name, pointer, pointer);
     if (auto* callee = dyn_cast<Function>(full.getCallee())) {
         callee->setCallingConv(CallingConv::PreserveMost);
         callee->addFnAttr(Attribute::NoUnwind);
@@ -349,18 +428,45 @@ void Recorder::append_by_pointer() {
         callee->setVisibility(GlobalValue::HiddenVisibility);
         callee->setDSOLocal(true);
     }
-    for (Instruction* where : checks) {
-        IRBuilder<> at(where);
-        Value* value = get(at);
-        Value* bit = at.CreateAnd(at.CreatePtrToInt(value, at.getInt64Ty()), 1ull << REVISIT_FULL_BIT);
-        at.SetInsertPoint(SplitBlockAndInsertIfThen(at.CreateICmpNE(bit, at.getInt64(0)), where, false,
-                                                    MDBuilder(context_).createUnlikelyBranchWeights()));
-        auto* call = at.CreateCall(full, {value});
-        call->setCallingConv(CallingConv::PreserveMost);
-        at.CreateStore(call, cursor);
+    IRBuilder<> at(where);
+    Value* value = at.CreateLoad(pointer, cursor);
+    Value* met = has_bit(at, value, counting ? REVISIT_RECORD_BIT : REVISIT_FULL_BIT);
+    BasicBlock* head = crosses ? copies_.other.lookup(block->getSingleSuccessor()) : nullptr;
+    Instruction* end =
+        SplitBlockAndInsertIfThen(met, where, false, MDBuilder(context_).createUnlikelyBranchWeights());
+    if (counting) is_counting_.insert(where->getParent());
+    at.SetInsertPoint(end);
+    auto* call = at.CreateCall(full, {value});
+    call->setCallingConv(CallingConv::PreserveMost);
+    at.CreateStore(call, cursor);
+    if (!head) return;
+    Value* records = has_bit(at, call, REVISIT_RECORD_BIT);
+    BasicBlock* stay = where->getParent();
+    at.CreateCondBr(records, counting ? head : stay, counting ? stay : head);
+    end->eraseFromParent();
+}
+
+// In the counting copy: what the step's accesses are, without writing them. A length that is known only
+// at run time is the runtime's to count. The instruction before which it is done.
+Instruction* Recorder::count(const Step& step, AllocaInst* cursor) {
+    auto* pointer = PointerType::getUnqual(context_);
+    auto* word = Type::getInt64Ty(context_);
+    if (step.kind == Step::accesses) {
+        IRBuilder<> at(step.run.front().at);
+        Value* value = at.CreateLoad(pointer, cursor);
+        at.CreateStore(word_at(at, value, static_cast<unsigned>(step.run.size())), cursor);
+        return step.run.front().at;
     }
-    DominatorTree tree(function_);
-    PromoteMemToReg({cursor}, tree);
+    IRBuilder<> at(step.extent.at);
+    auto bulk = module_.getOrInsertFunction("__revisit_bulk", Type::getVoidTy(context_), word, word,
+                                            word, word);
+    std::uint32_t flags = step.extent.flags | REVISIT_BY_SITE;
+    at.CreateStore(at.CreateLoad(pointer, cursor), tls(at, REVISIT_TLS_CURSOR));
+    at.CreateCall(bulk, {at.getInt64(flags),
+                         unit_.site_number(at, unit_.site(*step.extent.at, flags & REVISIT_WRITE)),
+                         at.CreatePtrToInt(step.extent.pointer, word), step.extent.bytes});
+    at.CreateStore(at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR)), cursor);
+    return step.extent.at;
 }
 
 // The program has no pointer into a slot. Told so, the code generator moves and pairs stores of both.

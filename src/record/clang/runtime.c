@@ -9,8 +9,10 @@
  * memory.
  *
  * Every slot is mapped a second time at an address of our choice, so that the one bit that recorded
- * code tests is set exactly where the slack begins. mremap with an old size of 0 makes such a mapping
- * without a descriptor, which a program might have closed.
+ * code tests is set exactly where the slack begins. A thread that is not recorded, or has a while to go
+ * to its next sample, runs copies of the code that write nothing and count by the same cursor, in a
+ * part of memory where another bit is clear (copies.cpp, abi.h). mremap with an old size of 0 makes
+ * such a mapping without a descriptor, which a program might have closed.
  */
 #define _GNU_SOURCE
 #include "record/clang/runtime.h"
@@ -27,8 +29,13 @@
 #include "record/clang/sampler.h"
 
 #define SLOT_BYTES ((size_t)REVISIT_SLOT_WORDS * 8)
-#define WINDOW ((size_t)2 << REVISIT_FULL_BIT)
+/* Four slot sizes. The second is where copies of code that only count move their cursor, up to its end;
+   words are written at the end of the third and, where a check comes late, into the fourth. */
+#define WINDOW ((size_t)2 << REVISIT_RECORD_BIT)
+#define COUNTED_END (2 * SLOT_BYTES)
+#define WRITTEN_END (3 * SLOT_BYTES)
 #define SCRATCH_WORDS 512
+#define SCRATCH_SLACK 1024
 
 _Static_assert(SLOT_BYTES == (size_t)1 << REVISIT_FULL_BIT, "the full bit is a slot's size");
 _Static_assert(offsetof(revisit_tls, cursor) == REVISIT_TLS_CURSOR, "the pass knows where it is");
@@ -45,7 +52,7 @@ __attribute__((section(".note.revisit"), used, aligned(4))) static const struct 
     char text[32];
 } note = {8, 32, REVISIT_ABI, "revisit", "revisit-instrumented-program"};
 
-/* Reserved address space of `bytes`, aligned to twice a slot. */
+/* Reserved address space of `bytes`, aligned to a window. */
 static char* reserve_windows(size_t bytes, int protection) {
     char* all =
         mmap(NULL, bytes + WINDOW, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -57,7 +64,7 @@ static char* reserve_windows(size_t bytes, int protection) {
 }
 
 static char* window_start(int32_t slot) {
-    return process.windows + (size_t)slot * WINDOW + SLOT_BYTES - process.usable;
+    return process.windows + (size_t)slot * WINDOW + WRITTEN_END - process.usable;
 }
 
 /* Makes a slot appear where its slack has the full bit set. */
@@ -85,7 +92,26 @@ static void use_scratch(revisit_lane* lane) {
     size_t used = process.scheme == REVISIT_SCHEME_MMU ? process.usable : SCRATCH_WORDS * 8;
     /* What lies in it is read only by the sampler: then every lane has its own. */
     size_t at = process.sampling ? (size_t)(lane - self->lane) * WINDOW : 0;
-    lane->start = (uint64_t*)(self->scratch + at + SLOT_BYTES - used);
+    lane->start = (uint64_t*)(self->scratch + at + WRITTEN_END - used);
+    if (process.scheme != REVISIT_SCHEME_POINTER) return;
+    if (lane != self->lane) {
+        if (process.sampling) memset(lane->start, 0, (SCRATCH_WORDS + SCRATCH_SLACK) * 8);
+        return;
+    }
+    uint64_t counted = process.sampling ? revisit_sampler_may_count(self) : REVISIT_COUNTED_MAX;
+    if (lane->must_record) counted = 0;
+    lane->counts = counted != 0;
+    if (counted) {
+        lane->start = (uint64_t*)(self->scratch + at + COUNTED_END) - counted;
+        return;
+    }
+    if (!process.sampling) return;
+    /* What a counting copy that has not noticed passes over must be seen to be nothing. */
+    uint64_t* written = self->written;
+    if (written < lane->start || written > lane->start + SCRATCH_WORDS + SCRATCH_SLACK)
+        written = lane->start + SCRATCH_WORDS + SCRATCH_SLACK;
+    memset(lane->start, 0, (size_t)((char*)written - (char*)lane->start));
+    self->written = lane->start;
 }
 
 /* With signals held off: the analyzer takes tickets in order, and a handler that came between a ticket
@@ -104,6 +130,7 @@ void revisit_open(revisit_lane* lane) {
     revisit_thread* self = tls->self;
     int32_t slot = -1;
     lane->slot = -1;
+    lane->counts = 0;
     if (process.stream && !revisit_is_over() && !self->unrecorded && !process.sampling) {
         slot = revisit_slot_open(process.stream, process.producer, self->number);
         if (slot < 0) {
@@ -131,12 +158,21 @@ void revisit_open(revisit_lane* lane) {
     tls->block = lane->start;
     size_t usable =
         lane->slot < 0 && process.scheme != REVISIT_SCHEME_MMU ? SCRATCH_WORDS * 8 : process.usable;
-    tls->limit = lane->start + usable / 8;
+    tls->limit = lane->counts ? revisit_counted_end(lane) : lane->start + usable / 8;
+}
+
+static void take(revisit_thread* self, revisit_lane* lane, uint64_t* cursor) {
+    if (lane->counts) {
+        revisit_sampler_count(self, (uint64_t)(cursor - lane->start));
+        return;
+    }
+    if (lane == self->lane && cursor > self->written) self->written = cursor;
+    revisit_sampler_take(self, lane->start, cursor);
 }
 
 void revisit_roll(revisit_lane* lane, uint64_t* cursor) {
     int32_t slot = lane->slot;
-    if (process.sampling) revisit_sampler_take(__revisit_tls.self, lane->start, cursor);
+    if (process.sampling) take(__revisit_tls.self, lane, cursor);
     revisit_finish_pending(lane);
     lane->slot = -1; /* before it is given away: a handler that never returns must not do it twice */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -173,7 +209,7 @@ static void thread_end(void* of) {
         uint64_t* cursor = i == self->depth ? tls->cursor : self->lane[i + 1].saved_cursor;
         revisit_finish_pending(lane);
         if (lane->slot >= 0) revisit_hand_over(lane->slot, (uint64_t)(cursor - lane->start));
-        if (process.sampling) revisit_sampler_take(self, lane->start, cursor);
+        if (process.sampling) take(self, lane, cursor);
     }
     if (process.sampling) revisit_sampler_end(self);
     /* Destructors still to run may be recorded code: the thread then begins anew. */
@@ -185,11 +221,18 @@ static void thread_end(void* of) {
     munmap(self, sizeof *self);
 }
 
+static void roll_to_record(revisit_lane* lane, uint64_t* cursor) {
+    lane->must_record = 1;
+    revisit_roll(lane, cursor);
+    lane->must_record = 0;
+}
+
 uint64_t* revisit_reserve(uint32_t words) {
     revisit_tls* tls = &__revisit_tls;
     if (!tls->self) return NULL;
     revisit_lane* lane = &tls->self->lane[tls->self->depth];
     if (lane->slot < 0 && !process.sampling) return NULL;
+    if (lane->counts) roll_to_record(lane, tls->cursor);
     uint64_t* end =
         process.scheme == REVISIT_SCHEME_MMU ? lane->guard : lane->start + REVISIT_SLOT_WORDS;
     if (tls->cursor + words > end) revisit_roll(lane, tls->cursor);
@@ -218,24 +261,49 @@ static void at_exit(void) {
     revisit_flush();
 }
 
-/* The default scheme found its slot full; and any thread we have not met, at its first check. */
-EXPORTED uint64_t* __revisit_full_now(uint64_t* cursor) {
+/* A copy that counts meets its bit also when the cursor has become one for records, and the other way
+   round: then there is nothing to do here. */
+static int has_room(const revisit_lane* lane, uint64_t* cursor) {
+    if (lane->counts) return cursor >= lane->start && cursor < revisit_counted_end(lane);
+    return cursor >= lane->start && !((uintptr_t)cursor >> REVISIT_FULL_BIT & 1);
+}
+
+static uint64_t* full(uint64_t* cursor, int must_record) {
     int saved = errno;
     revisit_tls* tls = &__revisit_tls;
-    if (!tls->self) {
+    if (!tls->self)
         revisit_thread_begin(__atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED));
-    } else {
-        if (tls->self->depth) revisit_settle(tls->self, (uintptr_t)__builtin_frame_address(0));
-        revisit_roll(&tls->self->lane[tls->self->depth], cursor);
+    else if (tls->self->depth)
+        revisit_settle(tls->self, (uintptr_t)__builtin_frame_address(0));
+    if (!tls->self) {
+        errno = saved;
+        return (uint64_t*)REVISIT_BOOT_ADDRESS;
     }
+    revisit_lane* lane = &tls->self->lane[tls->self->depth];
+    if ((uintptr_t)cursor - REVISIT_BOOT_ADDRESS < REVISIT_BOOT_BYTES) cursor = tls->cursor;
+    if (must_record && (lane->counts || !has_room(lane, cursor)))
+        roll_to_record(lane, cursor);
+    else if (!has_room(lane, cursor))
+        revisit_roll(lane, cursor);
+    else
+        tls->cursor = cursor;
     errno = saved;
-    return tls->self ? tls->cursor : (uint64_t*)REVISIT_BOOT_ADDRESS;
+    return tls->cursor;
+}
+
+/* The default scheme found its slot full; and any thread we have not met, at its first check. */
+EXPORTED uint64_t* __revisit_full_now(uint64_t* cursor) {
+    return full(cursor, 0);
 }
 
 /* Called from the middle of a function that expects its registers kept; hidden, because a lazily bound
    call would not keep them. */
 __attribute__((preserve_most, visibility("hidden"))) uint64_t* __revisit_full(uint64_t* cursor) {
-    return __revisit_full_now(cursor);
+    return full(cursor, 0);
+}
+/* From code that will write words. */
+__attribute__((preserve_most, visibility("hidden"))) uint64_t* __revisit_full_record(uint64_t* cursor) {
+    return full(cursor, 1);
 }
 
 /* The `call` scheme. A block that meets the end of its slot moves to the next one whole. */

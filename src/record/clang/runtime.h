@@ -16,6 +16,8 @@
    because the interrupted function holds its cursor in a register and will go on where it was. */
 typedef struct {
     int32_t slot; /* -1: nothing is recorded, words go to scratch memory */
+    int counts;   /* nothing is written: the cursor counts accesses */
+    int must_record;
     uint64_t* start;
     uint64_t* guard; /* mmu: first word of the closed page */
     /* mmu: the slot before, whose last block was under way when its page was hit */
@@ -30,7 +32,8 @@ typedef struct revisit_thread {
     uint32_t number;
     int depth; /* lane in use */
     revisit_lane lane[LANES];
-    char* scratch; /* reserved memory of its own, or null */
+    char* scratch;     /* reserved memory of its own, or null */
+    uint64_t* written; /* end of what lane 0 last wrote in scratch */
     int unrecorded;
     struct revisit_sampler* sampler; /* null: accesses are told, not sampled */
     uintptr_t chosen_stack;          /* frame of the chosen function under way, or 0 */
@@ -65,6 +68,14 @@ extern EXPORTED revisit_process __revisit_process;
 
 static inline int revisit_is_over(void) {
     return (int)__atomic_load_n(&__revisit_process.over, __ATOMIC_RELAXED);
+}
+
+/* Accesses that a thread counts before it looks again. */
+#define REVISIT_COUNTED_MAX 1024u
+
+static inline uint64_t* revisit_counted_end(const revisit_lane* lane) {
+    uintptr_t window = (uintptr_t)2 << REVISIT_RECORD_BIT;
+    return (uint64_t*)(((uintptr_t)lane->start & ~(window - 1)) + ((uintptr_t)1 << REVISIT_RECORD_BIT));
 }
 
 /* runtime.c */

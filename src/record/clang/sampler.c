@@ -1,14 +1,15 @@
 /* Samples reuse distances while the threads run, in private or shared stacks.
  *
  * Problem. To analyze every access of several threads costs two orders of magnitude, and makes them
- * wait for each other. Idea. Threads append to a page of memory as they always do (1.5 times as long as
- * native). When it is full it is read by the thread itself (sampler_pages.c). No sample open anywhere:
- * the accesses are counted down to the next one (sampler_chance.c) and forgotten. Else they are
- * analyzed, in tables of the thread's own (sampler_stack.h); what threads must know of each other goes
- * through logs with one writer each (sampler_log.h), and no operation is atomic but the ones that
- * publish a page's results, which happen only while a sample is open. sampler_private.c and
- * sampler_shared.c have the models; sampler_output.c tells the analyzer. Samples still open at the end
- * are the analyzer's to count (cold).
+ * wait for each other. Idea. While no sample is near, threads run copies of the code that only count
+ * (copies.cpp), down to the next one (sampler_chance.c). From a little before it is chosen they append
+ * to a page of memory instead. A full page is read by the thread itself (sampler_pages.c): with no
+ * sample open anywhere its accesses are counted and forgotten, else they are analyzed, in tables of the
+ * thread's own (sampler_stack.h). What threads must know of each other goes through logs with one
+ * writer each (sampler_log.h), and no operation is atomic but the ones that publish a page's results,
+ * which happen only while a sample is open. sampler_private.c and sampler_shared.c have the models;
+ * sampler_output.c tells the analyzer. Samples still open at the end are the analyzer's to count
+ * (cold). Cost. Counting takes 1.1 to 1.5 times as long as native, see docs/multicore.md.
  *
  * Here is how samplers begin and end: with their threads, at a fork, and around long waits.
  *
@@ -21,7 +22,9 @@
 
 void revisit_sampler_rest(revisit_thread* self) {
     sampler* s = self->sampler;
-    if (!s || s->busy || s->resting || process.stream->want & REVISIT_WANT_SHARED) return;
+    if (!s || s->busy) return;
+    revisit_sampler_is_far(s);
+    if (s->resting || process.stream->want & REVISIT_WANT_SHARED) return;
     s->resting = s->own.open.count;
     if (!s->resting) return;
     __atomic_store_n(&common->looked_away, 0, __ATOMIC_RELAXED);
@@ -92,6 +95,7 @@ void revisit_sampler_end(revisit_thread* self) {
     sampler* s = self->sampler;
     if (!s) return;
     s->busy = 1;
+    revisit_sampler_is_far(s);
     revisit_settle_pending(self, s, 1);
     if (!(process.stream->want & REVISIT_WANT_SHARED) && !s->resting)
         active_add(-(int64_t)s->own.open.count);

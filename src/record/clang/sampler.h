@@ -17,6 +17,10 @@ void revisit_sampler_begin(struct revisit_thread* self);
 void revisit_sampler_end(struct revisit_thread* self);
 /* Takes the words from `at` up to `end` that a thread has appended. */
 void revisit_sampler_take(struct revisit_thread* self, const uint64_t* at, const uint64_t* end);
+/* Accesses that the thread may count now without writing them down; 0: it must write. */
+uint64_t revisit_sampler_may_count(struct revisit_thread* self);
+/* It did. */
+void revisit_sampler_count(struct revisit_thread* self, uint64_t accesses);
 /* Nonzero when it matters which thread did what first: a sample is open in a private stack. */
 int revisit_sampler_wants_order(void);
 /* Around a wait for another thread's end, which may last for most of the run: samples of a thread that

@@ -181,6 +181,12 @@ static uint32_t regions_after(const uint64_t* at, uint32_t open) {
     return open;
 }
 
+/* An access by code that counts still: nobody knows of what. */
+static void pass_over(page_reader* r) {
+    r->s->page_at++;
+    if (--r->s->to_next == 0) r->s->to_next = revisit_gap(r->s);
+}
+
 static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end, uint32_t open) {
     while (at < end) {
         if (*at & REVISIT_BLOCK_BIT) {
@@ -192,6 +198,7 @@ static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end, u
         } else {
             if (REVISIT_TAG(*at) == REVISIT_BULK && open) bulk(r, at);
             open = regions_after(at, open);
+            if (!*at && open) pass_over(r);
             at += *at ? record_words(*at) : 1;
         }
     }
@@ -208,6 +215,7 @@ static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at,
             at += 1 + count;
         } else {
             uint32_t words = *at ? record_words(*at) : 1;
+            if (!*at) sum += open != 0;
             if (REVISIT_TAG(*at) == REVISIT_BULK)
                 sum += open ? bulk_blocks(at) : 0;
             else if (REVISIT_TAG(*at) && REVISIT_TAG(*at) < REVISIT_TAGS &&
@@ -255,6 +263,43 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
     }
     if (in_turn) revisit_end_turn();
     log_publish(s);
+}
+
+static void set_near(sampler* s, int near) {
+    if (near == s->near) return;
+    s->near = near;
+    __atomic_add_fetch(&common->near, near ? 1 : -1, __ATOMIC_RELAXED);
+}
+void revisit_sampler_is_far(sampler* s) {
+    set_near(s, 0);
+}
+
+/* Others hear of a sample before it is chosen, and write what they do by the time it is: one that was
+   counting would miss what it did to it. */
+uint64_t revisit_sampler_may_count(revisit_thread* self) {
+    sampler* s = self->sampler;
+    if (!s || s->busy) return 0;
+    int counts_down = s->inside != 0;
+    set_near(s, counts_down && s->to_next <= NEAR);
+    if (s->near || s->pendings || s->own.lost.count || is_on() ||
+        __atomic_load_n(&common->near, __ATOMIC_RELAXED) > 0)
+        return 0;
+    uint64_t far = counts_down ? s->to_next - NEAR : REVISIT_COUNTED_MAX;
+    return far < REVISIT_COUNTED_MAX ? far : REVISIT_COUNTED_MAX;
+}
+
+void revisit_sampler_count(revisit_thread* self, uint64_t accesses) {
+    sampler* s = self->sampler;
+    if (!s || s->busy || !s->inside || !accesses) return;
+    s->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->to_next -= accesses < s->to_next ? accesses : s->to_next - 1;
+    s->last_clock = clock_now();
+    if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
+        __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
+    revisit_out_counts(self, s, accesses, 0, 0);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->busy = 0;
 }
 
 void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64_t* end) {

@@ -23,8 +23,9 @@ enum {
     SEEN_BLOCKS = 1024,    /* written in this page */
     MOST_PENDING = 64,
     PAGES_KNOWN = 8,
-    LIMIT_OCTAVE = 8,      /* bins a power of two, of distances */
-    KEPT_FREE_WORDS = 256, /* in an output slot */
+    LIMIT_OCTAVE = 8,               /* bins a power of two, of distances */
+    KEPT_FREE_WORDS = 256,          /* in an output slot */
+    NEAR = 2 * REVISIT_COUNTED_MAX, /* accesses before a sample that all threads write again */
 };
 
 typedef struct {
@@ -101,6 +102,7 @@ typedef struct {
 
 typedef struct revisit_sampling {
     int64_t active;   /* samples open or lost */
+    int64_t near;     /* threads that are about to choose */
     uint64_t version; /* of shared samples */
     uint32_t logs;
     uint32_t looked_away; /* pages went by unread since a thread began to rest */
@@ -118,6 +120,7 @@ typedef struct revisit_sampler {
     uint64_t random, to_next, made;
     int counts_last; /* the last record in the output slot is SAMPLED */
     int busy;
+    int near;         /* counted in common->near */
     uint32_t inside;  /* regions open that count */
     uint32_t resting; /* samples it had when it began to wait */
     int32_t out_slot;
@@ -196,6 +199,9 @@ void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t blo
                        uint32_t write);
 void revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site);
 void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* limit);
+
+/* sampler_pages.c: the thread does not keep others from counting. */
+void revisit_sampler_is_far(sampler* s);
 
 /* sampler_shared.c */
 void revisit_notice(sampler* s);

@@ -79,6 +79,7 @@ void revisit_settle(revisit_thread* self, uintptr_t stack) {
         }
         below->slot = top->slot;
         below->start = top->start;
+        below->counts = top->counts;
         below->guard = top->guard;
         below->pending = top->pending;
         below->pending_start = top->pending_start;
