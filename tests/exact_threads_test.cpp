@@ -142,11 +142,38 @@ TEST(ExactThreads, take_turns_with_one_thread) {
               one);
 }
 
+TEST(ExactThreads, time_distances_are_counted_beside) {
+    for (const auto& trace : testing::small_traces(33)) {
+        EngineOptions options;
+        options.bins = Binning::exact();
+        options.time = true;
+        const std::string expected =
+            profile_of(*make_engine("naive", options).value(), trace.blocks, 99);
+        options.threads = 3;
+        for (std::size_t piece : {50, 4000})
+            EXPECT_EQ(profile_of(*make_exact_threads(options, {1, 100, 400, 300, false, 3}),
+                                 trace.blocks, piece),
+                      expected)
+                << trace.name;
+    }
+    // Long enough for a thread of its own.
+    std::mt19937_64 random(11);
+    std::vector<std::uint64_t> blocks(200000);
+    for (auto& block : blocks) block = random() % (1 + random() % 30000);
+    EngineOptions options;
+    options.time = true;
+    const std::string one = profile_of(*make_engine("exact", options).value(), blocks, 7000);
+    options.threads = 2;
+    EXPECT_EQ(profile_of(*make_exact_threads(options, {100, 20000, 40000, 40000, true, 8, 1000}),
+                         blocks, 7000),
+              one);
+}
+
 TEST(ExactThreads, one_thread_is_left_alone) {
     EngineOptions options;
     EXPECT_EQ(make_exact_threads(options), nullptr);
     options.threads = 2;
-    options.time = true;
+    options.sites = true;
     EXPECT_EQ(make_exact_threads(options), nullptr);
 }
 

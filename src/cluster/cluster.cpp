@@ -7,7 +7,9 @@
 // rank k+1's stream it did not know itself. Rank 0 ends with what is new to all. Sends never wait for
 // the receiver, so all ranks play their streams side by side. Cost. Rank k sends every block that
 // occurs in part k or after it once: 8 bytes times the distinct blocks of the trace's rest, at most 8
-// D. docs/cluster.md holds that against measured volumes. Failure. A rank that fails ends its process;
+// D. docs/cluster.md holds that against measured volumes. A rank with several threads is as many lanes,
+// each with a part of the file and an engine: the stream goes down the lanes as it goes down the ranks.
+// Failure. A rank that fails ends its process;
 // mpirun then ends the job. Nothing is shown before all ranks have reported to rank 0, so there is no
 // partial result.
 #include "cluster/cluster.h"
@@ -18,10 +20,13 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <deque>
 #include <new>
+#include <optional>
 
 #include "core/blocks.h"
+#include "core/parallel.h"
 #include "engines/exact.h"
 #include "formats/part.h"
 #include "revisit/units.h"
@@ -86,29 +91,71 @@ std::vector<std::uint64_t> receive(int from, Tag& tag) {
     return words;
 }
 
-struct Part {
+// What one thread of a rank counts.
+struct Lane {
     std::unique_ptr<TraceReader> reader;
     std::uint64_t accesses = 0;  // after cutting into blocks
+    std::optional<ExactEngine> engine;
+    BigVector<std::uint64_t> unknown;  // to this lane's part and all after it that have spoken
 };
+using Lanes = std::deque<Lane>;  // a deque: engines write to lists that stay where they are
 
-Result<void> count_part(Part& part, ExactEngine& engine, const EngineOptions& options) {
+Result<void> count_part(Lane& lane, const EngineOptions& options) {
     BlockCutter cutter(options.granularity);
     for (;;) {
-        auto batch = part.reader->next();
+        auto batch = lane.reader->next();
         if (!batch) return std::unexpected(batch.error());
-        if (batch->count() == 0) return engine.settle();
+        if (batch->count() == 0) return lane.engine->settle();
         auto added = cutter.cut(*batch, [&](const BlockBatch& piece) {
-            part.accesses += piece.count();
-            return engine.add({piece.blocks, {}, {}, {}});
+            lane.accesses += piece.count();
+            return lane.engine->add({piece.blocks, {}, {}, {}});
         });
         if (!added) return added;
     }
 }
 
+// What lane `from` did not know goes down to the first one.
+Result<void> pass_down(Lanes& lanes, std::size_t from, bool all) {
+    for (std::size_t i = from; i > 0; --i) {
+        if (auto played = lanes[i - 1].engine->add({lanes[i].unknown, {}, {}, {}}); !played)
+            return played;
+        lanes[i].unknown.clear();
+        if (!all) continue;
+        if (auto settled = lanes[i - 1].engine->settle(); !settled) return settled;
+    }
+    return {};
+}
+
+Result<void> count_parts(Lanes& lanes, const EngineOptions& options) {
+    std::vector<Result<void>> status(lanes.size());
+    parallel_for(static_cast<unsigned>(lanes.size()), lanes.size(),
+                 [&](std::size_t i) { status[i] = count_part(lanes[i], options); });
+    for (const Result<void>& done : status)
+        if (!done) return done;
+    return pass_down(lanes, lanes.size() - 1, true);
+}
+
+std::uint64_t accesses_of(const Lanes& lanes) {
+    std::uint64_t sum = 0;
+    for (const Lane& lane : lanes) sum += lane.accesses;
+    return sum;
+}
+
+// Of reuses.
+Histogram histogram_of(const Lanes& lanes) {
+    Histogram sum;
+    for (const Lane& lane : lanes) sum.merge(lane.engine->distances().histogram());
+    sum.cold = 0;
+    return sum;
+}
+
 // Rank 0 sums what the others send it; each sends (accesses, bytes sent, then low, high, count by bin).
-Profile collect(ExactEngine& engine, const Part& part, const Outbox& out, int ranks) {
-    Profile profile = engine.finish().value();
-    std::uint64_t accesses = part.accesses, bytes = out.sent_bytes(), most = bytes;
+Profile collect(Lanes& lanes, const Outbox& out, int ranks) {
+    Profile profile = lanes.front().engine->finish().value();
+    const double distinct = profile.reuse.cold;  // what reached the first lane of all and is new to it
+    profile.reuse = histogram_of(lanes);
+    profile.reuse.cold = distinct;
+    std::uint64_t accesses = accesses_of(lanes), bytes = out.sent_bytes(), most = bytes;
     for (int rank = 1; rank < ranks; ++rank) {
         Tag tag;
         const auto words = receive(rank, tag);
@@ -127,9 +174,9 @@ Profile collect(ExactEngine& engine, const Part& part, const Outbox& out, int ra
     return profile;
 }
 
-void report(const ExactEngine& engine, const Part& part, Outbox& out) {
-    std::vector<std::uint64_t> words = {part.accesses, out.sent_bytes()};
-    for (const Bin& bin : engine.distances().histogram().bins) {
+void report(const Lanes& lanes, Outbox& out) {
+    std::vector<std::uint64_t> words = {accesses_of(lanes), out.sent_bytes()};
+    for (const Bin& bin : histogram_of(lanes).bins) {
         words.push_back(bin.low);
         words.push_back(bin.high);
         words.push_back(static_cast<std::uint64_t>(bin.count));
@@ -166,38 +213,52 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
             agree(fail("--cluster counts reuse distances of the single model: no time, sites or pairs"),
                   rank, ranks)
                 .error());
-    Part part;
-    auto opened =
-        open_trace_part(trace, format, static_cast<unsigned>(rank), static_cast<unsigned>(ranks));
-    auto good = agree(opened ? Result<void>{} : std::unexpected(opened.error()), rank, ranks);
+    Lanes lanes(std::max(1u, options.threads));
+    Result<void> good;
+    for (std::size_t i = 0; i < lanes.size() && good; ++i) {
+        const std::size_t part = static_cast<std::size_t>(rank) * lanes.size() + i;
+        auto opened =
+            open_trace_part(trace, format, static_cast<unsigned>(part),
+                            static_cast<unsigned>(static_cast<std::size_t>(ranks) * lanes.size()));
+        if (opened)
+            lanes[i].reader = std::move(*opened);
+        else
+            good = std::unexpected(opened.error());
+    }
+    good = agree(std::move(good), rank, ranks);
     if (!good) return std::unexpected(good.error());
-    part.reader = std::move(*opened);
     if (options.granularity == 0) {
-        const std::uint64_t natural = part.reader->info().natural_granularity;
+        const std::uint64_t natural = lanes.front().reader->info().natural_granularity;
         options.granularity = natural != 0 ? natural : 64;
     }
+    options.threads = 1;  // of each engine
     try {
-        ExactEngine engine(options);
-        BigVector<std::uint64_t> unknown;  // to this rank's part and all after it that have spoken
-        if (rank != 0) engine.list_first_touches(&unknown);
-        if (auto counted = agree(count_part(part, engine, options), rank, ranks); !counted)
+        for (std::size_t i = 0; i < lanes.size(); ++i) {
+            lanes[i].engine.emplace(options);
+            if (rank != 0 || i != 0) lanes[i].engine->list_first_touches(&lanes[i].unknown);
+        }
+        if (auto counted = agree(count_parts(lanes, options), rank, ranks); !counted)
             return std::unexpected(counted.error());
         Outbox out;
+        BigVector<std::uint64_t>& unknown = lanes.front().unknown;
         if (rank != 0) pass_on(unknown, out, rank - 1, true);
         for (Tag tag = rank + 1 < ranks ? kBlocks : kEnd; tag != kEnd;) {
             const auto list = receive(rank + 1, tag);
-            if (auto played = engine.add({list, {}, {}, {}}); !played)
+            if (auto played = lanes.back().engine->add({list, {}, {}, {}}); !played)
                 return std::unexpected(played.error());
             if (tag == kEnd)
-                if (auto settled = engine.settle(); !settled) return std::unexpected(settled.error());
+                if (auto settled = lanes.back().engine->settle(); !settled)
+                    return std::unexpected(settled.error());
+            if (auto passed = pass_down(lanes, lanes.size() - 1, tag == kEnd); !passed)
+                return std::unexpected(passed.error());
             if (rank != 0) pass_on(unknown, out, rank - 1, tag == kEnd);
         }
         std::optional<Profile> profile;
         if (rank != 0) {
             out.send({}, rank - 1, kEnd);
-            report(engine, part, out);
+            report(lanes, out);
         } else {
-            profile = collect(engine, part, out, ranks);
+            profile = collect(lanes, out, ranks);
         }
         out.wait();
         MPI_Finalize();

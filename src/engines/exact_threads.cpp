@@ -6,16 +6,19 @@
 // last touches that each chunk leaves, are all that the rest of the work needs: stack_parts.h finds the
 // distances of all first touches of the window at once, by all threads.
 //
-// Cost. A chunk's thread does what one thread would do, in a smaller table. A first touch costs 8 ns
-// (scans) to 80 (scattered blocks) on top, shared by all threads. So several threads lose only where
+// Cost. A chunk's thread does what one thread would do, in a smaller table. A first touch costs a few
+// ns (scans) to 80 (scattered blocks) on top, shared by all threads. So several threads lose only where
 // they are few and many accesses of a chunk are first touches.
 //
-// Which way is faster is measured, on the trace and the machine at hand (Pace below): two threads count
-// some 2^19 accesses, one thread counts as many with the usual engine, and from then on the faster way
-// goes on. What a window will take follows from the share of first touches, estimated from the blocks
-// whose hash falls in a thousandth. While one thread counts, the others are tried again now and then,
-// as seldom as bounds the loss at some three percent. The stack moves from one form to the other.
-// The profile does not depend on any of this.
+// Which way is faster is measured, on the trace and the machine at hand (Pace below). Of the first
+// window, one chunk is counted while the other threads wait, which tells what an access costs where
+// nobody else uses the caches; the rest tells what it costs together, and what a first touch does. What
+// a window will take follows from the share of first touches, estimated from the blocks whose hash
+// falls in a thousandth. If one thread would be faster, it counts with the usual engine and the others
+// are tried again now and then, as seldom as bounds the loss at some three percent. The stack moves
+// from one form to the other. The profile does not depend on any of this.
+//
+// Time distances need only a lookup an access: they are counted on a thread of their own beside.
 //
 // A trace that is read bit by bit is collected into longer windows while first touches are many; the
 // next one is collected while this one is counted.
@@ -27,16 +30,20 @@
 #include <chrono>
 #include <future>
 #include <new>
+#include <optional>
 #include <unordered_set>
 
 #include "core/parallel.h"
 #include "engines/exact.h"
 #include "engines/stack_parts.h"
+#include "engines/time_distances.h"
 
 namespace revisit {
 namespace {
 
 constexpr std::string_view kNoMemory = "not enough memory to count on several threads; use --threads 1";
+
+constexpr std::size_t kWorthThread = std::size_t{1} << 14;  // accesses
 
 // First touches take some 75 bytes each, tables included, and may be all there is: windows that could
 // need more than a quarter of the machine are not tried.
@@ -81,7 +88,6 @@ struct Pace {
     double first_touch = 0;  // on top, times threads
     double alone = 0;        // an access on one thread, in units of `access` then
 
-    bool together_known() const { return access != 0; }
     bool known() const { return alone != 0; }
     // Of the time of one thread.
     double together(double share, unsigned threads) const {
@@ -98,7 +104,10 @@ class ThreadedExactEngine : public Engine {
           most_window_(most_window()),
           chunk_(tuning.first_chunk),
           crew_(threads),
-          stack_(crew_, std::max(threads, tuning.parts)) {}
+          stack_(crew_, std::max(threads, tuning.parts)) {
+        if (options.time) times_.emplace(options.bins);
+        options_.time = false;  // of the engines of chunks
+    }
     ~ThreadedExactEngine() override { (void)wait(); }
 
     Result<void> add(const BlockBatch& batch) override {
@@ -153,6 +162,7 @@ class ThreadedExactEngine : public Engine {
             }
             profile.reuse = std::move(counted_);
             profile.distinct = profile.reuse.cold = static_cast<double>(live());
+            if (times_) profile.time = times_->histogram();
             return profile;
         } catch (const std::bad_alloc&) {
             return fail(std::string(kNoMemory));
@@ -169,29 +179,40 @@ class ThreadedExactEngine : public Engine {
 
     Result<void> count_window(std::span<const std::uint64_t> blocks, double share) {
         try {
-            while (!blocks.empty()) {
-                const Step step = next_step(blocks.size(), share);
-                const auto part = blocks.first(std::min(step.accesses, blocks.size()));
-                blocks = blocks.subspan(part.size());
-                const double begin = now();
-                if (step.together) {
-                    // A short part has more first touches than the window.
-                    const double its_share = blocks.empty() ? share : first_touch_share(part);
-                    if (auto done = count_together(part, its_share); !done) return done;
-                    alone_since_ = 0;
-                    continue;
-                }
-                const bool was_alone = alone_ != nullptr;
-                if (auto done = count_alone(part); !done) return done;
-                // Moving the stack over is not what an access costs.
-                if (was_alone && pace_.together_known())
-                    pace_.alone = (now() - begin) / static_cast<double>(part.size()) / pace_.access;
-                alone_since_ += part.size();
-            }
-            return {};
+            std::future<void> timed;  // waits when it goes
+            if (times_)
+                timed = std::async(
+                    blocks.size() < kWorthThread ? std::launch::deferred : std::launch::async,
+                    [this, blocks] { times_->add(blocks); });
+            auto counted = count_steps(blocks, share);
+            if (timed.valid()) timed.get();
+            return counted;
         } catch (const std::bad_alloc&) {
             return fail(std::string(kNoMemory));
         }
+    }
+
+    Result<void> count_steps(std::span<const std::uint64_t> blocks, double share) {
+        while (!blocks.empty()) {
+            const Step step = next_step(blocks.size(), share);
+            const auto part = blocks.first(std::min(step.accesses, blocks.size()));
+            blocks = blocks.subspan(part.size());
+            const double begin = now();
+            if (step.together) {
+                // A short part has more first touches than the window.
+                const double its_share = blocks.empty() ? share : first_touch_share(part);
+                if (auto done = count_together(part, its_share); !done) return done;
+                alone_since_ = 0;
+                continue;
+            }
+            const bool was_alone = alone_ != nullptr;
+            if (auto done = count_alone(part); !done) return done;
+            // Moving the stack over is not what an access costs.
+            if (was_alone && pace_.known())
+                pace_.alone = (now() - begin) / static_cast<double>(part.size()) / pace_.access;
+            alone_since_ += part.size();
+        }
+        return {};
     }
 
     struct Step {
@@ -203,19 +224,14 @@ class ThreadedExactEngine : public Engine {
         if (left < threads_ * tuning_.least_chunk) return {is_together, left};
         if (!tuning_.weigh || threads_ >= tuning_.sure_from) return {true, left};
         const std::size_t trial = threads_ * tuning_.trial;
-        if (!pace_.together_known()) {
-            if (left >= 4 * trial) return {true, trial};
-            // Too short to try: a first touch costs some three accesses to scattered blocks.
-            return {share <= (threads_ - 1) / 4.0, left};
-        }
-        // The first access of one thread moves the stack to it, and the first half of the trial too.
-        if (!pace_.known()) return {false, std::max<std::size_t>(1, trial / (is_together ? 8 : 2))};
+        // Too short to measure: a first touch costs some three accesses to scattered blocks.
+        if (!pace_.known() && left < trial) return {share <= (threads_ - 1) / 4.0, left};
+        if (!pace_.known()) return {true, std::min(left, 4 * trial)};
         const double ratio = pace_.together(share, threads_);
         // Worth more than the window: it stays as it is.
         const bool stay = live() > left / 4;
-        if (is_together ? ratio < 1 || stay : ratio < 0.95 && !stay)
-            return {true, ratio < 0.8 ? left : std::min(left, 16 * trial)};
-        if (is_together) return {false, left};
+        if (is_together ? ratio < 1 || stay : ratio < 0.95 && !stay) return {true, left};
+        if (is_together) return {false, std::min(left, trial)};
         const double wait = (8 + 32 * std::max(0.0, ratio - 1)) * static_cast<double>(trial + live());
         if (static_cast<double>(alone_since_) >= wait) return {true, trial};
         return {false, std::min(left, trial + static_cast<std::size_t>(wait) - alone_since_)};
@@ -242,9 +258,11 @@ class ThreadedExactEngine : public Engine {
         std::vector<ChunkTouches> chunks;
         // Cores are not equally fast at all times. Where it costs few first touches, chunks are cut
         // smaller, so that whoever is done takes another.
+        const bool divisible = blocks.size() >= 4 * threads_ * tuning_.least_chunk;
+        const bool calibrate =
+            tuning_.weigh && threads_ < tuning_.sure_from && !pace_.known() && divisible;
         const std::size_t pieces =
-            share <= 1.0 / 64 && blocks.size() >= 4 * threads_ * tuning_.least_chunk ? 4 * threads_
-                                                                                     : threads_;
+            calibrate + (calibrate || (share <= 1.0 / 64 && divisible) ? 4 * threads_ : threads_);
         std::vector<DistanceTable> tables;
         for (std::size_t k = 0; k < pieces; ++k) tables.emplace_back(options_.bins);
         if (alone_) {
@@ -258,8 +276,7 @@ class ThreadedExactEngine : public Engine {
         const std::size_t first = chunks.size();
         chunks.resize(first + pieces);
         std::vector<Result<void>> status(pieces);
-        const double begin = now();
-        crew_.run(pieces, [&](std::size_t k) {
+        auto count_piece = [&](std::size_t k) {
             const auto low = blocks.size() * k / pieces, high = blocks.size() * (k + 1) / pieces;
             ExactEngine engine(options_);
             engine.expect(expected, high - low);
@@ -271,7 +288,11 @@ class ThreadedExactEngine : public Engine {
             if (!status[k]) return;
             tables[k] = engine.take_distances();
             chunks[first + k] = touches_of(engine, std::move(list));
-        });
+        };
+        const double start = now();
+        if (calibrate) count_piece(0);
+        const double begin = now();
+        crew_.run(pieces - calibrate, [&](std::size_t k) { count_piece(k + calibrate); });
         for (const Result<void>& done : status)
             if (!done) return done;
         if (stack_.live() + blocks.size() > StackParts::kMostPlaces)
@@ -281,7 +302,10 @@ class ThreadedExactEngine : public Engine {
         for (std::size_t k = first; k < chunks.size(); ++k) first_touches += chunks[k].count();
         stack_.resolve(chunks, tables);
         for (const DistanceTable& table : tables) take_counts(table);
-        pace_.access = (counted - begin) * threads_ / static_cast<double>(blocks.size());
+        const auto per_piece = static_cast<double>(blocks.size()) / static_cast<double>(pieces);
+        pace_.access =
+            (counted - begin) * threads_ / (per_piece * static_cast<double>(pieces - calibrate));
+        if (calibrate) pace_.alone = (begin - start) / per_piece / pace_.access;
         pace_.first_touch =
             (now() - counted) * threads_ / static_cast<double>(std::max<std::size_t>(first_touches, 1));
         return {};
@@ -329,6 +353,7 @@ class ThreadedExactEngine : public Engine {
     StackParts stack_;                    // of all that was counted, unless
     std::unique_ptr<ExactEngine> alone_;  // this has it
     Histogram counted_;
+    std::optional<TimeDistances> times_;
     std::uint64_t accesses_ = 0;
 };
 
@@ -336,8 +361,7 @@ class ThreadedExactEngine : public Engine {
 
 std::unique_ptr<Engine> make_exact_threads(const EngineOptions& options, const ThreadTuning& tuning) {
     const unsigned threads = thread_count(options.threads);
-    if (threads < 2 || options.time || options.sites || options.pairs || options.phases != 0)
-        return nullptr;
+    if (threads < 2 || options.sites || options.pairs || options.phases != 0) return nullptr;
     return std::make_unique<ThreadedExactEngine>(options, threads, tuning);
 }
 

@@ -21,7 +21,7 @@ struct ThreadTuning {
     unsigned sure_from = 6;                    // threads that surely do
 };
 
-// Null where one thread will do: one is wanted, or time distances, sites or pairs are.
+// Null where one thread will do: one is wanted, or sites, pairs or phases are.
 std::unique_ptr<Engine> make_exact_threads(const EngineOptions& options,
                                            const ThreadTuning& tuning = {});
 

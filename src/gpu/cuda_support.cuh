@@ -50,6 +50,23 @@ class DeviceArray {
     std::size_t count_ = 0;
 };
 
+// The memory that CUB's algorithms work in.
+class TemporaryMemory {
+ public:
+    // Runs an algorithm twice, as it wants: for the bytes it needs, then for good.
+    template <class Algorithm>
+    void run(const char* what, Algorithm algorithm) {
+        std::size_t bytes = 0;
+        check(algorithm(nullptr, bytes), what);
+        memory_.require(bytes);
+        bytes = memory_.count();
+        check(algorithm(memory_.data(), bytes), what);
+    }
+
+ private:
+    DeviceArray<unsigned char> memory_;
+};
+
 // Lanes of the warp before this one.
 __device__ __forceinline__ u32 lanes_before() {
     u32 mask;

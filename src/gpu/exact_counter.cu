@@ -251,16 +251,6 @@ class Counter final : public ExactCounter {
         return static_cast<unsigned>(std::clamp<u64>((count + 255) / 256, 1, u64(processors_) * 16));
     }
 
-    // Runs a CUB algorithm twice, as it wants: for its temporary memory, then for good.
-    template <class Algorithm>
-    void with_temporary(const char* what, Algorithm algorithm) {
-        std::size_t bytes = 0;
-        check(algorithm(nullptr, bytes), what);
-        temporary_.require(bytes);
-        bytes = temporary_.count();
-        check(algorithm(temporary_.data(), bytes), what);
-    }
-
     void count_chunk(const u64* blocks, const u32* sites, std::size_t length) {
         if (length == 0) return;
         const u32 count = static_cast<u32>(stacked_ + length), tiles = (count + kTile - 1) / kTile;
@@ -284,7 +274,7 @@ class Counter final : public ExactCounter {
             check(cudaMemsetAsync(sums.reuses + tiles, 0, sizeof(u32), compute_), "clear memory");
             check(cudaMemsetAsync(sums.followed + tiles, 0, sizeof(u32), compute_), "clear memory");
             for (u32* list : {sums.reuses, sums.followed})
-                with_temporary("sum", [&](void* memory, std::size_t& bytes) {
+                temporary_.run("sum", [&](void* memory, std::size_t& bytes) {
                     return cub::DeviceScan::ExclusiveSum(memory, bytes, list, list, tiles + 1,
                                                          compute_);
                 });
@@ -349,7 +339,7 @@ class Counter final : public ExactCounter {
                 <<<grid(count), 256, 0, compute_>>>(all, low, keys.Current(), indices.Current());
         });
         stage("sort", [&] {
-            with_temporary("sort", [&](void* memory, std::size_t& bytes) {
+            temporary_.run("sort", [&](void* memory, std::size_t& bytes) {
                 return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, indices, count, 0, bits,
                                                        compute_);
             });
@@ -364,7 +354,7 @@ class Counter final : public ExactCounter {
         if (index_bits > static_cast<int>(kTail))
             stage("part", [&] {
                 cub::DoubleBuffer<u32> links(spare, spare + capacity_);
-                with_temporary("part links", [&](void* memory, std::size_t& bytes) {
+                temporary_.run("part links", [&](void* memory, std::size_t& bytes) {
                     return cub::DeviceRadixSort::SortPairs(memory, bytes, indices, links, count,
                                                            static_cast<int>(kTail), index_bits,
                                                            compute_);
@@ -391,7 +381,7 @@ class Counter final : public ExactCounter {
                 // Tiles that the last bucket does not have count nothing.
                 check(cudaMemsetAsync(counts_.data(), 0, size * sizeof(u32), compute_), "clear memory");
                 count_digits<<<tiles, 256, 0, compute_>>>(from.key, reuses, pass, counts_.data());
-                with_temporary("sum", [&](void* memory, std::size_t& bytes) {
+                temporary_.run("sum", [&](void* memory, std::size_t& bytes) {
                     return cub::DeviceScan::ExclusiveSum(memory, bytes, counts_.data(), counts_.data(),
                                                          size, compute_);
                 });
@@ -440,11 +430,11 @@ class Counter final : public ExactCounter {
         report_runs_.require(1);
         cub::DoubleBuffer<u64> keys(wide_[0].data(), wide_[1].data());
         cub::DoubleBuffer<u32> values(indices_[0].data(), indices_[1].data());
-        with_temporary("sort distances", [&](void* memory, std::size_t& bytes) {
+        temporary_.run("sort distances", [&](void* memory, std::size_t& bytes) {
             return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, values, count, 0,
                                                    static_cast<int>(bits_of(now_ + kMost)), compute_);
         });
-        with_temporary("count distances", [&](void* memory, std::size_t& bytes) {
+        temporary_.run("count distances", [&](void* memory, std::size_t& bytes) {
             return cub::DeviceRunLengthEncode::Encode(memory, bytes, keys.Current(), keys.Alternate(),
                                                       report_values_.data(), report_runs_.data(),
                                                       static_cast<int>(count), compute_);
@@ -476,7 +466,7 @@ class Counter final : public ExactCounter {
     DeviceArray<u32> input_sites_[2], indices_[2], links_, counts_, tile_sums_[2], report_values_,
         report_runs_;
     DeviceArray<FollowedWord> words_;
-    DeviceArray<unsigned char> temporary_;
+    TemporaryMemory temporary_;
     std::size_t capacity_ = 0;
 
     std::map<u64, u64> reuse_map_, time_map_;

@@ -268,18 +268,10 @@ class Counter final : public HprdaCounter {
     static unsigned grid(u64 count) {
         return static_cast<unsigned>(std::clamp<u64>((count + 255) / 256, 1, 4096));
     }
-    template <class Algorithm>
-    void with_temporary(const char* what, Algorithm algorithm) {
-        std::size_t bytes = 0;
-        check(algorithm(nullptr, bytes), what);
-        temporary_.require(bytes);
-        bytes = temporary_.count();
-        check(algorithm(temporary_.data(), bytes), what);
-    }
     // Exclusive sum of from[0, count) into to[0, count]; returns the whole.
     u32 sum(const u32* from, u32* to, u32 count) {
         // Reads one beyond the counts: arrays are one longer and end in anything.
-        with_temporary("sum", [&](void* memory, std::size_t& bytes) {
+        temporary_.run("sum", [&](void* memory, std::size_t& bytes) {
             return cub::DeviceScan::ExclusiveSum(memory, bytes, from, to, count + 1);
         });
         u32 whole = 0;
@@ -352,7 +344,7 @@ class Counter final : public HprdaCounter {
                                            keys_[0].data(), order_[0].data(), dense_.data());
         cub::DoubleBuffer<u64> keys(keys_[0].data(), keys_[1].data());
         cub::DoubleBuffer<u32> order(order_[0].data(), order_[1].data());
-        with_temporary("sort notes", [&](void* memory, std::size_t& bytes) {
+        temporary_.run("sort notes", [&](void* memory, std::size_t& bytes) {
             return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, order, all, 0, bits);
         });
 
@@ -400,7 +392,7 @@ class Counter final : public HprdaCounter {
     DeviceArray<u16> hash_, ranks_;
     DeviceArray<Note> notes_, dense_;
     DeviceArray<Carried> past_, next_past_;
-    DeviceArray<unsigned char> temporary_;
+    TemporaryMemory temporary_;
     u64 accesses_ = 0, kept_total_ = 0, sum_ = 0, last_block_ = 0;
     u32 kept_count_ = 0, carried_ = 0;
 };
