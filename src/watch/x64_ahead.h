@@ -1,0 +1,595 @@
+// One instruction of x86_64 after the other, on a memory: see x64.h, and a64_ahead.h for what a memory
+// is; fetch here is
+//     unsigned fetch(std::uint64_t pc, std::uint8_t (&code)[15]);  // bytes that can be read
+#pragma once
+
+#include <utility>
+
+#include "watch/a64_ahead.h"
+#include "watch/x64.h"
+
+namespace revisit::watch {
+
+template <class Memory>
+class X64Ahead {
+ public:
+    X64Ahead(X64State& state, Memory& memory) : s_(state), memory_(memory) {}
+
+    const Touched& touched() const { return touched_; }
+    std::uint64_t at() const { return at_; }
+    bool left_out_vectors() const { return left_out_; }
+
+    Step step() {
+        bool touches = false;
+        Step step = run(1, [&] { return touches = true; });
+        return step != Step::stop && touches ? Step::access : step;
+    }
+
+    // As A64Ahead's. An instruction that reads and writes memory is two accesses: take() is called
+    // twice.
+    template <class Take>
+    Step run(std::uint64_t budget, Take take) {
+        for (; budget > 0; budget--) {
+            std::uint8_t code[15];
+            at_ = s_.pc;
+            unsigned bytes = memory_.fetch(s_.pc, code);
+            X64Instruction i = decode_x64(code, bytes);
+            if (i.length == 0) return Step::stop;
+            touches_ = 0;
+            next_ = s_.pc + i.length;
+            if (!execute(i)) return Step::stop;
+            s_.pc = next_;
+            for (unsigned k = 0; k < touches_; k++) {
+                touched_ = touch_[k];
+                if (!take()) return Step::access;
+            }
+        }
+        return Step::done;
+    }
+
+ private:
+    using Op = X64Instruction::Op;
+    struct Value {
+        std::uint64_t bits = 0;
+        bool known = true;
+    };
+
+    static std::uint64_t mask(unsigned bytes) { return ~std::uint64_t{0} >> (64 - 8 * bytes); }
+    static std::int64_t extended(std::uint64_t value, unsigned bytes) {
+        return sign_extend(value, 8 * bytes);
+    }
+
+    // Registers.
+    Value get(unsigned r, unsigned bytes, bool high = false) const {
+        return {(high ? s_.r[r] >> 8 : s_.r[r]) & mask(bytes), s_.is_known(r)};
+    }
+    void put(unsigned r, Value value, unsigned bytes, bool high = false) {
+        bool known = value.known;
+        if (bytes < 4) {  // the rest stays
+            unsigned by = high ? 8 : 0;
+            value.bits = (s_.r[r] & ~(mask(bytes) << by)) | (value.bits & mask(bytes)) << by;
+            known &= s_.is_known(r);
+        } else
+            value.bits &= mask(bytes);
+        s_.r[r] = value.bits;
+        s_.known = known ? s_.known | 1u << r : s_.known & ~(1u << r);
+    }
+
+    // Memory.
+    bool address_of(const X64Instruction& i, std::uint64_t& address) const {
+        address = static_cast<std::uint64_t>(i.displacement);
+        if (i.base == X64Instruction::kPc)
+            address += next_;
+        else if (i.base != X64Instruction::kNone) {
+            if (!s_.is_known(i.base)) return false;
+            address += s_.r[i.base];
+        }
+        if (i.index != X64Instruction::kNone) {
+            if (!s_.is_known(i.index)) return false;
+            address += s_.r[i.index] * i.scale;
+        }
+        if (i.segment == 1) address += s_.fs_base;
+        return i.segment != 2;
+    }
+    void touch(std::uint64_t address, unsigned bytes, bool writes) {
+        touch_[touches_++] = {address, 1, bytes, writes};
+    }
+    bool load(std::uint64_t address, unsigned bytes, Value& value) {
+        touch(address, bytes, false);
+        Loaded loaded = memory_.load(address, bytes, value.bits);
+        value.known = loaded == Loaded::value;
+        return loaded != Loaded::fault;
+    }
+    bool store(std::uint64_t address, unsigned bytes, Value value) {
+        touch(address, bytes, true);
+        return memory_.store(address, bytes, value.bits, value.known);
+    }
+
+    // The operand that may be in memory. An address that is not known ends it.
+    bool read_rm(const X64Instruction& i, unsigned bytes, Value& value) {
+        if (!i.has_memory) {
+            value = get(i.rm, bytes, i.rm_is_high);
+            return true;
+        }
+        return address_of(i, address_) && load(address_, bytes, value);
+    }
+    bool write_rm(const X64Instruction& i, Value value) {
+        if (!i.has_memory) {
+            put(i.rm, value, i.bytes, i.rm_is_high);
+            return true;
+        }
+        return address_of(i, address_) && store(address_, i.bytes, value);
+    }
+
+    // Flags.
+    void set_flags(std::uint8_t which, std::uint8_t values, bool known) {
+        s_.flags = static_cast<std::uint8_t>((s_.flags & ~which) | (values & which));
+        s_.flags_known =
+            static_cast<std::uint8_t>(known ? s_.flags_known | which : s_.flags_known & ~which);
+    }
+    static std::uint8_t result_flags(std::uint64_t result, unsigned bytes) {
+        result &= mask(bytes);
+        unsigned flags = (result == 0 ? kZero : 0u) | (result >> (8 * bytes - 1) ? kSign : 0u);
+        if (__builtin_parityll(result & 0xff) == 0) flags |= kParity;
+        return static_cast<std::uint8_t>(flags);
+    }
+    Value add(Value a, Value b, unsigned carry, unsigned bytes, bool subtract,
+              std::uint8_t which = kAllFlags) {
+        std::uint64_t m = mask(bytes), x = a.bits & m, y = (subtract ? ~b.bits : b.bits) & m;
+        std::uint64_t partial = x + y, sum = (partial + carry) & m, top = 8 * bytes - 1;
+        bool carries = bytes == 8 ? partial < x || partial + carry < partial
+                                  : (partial + carry) >> (8 * bytes) & 1;
+        bool overflow = (~(x ^ y) & (x ^ sum)) >> top & 1;
+        unsigned flags = result_flags(sum, bytes) | (carries != subtract ? kCarry : 0u) |
+                         (overflow ? kOverflow : 0u);
+        bool known = a.known && b.known;
+        set_flags(which, static_cast<std::uint8_t>(flags), known);
+        return {sum, known};
+    }
+    // False = it depends on a flag that is not known.
+    bool condition(unsigned c, bool& holds) const {
+        static constexpr std::uint8_t kNeeds[8] = {kOverflow,
+                                                   kCarry,
+                                                   kZero,
+                                                   kCarry | kZero,
+                                                   kSign,
+                                                   kParity,
+                                                   kSign | kOverflow,
+                                                   kSign | kOverflow | kZero};
+        std::uint8_t needs = kNeeds[c >> 1];
+        if ((s_.flags_known & needs) != needs) return false;
+        bool sign_differs = !(s_.flags & kSign) != !(s_.flags & kOverflow);
+        holds = c >> 1 < 6    ? (s_.flags & needs) != 0
+                : c >> 1 == 6 ? sign_differs
+                              : sign_differs || (s_.flags & kZero);
+        if (c & 1) holds = !holds;
+        return true;
+    }
+
+    bool alu(const X64Instruction& i) {
+        Value a, b;
+        if (!read_rm(i, i.bytes, a)) return false;
+        b = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)}
+                            : get(i.reg, i.bytes, i.reg_is_high);
+        if (i.to_reg) std::swap(a, b);
+        Value result;
+        bool same = !i.has_immediate && !i.has_memory && i.reg == i.rm && i.reg_is_high == i.rm_is_high;
+        switch (i.sub) {
+            case 0:
+                result = add(a, b, 0, i.bytes, false);
+                break;
+            case 2:
+            case 3: {
+                a.known &= (s_.flags_known & kCarry) != 0;
+                bool carry = s_.flags & kCarry;
+                result =
+                    i.sub == 2 ? add(a, b, carry, i.bytes, false) : add(a, b, !carry, i.bytes, true);
+                break;
+            }
+            case 5:
+            case 7:
+                if (same) a = b = {0, true};
+                result = add(a, b, 1, i.bytes, true);
+                break;
+            default:
+                if (i.sub == 6 && same) a = b = {0, true};
+                result = {i.sub == 1   ? a.bits | b.bits
+                          : i.sub == 4 ? a.bits & b.bits
+                                       : a.bits ^ b.bits,
+                          a.known && b.known};
+                set_flags(kAllFlags, result_flags(result.bits, i.bytes), result.known);
+        }
+        if (i.sub == 7) return true;
+        if (i.to_reg) {
+            put(i.reg, result, i.bytes, i.reg_is_high);
+            return true;
+        }
+        return write_rm(i, result);
+    }
+
+    bool shift(const X64Instruction& i) {
+        Value a, by = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)} : get(1, 1);
+        if (!read_rm(i, i.bytes, a)) return false;
+        unsigned count = by.bits & (i.bytes == 8 ? 63 : 31), width = 8 * i.bytes;
+        if (by.known && count == 0) return !i.has_memory || write_rm(i, a);
+        Value result{0, a.known && by.known && count <= width};
+        std::uint64_t m = mask(i.bytes);
+        bool carry = false;
+        unsigned rotate = count % width;
+        switch (i.sub) {
+            case 0:
+                result.bits = rotate ? a.bits << rotate | a.bits >> (width - rotate) : a.bits;
+                break;
+            case 1:
+                result.bits = rotate ? a.bits >> rotate | a.bits << (width - rotate) : a.bits;
+                break;
+            case 4:
+            case 6:
+                result.bits = count < 64 ? a.bits << count : 0;
+                carry = count <= width && count > 0 && (a.bits >> (width - count) & 1);
+                break;
+            case 5:
+                result.bits = count < 64 ? a.bits >> count : 0;
+                carry = count > 0 && (a.bits >> (count - 1) & 1);
+                break;
+            case 7:
+                result.bits =
+                    static_cast<std::uint64_t>(extended(a.bits, i.bytes) >> (count < 63 ? count : 63));
+                carry = count > 0 && (extended(a.bits, i.bytes) >> (count - 1) & 1);
+                break;
+            default:
+                result.known = false;  // through the carry
+        }
+        result.bits &= m;
+        set_flags(kAllFlags, 0, false);
+        if (i.sub >= 4)
+            set_flags(
+                kCarry | kZero | kSign | kParity,
+                static_cast<std::uint8_t>(result_flags(result.bits, i.bytes) | (carry ? kCarry : 0)),
+                result.known);
+        return write_rm(i, result);
+    }
+
+    bool multiply(const X64Instruction& i) {
+        Value a,
+            b = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)} : get(i.reg, i.bytes);
+        if (!read_rm(i, i.bytes, a)) return false;
+        set_flags(kAllFlags, 0, false);
+        put(i.reg, {a.bits * b.bits, a.known && b.known}, i.bytes);
+        return true;
+    }
+
+    bool multiply_wide(const X64Instruction& i) {
+        Value b;
+        if (!read_rm(i, i.bytes, b) || i.bytes < 4) return false;
+        Value low = get(0, i.bytes), high = get(2, i.bytes);
+        set_flags(kAllFlags, 0, false);
+        unsigned width = 8 * i.bytes;
+        if (i.sub == 4) {
+            auto product = static_cast<unsigned __int128>(low.bits) * b.bits;
+            low = {static_cast<std::uint64_t>(product), low.known && b.known};
+            high = {static_cast<std::uint64_t>(product >> width), low.known};
+        } else if (i.sub == 5) {
+            auto product =
+                static_cast<__int128>(extended(low.bits, i.bytes)) * extended(b.bits, i.bytes);
+            low = {static_cast<std::uint64_t>(product), low.known && b.known};
+            high = {static_cast<std::uint64_t>(product >> width), low.known};
+        } else {
+            bool known = low.known && high.known && b.known;
+            auto whole = static_cast<unsigned __int128>(high.bits) << width | low.bits;
+            if (known && b.bits == 0) return false;
+            if (i.sub == 6 && known && high.bits < b.bits) {
+                low = {static_cast<std::uint64_t>(whole / b.bits), true};
+                high = {static_cast<std::uint64_t>(whole % b.bits), true};
+            } else if (i.sub == 7 && known &&
+                       high.bits == (low.bits >> (width - 1) ? mask(i.bytes) : 0) &&
+                       extended(b.bits, i.bytes) != -1) {
+                std::int64_t n = extended(low.bits, i.bytes), d = extended(b.bits, i.bytes);
+                low = {static_cast<std::uint64_t>(n / d), true};
+                high = {static_cast<std::uint64_t>(n % d), true};
+            } else
+                low.known = high.known = false;
+        }
+        put(0, low, i.bytes);
+        put(2, high, i.bytes);
+        return true;
+    }
+
+    bool bits(const X64Instruction& i) {
+        Value a;
+        if (!read_rm(i, i.bytes, a)) return false;
+        if (i.op == Op::bit_test) {
+            Value by =
+                i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)} : get(i.reg, i.bytes);
+            std::uint64_t bit = std::uint64_t{1} << (by.bits & (8 * i.bytes - 1));
+            Value result{i.sub == 1   ? a.bits | bit
+                         : i.sub == 2 ? a.bits & ~bit
+                                      : a.bits ^ bit,
+                         a.known && by.known};
+            set_flags(kAllFlags & ~kZero, a.bits & bit ? kCarry : 0, false);
+            set_flags(kCarry, a.bits & bit ? kCarry : 0, result.known);
+            return i.sub == 0 || write_rm(i, result);
+        }
+        unsigned width = 8 * i.bytes;
+        Value result{0, a.known};
+        switch (i.sub) {
+            case 0:
+                result.bits = static_cast<std::uint64_t>(__builtin_popcountll(a.bits));
+                break;
+            case 1:
+            case 3:
+                result.bits = a.bits ? static_cast<std::uint64_t>(__builtin_ctzll(a.bits)) : width;
+                break;
+            case 2:
+                result.bits =
+                    a.bits ? static_cast<std::uint64_t>(__builtin_clzll(a.bits)) - (64 - width) : width;
+                break;
+            default:
+                result.bits = a.bits ? 63 - static_cast<std::uint64_t>(__builtin_clzll(a.bits)) : 0;
+        }
+        // Which of tzcnt and bsf an old processor takes these for differs in the flags, and for zero.
+        if (i.sub > 0 && a.bits == 0) result.known = false;
+        set_flags(kAllFlags, 0, false);
+        if (i.sub >= 3) set_flags(kZero, a.bits == 0 ? kZero : 0, a.known);
+        put(i.reg, result, i.bytes);
+        return true;
+    }
+
+    bool push(Value value) {
+        if (!s_.is_known(4)) return false;
+        s_.r[4] -= 8;
+        return store(s_.r[4], 8, value);
+    }
+    bool pop(Value& value) {
+        if (!s_.is_known(4) || !load(s_.r[4], 8, value)) return false;
+        s_.r[4] += 8;
+        return true;
+    }
+
+    bool vector(const X64Instruction& i) {
+        auto know = [&](unsigned v, bool known) {
+            s_.v_known = known ? s_.v_known | 1u << v : s_.v_known & ~(1u << v);
+        };
+        std::uint64_t address = 0;
+        if (i.has_memory) {
+            if (!address_of(i, address)) return false;
+            touch(address, i.memory_bytes, i.writes);
+        }
+        switch (i.op) {
+            case Op::vector_load: {
+                Value low, high;
+                if (i.bytes > 16) {
+                    know(i.reg, false);
+                    return true;
+                }
+                Loaded first = memory_.load(address, i.bytes < 8 ? i.bytes : 8, low.bits);
+                Loaded second = i.bytes > 8 ? memory_.load(address + 8, 8, high.bits) : Loaded::value;
+                if (first == Loaded::fault || second == Loaded::fault) return false;
+                s_.v[i.reg] = {low.bits, high.bits};
+                know(i.reg, first == Loaded::value && second == Loaded::value);
+                return true;
+            }
+            case Op::vector_store: {
+                bool known = s_.v_known >> i.reg & 1 && i.bytes <= 16;
+                for (unsigned k = 0; k < i.bytes; k += 8)
+                    if (!memory_.store(address + k, i.bytes < 8 ? i.bytes : 8,
+                                       k ? s_.v[i.reg].high : s_.v[i.reg].low, known))
+                        return false;
+                return true;
+            }
+            case Op::vector_move: {
+                unsigned to = i.to_reg ? i.reg : i.rm, from = i.to_reg ? i.rm : i.reg;
+                s_.v[to] = s_.v[from];
+                know(to, s_.v_known >> from & 1 && i.bytes <= 16);
+                return true;
+            }
+            case Op::vector_zero:
+                s_.v[i.reg] = {0, 0};
+                know(i.reg, i.bytes <= 16);
+                return true;
+            case Op::general_to_vector: {
+                Value value;
+                if (i.has_memory) {
+                    Loaded loaded = memory_.load(address, i.bytes, value.bits);
+                    if (loaded == Loaded::fault) return false;
+                    value.known = loaded == Loaded::value;
+                } else
+                    value = get(i.rm, i.bytes);
+                s_.v[i.reg] = {value.bits, 0};
+                know(i.reg, value.known);
+                return true;
+            }
+            case Op::vector_to_general: {
+                Value value{s_.v[i.reg].low & mask(i.bytes), (s_.v_known >> i.reg & 1) != 0};
+                if (i.has_memory) return memory_.store(address, i.bytes, value.bits, value.known);
+                put(i.rm, value, i.bytes);
+                return true;
+            }
+            case Op::vector_writes:
+                return memory_.store(address, 8, 0, false);
+            case Op::vector_to_flags:
+                set_flags(kAllFlags, 0, false);
+                break;
+            case Op::vector_to_opaque:
+                put(i.reg, {0, false}, 8);
+                break;
+            default:
+                know(i.reg, false);
+        }
+        left_out_ = true;
+        return true;
+    }
+
+    bool execute(const X64Instruction& i) {
+        Value value;
+        bool holds = false;
+        switch (i.op) {
+            case Op::nop:
+                return true;
+            case Op::alu:
+                return alu(i);
+            case Op::test: {
+                Value b = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)}
+                                          : get(i.reg, i.bytes, i.reg_is_high);
+                if (!read_rm(i, i.bytes, value)) return false;
+                set_flags(kAllFlags, result_flags(value.bits & b.bits, i.bytes),
+                          value.known && b.known);
+                return true;
+            }
+            case Op::mov:
+                if (i.to_reg) {
+                    if (!read_rm(i, i.bytes, value)) return false;
+                    put(i.reg, value, i.bytes, i.reg_is_high);
+                    return true;
+                }
+                return write_rm(i, i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)}
+                                                   : get(i.reg, i.bytes, i.reg_is_high));
+            case Op::lea: {
+                X64Instruction plain = i;
+                plain.segment = 0;
+                value.known = address_of(plain, value.bits);
+                put(i.reg, value, i.bytes);
+                return true;
+            }
+            case Op::zero_extend:
+            case Op::sign_extend:
+                if (!read_rm(i, i.from, value)) return false;
+                if (i.op == Op::sign_extend)
+                    value.bits = static_cast<std::uint64_t>(extended(value.bits, i.from));
+                put(i.reg, value, i.bytes);
+                return true;
+            case Op::push:
+                if (i.has_immediate)
+                    value.bits = static_cast<std::uint64_t>(i.immediate);
+                else if (!read_rm(i, 8, value))
+                    return false;
+                return push(value);
+            case Op::pop:
+                if (!pop(value)) return false;
+                put(i.rm, value, 8);
+                return true;
+            case Op::call:
+                if (!push({next_, true})) return false;
+                next_ += static_cast<std::uint64_t>(i.immediate);
+                return true;
+            case Op::call_indirect:
+                if (!read_rm(i, 8, value) || !value.known || !push({next_, true})) return false;
+                next_ = value.bits;
+                return true;
+            case Op::jump:
+                next_ += static_cast<std::uint64_t>(i.immediate);
+                return true;
+            case Op::jump_indirect:
+                if (!read_rm(i, 8, value) || !value.known) return false;
+                next_ = value.bits;
+                return true;
+            case Op::jump_if:
+                if (!condition(i.sub, holds)) return false;
+                if (holds) next_ += static_cast<std::uint64_t>(i.immediate);
+                return true;
+            case Op::ret:
+                if (!pop(value) || !value.known) return false;
+                s_.r[4] += static_cast<std::uint64_t>(i.immediate);
+                next_ = value.bits;
+                return true;
+            case Op::leave:
+                if (!s_.is_known(5)) return false;
+                put(4, get(5, 8), 8);
+                if (!pop(value)) return false;
+                put(5, value, 8);
+                return true;
+            case Op::increment:
+            case Op::decrement:
+                if (!read_rm(i, i.bytes, value)) return false;
+                return write_rm(i, add(value, {1, true}, i.op == Op::decrement, i.bytes,
+                                       i.op == Op::decrement, kAllFlags & ~kCarry));
+            case Op::invert:
+                if (!read_rm(i, i.bytes, value)) return false;
+                return write_rm(i, {~value.bits, value.known});
+            case Op::negate:
+                if (!read_rm(i, i.bytes, value)) return false;
+                return write_rm(i, add({0, true}, value, 1, i.bytes, true));
+            case Op::multiply_wide:
+                return multiply_wide(i);
+            case Op::multiply:
+                return multiply(i);
+            case Op::shift:
+                return shift(i);
+            case Op::set:
+                value.known = condition(i.sub, holds);
+                value.bits = holds;
+                return write_rm(i, value);
+            case Op::move_if: {
+                if (!read_rm(i, i.bytes, value)) return false;
+                bool known = condition(i.sub, holds);
+                Value old = get(i.reg, i.bytes), result = known && !holds ? old : value;
+                result.known &= known;
+                put(i.reg, result, i.bytes);
+                return true;
+            }
+            case Op::exchange: {
+                Value other = get(i.reg, i.bytes, i.reg_is_high);
+                if (!read_rm(i, i.bytes, value) || !write_rm(i, other)) return false;
+                put(i.reg, value, i.bytes, i.reg_is_high);
+                return true;
+            }
+            case Op::exchange_add: {
+                if (!read_rm(i, i.bytes, value)) return false;
+                Value sum = add(value, get(i.reg, i.bytes, i.reg_is_high), 0, i.bytes, false);
+                put(i.reg, value, i.bytes, i.reg_is_high);
+                return write_rm(i, sum);
+            }
+            case Op::compare_exchange: {
+                if (!read_rm(i, i.bytes, value)) return false;
+                Value expected = get(0, i.bytes), wanted = get(i.reg, i.bytes, i.reg_is_high);
+                add(expected, value, 1, i.bytes, true);
+                bool known = expected.known && value.known,
+                     equal = known && expected.bits == value.bits;
+                if (!known) {
+                    put(0, {0, false}, i.bytes);
+                    return write_rm(i, {0, false});
+                }
+                if (equal) return write_rm(i, wanted);
+                put(0, value, i.bytes);
+                return write_rm(i, value);
+            }
+            case Op::bit_test:
+            case Op::bit_count:
+                return bits(i);
+            case Op::byte_swap:
+                value = get(i.rm, i.bytes);
+                value.bits = __builtin_bswap64(value.bits) >> (64 - 8 * i.bytes);
+                put(i.rm, value, i.bytes);
+                return true;
+            case Op::extend_a:
+                value = get(0, i.bytes / 2);
+                value.bits = static_cast<std::uint64_t>(extended(value.bits, i.bytes / 2));
+                put(0, value, i.bytes);
+                return true;
+            case Op::extend_d:
+                value = get(0, i.bytes);
+                value.bits = extended(value.bits, i.bytes) < 0 ? ~std::uint64_t{0} : 0;
+                put(2, value, i.bytes);
+                return true;
+            case Op::opaque:
+                if (!read_rm(i, i.bytes, value)) return false;
+                set_flags(kAllFlags, 0, false);
+                if (!i.to_reg) return write_rm(i, {0, false});
+                put(i.reg, {0, false}, i.bytes);
+                return true;
+            case Op::unknown:
+                return false;
+            default:
+                return vector(i);
+        }
+    }
+
+    X64State& s_;
+    Memory& memory_;
+    std::uint64_t at_ = 0, next_ = 0, address_ = 0;
+    Touched touch_[2], touched_;
+    unsigned touches_ = 0;
+    bool left_out_ = false;
+};
+
+}  // namespace revisit::watch

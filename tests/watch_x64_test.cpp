@@ -1,0 +1,278 @@
+// The x86_64 look-ahead: its decoder against capstone, and what it computes against the same C code
+// compiled for this machine. The x86_64 code comes from clang, which compiles for it anywhere; without
+// it these are skipped.
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "watch/x64_ahead.h"
+
+#if defined(REVISIT_HAVE_CAPSTONE)
+#include <capstone/capstone.h>
+#endif
+
+namespace revisit::watch {
+namespace {
+
+// Loops, branches, division, bytes and words, structures, tables, recursion. No calls outside, no data.
+#define SHARED_CODE                                                                                \
+    typedef unsigned long u64;                                                                     \
+    typedef unsigned int u32;                                                                      \
+    typedef unsigned char u8;                                                                      \
+    struct Item {                                                                                  \
+        u64 key;                                                                                   \
+        int count;                                                                                 \
+        short small;                                                                               \
+        u8 tag;                                                                                    \
+        struct Item* next;                                                                         \
+    };                                                                                             \
+    static __attribute__((noinline)) u64 mix(u64 x) {                                              \
+        x ^= x >> 31;                                                                              \
+        x *= 0x9e3779b97f4a7c15ul;                                                                 \
+        x = x << 13 | x >> 51;                                                                     \
+        return x - (x >> 7);                                                                       \
+    }                                                                                              \
+    static __attribute__((noinline)) u64 depth(u64 n, u64* m) {                                    \
+        if (n < 2) return n;                                                                       \
+        m[n % 64] += n;                                                                            \
+        return depth(n - 1, m) + depth(n / 2, m) * 3;                                              \
+    }                                                                                              \
+    u64 work(u64 seed, u64* m) {                                                                   \
+        struct Item* items = (struct Item*)(m + 128);                                              \
+        u32* words = (u32*)(m + 1024);                                                             \
+        u8* bytes = (u8*)(m + 1600);                                                               \
+        u64 sum = seed;                                                                            \
+        for (int i = 0; i < 60; i++) {                                                             \
+            u64 x = mix(seed + (u64)i);                                                            \
+            struct Item one = {x, (int)(x >> 40), (short)(x >> 20), (u8)x, i ? &items[i - 1] : 0}; \
+            items[i] = one;                                                                        \
+            words[i] = (u32)(x >> 11);                                                             \
+            bytes[i] = (u8)(x >> 5);                                                               \
+            sum += x % 97 + (u64)((long)x / 1001) + (u32)x % 13 + (u64)(int)((int)x / 7);          \
+        }                                                                                          \
+        for (int i = 1; i < 60; i++)                                                               \
+            for (int k = i; k > 0 && words[k - 1] > words[k]; k--) {                               \
+                u32 t = words[k];                                                                  \
+                words[k] = words[k - 1];                                                           \
+                words[k - 1] = t;                                                                  \
+            }                                                                                      \
+        for (struct Item* p = &items[59]; p; p = p->next) {                                        \
+            p->count += p->small;                                                                  \
+            p->tag ^= bytes[p->count & 31];                                                        \
+            sum += (u64)(long)p->count + p->tag + (p->key > sum ? p->key >> 9 : p->key << 3);      \
+            if ((p->key & 0xff) == 0x80 || (short)p->key < 0) sum = ~sum - p->tag;                 \
+        }                                                                                          \
+        for (int i = 0; i < 59; i++) sum = sum * 31 + words[i] + (bytes[i] < bytes[i + 1]);        \
+        return sum ^ depth(9 + seed % 5, m) ^ (u64)__builtin_ctzl(sum | 1ul << 40) ^               \
+               (sum >> (seed & 63));                                                               \
+    }
+#define TEXT_OF(...) TEXT_OF_(__VA_ARGS__)
+#define TEXT_OF_(...) #__VA_ARGS__
+constexpr const char* kSource = TEXT_OF(SHARED_CODE);
+
+namespace native {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+SHARED_CODE
+#pragma GCC diagnostic pop
+}  // namespace native
+
+// The code of an object that clang makes of `source`; empty = no such clang here.
+std::vector<std::uint8_t> compile(const std::string& source, const std::string& options,
+                                  std::uint64_t& entry) {
+    std::string name = (std::filesystem::temp_directory_path() / "revisit-x64-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) return {};
+    std::filesystem::path directory = name;
+    std::ofstream(directory / "code.c") << source;
+    std::string command =
+        "clang-19 --target=x86_64-linux-gnu -ffreestanding -fno-pic -fno-jump-tables " + options +
+        " -c -o " + (directory / "code.o").string() + " " + (directory / "code.c").string() +
+        " 2>/dev/null";
+    std::vector<std::uint8_t> text;
+    if (std::system(command.c_str()) == 0) {
+        std::ifstream file(directory / "code.o", std::ios::binary);
+        std::vector<char> all{std::istreambuf_iterator<char>(file), {}};
+        Elf64_Ehdr header;
+        std::memcpy(&header, all.data(), sizeof header);
+        std::vector<Elf64_Shdr> sections(header.e_shnum);
+        std::memcpy(sections.data(), all.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+        const char* names = all.data() + sections[header.e_shstrndx].sh_offset;
+        for (const Elf64_Shdr& section : sections) {
+            if (std::strcmp(names + section.sh_name, ".text") == 0)
+                text.assign(all.data() + section.sh_offset,
+                            all.data() + section.sh_offset + section.sh_size);
+            if (section.sh_type != SHT_SYMTAB) continue;
+            const char* strings = all.data() + sections[section.sh_link].sh_offset;
+            for (std::uint64_t k = 0; k < section.sh_size; k += sizeof(Elf64_Sym)) {
+                Elf64_Sym symbol;
+                std::memcpy(&symbol, all.data() + section.sh_offset + k, sizeof symbol);
+                if (std::strcmp(strings + symbol.st_name, "work") == 0) entry = symbol.st_value;
+            }
+        }
+    }
+    std::filesystem::remove_all(directory);
+    return text;
+}
+
+// Code at 0x10000, data at its own address, everything else faults.
+struct CodeAndData {
+    std::vector<std::uint8_t> code;
+    std::vector<std::uint8_t> data;
+    static constexpr std::uint64_t kCode = 0x10000, kData = 0x700000000000;
+
+    unsigned fetch(std::uint64_t pc, std::uint8_t (&to)[15]) {
+        if (pc < kCode || pc >= kCode + code.size()) return 0;
+        auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(15, kCode + code.size() - pc));
+        std::memcpy(to, code.data() + (pc - kCode), bytes);
+        return bytes;
+    }
+    Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
+        if (address < kData || address + bytes > kData + data.size()) return Loaded::fault;
+        value = 0;
+        std::memcpy(&value, data.data() + (address - kData), bytes);
+        return Loaded::value;
+    }
+    bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
+        if (!known || address < kData || address + bytes > kData + data.size()) return false;
+        std::memcpy(data.data() + (address - kData), &value, bytes);
+        return true;
+    }
+};
+
+TEST(WatchX64, computes_what_the_same_code_does_here) {
+    for (const char* options : {"-O0", "-O1", "-O2 -fno-vectorize -fno-slp-vectorize", "-Os"}) {
+        std::uint64_t entry = 0;
+        std::vector<std::uint8_t> code = compile(kSource, options, entry);
+        if (code.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
+        for (unsigned long seed : {1ul, 77777ul, 0x123456789abcdeful}) {
+            CodeAndData memory{code, {}};
+            memory.data.resize(1 << 20);
+            X64State state;
+            state.known = 0xffff;
+            state.flags_known = kAllFlags;
+            state.r[7] = seed;                // rdi
+            state.r[6] = CodeAndData::kData;  // rsi
+            state.r[4] = CodeAndData::kData + memory.data.size() - 64;
+            state.pc = CodeAndData::kCode + entry;
+            std::uint64_t back = 0xdead;
+            memory.store(state.r[4], 8, back, true);
+            X64Ahead<CodeAndData> ahead(state, memory);
+            std::size_t accesses = 0;
+            Step step = ahead.run(3000000, [&] { return ++accesses > 0; });
+            std::vector<unsigned long> expected_data(1 << 17);
+            unsigned long expected = native::work(seed, expected_data.data());
+            ASSERT_EQ(step, Step::stop) << options;  // at the return address, where no code is
+            ASSERT_EQ(state.pc, back) << options << " stopped at " << std::hex << state.pc;
+            ASSERT_TRUE(state.is_known(0));
+            EXPECT_EQ(state.r[0], expected) << options << " " << seed;
+            EXPECT_EQ(std::memcmp(memory.data.data(), expected_data.data(), 64 * 8), 0) << options;
+            EXPECT_GT(accesses, 1000u);
+        }
+    }
+}
+
+#if defined(REVISIT_HAVE_CAPSTONE)
+void compare_with_capstone(const std::vector<std::uint8_t>& code, std::size_t& known,
+                           std::size_t& all) {
+    csh handle;
+    ASSERT_EQ(cs_open(CS_ARCH_X86, CS_MODE_64, &handle), CS_ERR_OK);
+    cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+    cs_insn* found = cs_malloc(handle);
+    const std::uint8_t* at = code.data();
+    std::size_t left = code.size();
+    std::uint64_t address = 0;
+    static const x86_reg kNames[] = {X86_REG_RAX, X86_REG_RCX, X86_REG_RDX, X86_REG_RBX,
+                                     X86_REG_RSP, X86_REG_RBP, X86_REG_RSI, X86_REG_RDI,
+                                     X86_REG_R8,  X86_REG_R9,  X86_REG_R10, X86_REG_R11,
+                                     X86_REG_R12, X86_REG_R13, X86_REG_R14, X86_REG_R15};
+    auto name = [&](std::uint8_t r) {
+        return r == X64Instruction::kNone ? X86_REG_INVALID
+               : r == X64Instruction::kPc ? X86_REG_RIP
+                                          : kNames[r];
+    };
+    while (left > 0) {
+        const std::uint8_t* here = at;
+        std::size_t here_left = left;
+        if (!cs_disasm_iter(handle, &at, &left, &address, found)) {
+            at = here + 1;
+            left = here_left - 1;
+            continue;
+        }
+        all++;
+        X64Instruction i =
+            decode_x64(here, static_cast<unsigned>(std::min<std::size_t>(15, here_left)));
+        if (i.length == 0) continue;
+        known++;
+        std::string what = std::string(found->mnemonic) + " " + found->op_str;
+        ASSERT_EQ(i.length, found->size) << what;
+        if (i.op == X64Instruction::Op::nop) continue;
+        const cs_x86& detail = found->detail->x86;
+        const cs_x86_op* operand = nullptr;
+        for (unsigned k = 0; k < detail.op_count; k++)
+            if (detail.operands[k].type == X86_OP_MEM) operand = &detail.operands[k];
+        ASSERT_EQ(i.has_memory, operand != nullptr) << what;
+        if (operand == nullptr) continue;
+        ASSERT_EQ(name(i.base), operand->mem.base) << what;
+        if (operand->mem.index != X86_REG_RIZ) ASSERT_EQ(name(i.index), operand->mem.index) << what;
+        ASSERT_EQ(i.displacement, operand->mem.disp) << what;
+        if (i.index != X64Instruction::kNone) ASSERT_EQ(i.scale, operand->mem.scale) << what;
+        if (i.op == X64Instruction::Op::lea) continue;
+        ASSERT_EQ(i.memory_bytes, operand->size) << what;
+    }
+    cs_free(found, 1);
+    cs_close(&handle);
+}
+
+TEST(WatchX64, decodes_as_capstone_does) {
+    std::size_t known = 0, all = 0;
+    std::string floats =
+        "double f(double* a, float* b, int n) { double s = 0; for (int i = 0; i < n; i++) { a[i] = "
+        "a[i] * b[i] + (double)i; "
+        "s += a[i] > 3 ? a[i] / 2 : -a[i]; } return s; } void g(int* a, unsigned char* b, long* c, int "
+        "n) { for (int i = 0; i < n; "
+        "i++) { a[i] += b[i] * 3; c[i] ^= (long)a[i] << 7; b[i] = (unsigned char)(c[i] > 4 ? 1 : b[i] "
+        "+ 7); } } "
+        "struct S { double a, b; float c; int d; } ; void h(struct S* a, struct S* b) { *a = *b; a->c "
+        "+= (float)b->d; }";
+    for (const char* options :
+         {"-O0", "-O1", "-O2", "-O3 -mavx2 -mbmi -mbmi2 -mpopcnt", "-Os -msse4.2"})
+        for (const std::string& source : {std::string(kSource), floats}) {
+            std::uint64_t entry = 0;
+            std::vector<std::uint8_t> code = compile(source, options, entry);
+            if (code.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
+            ASSERT_NO_FATAL_FAILURE(compare_with_capstone(code, known, all));
+        }
+    EXPECT_GT(all, 1500u);
+    EXPECT_GT(known, all * 9 / 10);
+    // Whole programs, where the machine has some.
+    for (const char* path :
+         {"/usr/x86_64-linux-gnu/lib/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"}) {
+        std::ifstream file(path, std::ios::binary);
+        std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+        Elf64_Ehdr header;
+        if (bytes.size() < sizeof header) continue;
+        std::memcpy(&header, bytes.data(), sizeof header);
+        for (unsigned k = 0; k < header.e_phnum; k++) {
+            Elf64_Phdr part;
+            std::memcpy(&part, bytes.data() + header.e_phoff + k * sizeof part, sizeof part);
+            if (part.p_type != PT_LOAD || !(part.p_flags & PF_X)) continue;
+            std::vector<std::uint8_t> code(bytes.data() + part.p_offset,
+                                           bytes.data() + part.p_offset + part.p_filesz);
+            ASSERT_NO_FATAL_FAILURE(compare_with_capstone(code, known, all));
+        }
+    }
+    RecordProperty("known", static_cast<int>(known));
+    RecordProperty("instructions", static_cast<int>(all));
+}
+#endif
+
+}  // namespace
+}  // namespace revisit::watch
