@@ -13,21 +13,10 @@
 #include <algorithm>
 #include <set>
 
+#include "predict/arithmetic.h"
+
 namespace revisit::predict {
 namespace {
-
-std::int64_t wrap(std::uint64_t value) {
-    return static_cast<std::int64_t>(value);
-}
-std::uint64_t u(std::int64_t value) {
-    return static_cast<std::uint64_t>(value);
-}
-std::int64_t sign_extend(std::int64_t value, unsigned width) {
-    if (width >= 64) return value;
-    if (width == 1) return value & 1;
-    const unsigned shift = 64 - width;
-    return wrap(u(value) << shift) >> shift;
-}
 
 bool continues(const Instruction& i, const Program& program) {
     switch (i.op) {
@@ -192,8 +181,8 @@ bool PathRunner::step(const Program& program, const Function& function, const In
     const auto fixed = [&] { return d[i.a] == 0 && (i.b < 0 || d[i.b] == 0); };
     switch (i.op) {
         case Op::offset: {
-            const auto value = wrap(u(v[i.a]) + u(v[i.b]) * u(i.imm)),
-                       change = wrap(u(d[i.a]) + u(d[i.b]) * u(i.imm));
+            const auto value = signed_of(bits(v[i.a]) + bits(v[i.b]) * bits(i.imm)),
+                       change = signed_of(bits(d[i.a]) + bits(d[i.b]) * bits(i.imm));
             both();
             v[i.dst] = value;
             d[i.dst] = change;
@@ -202,22 +191,24 @@ bool PathRunner::step(const Program& program, const Function& function, const In
         case Op::add:
         case Op::sub: {
             const bool plus = i.op == Op::add;
-            const auto value = wrap(plus ? u(v[i.a]) + u(v[i.b]) : u(v[i.a]) - u(v[i.b])),
-                       change = wrap(plus ? u(d[i.a]) + u(d[i.b]) : u(d[i.a]) - u(d[i.b]));
+            const auto value =
+                           signed_of(plus ? bits(v[i.a]) + bits(v[i.b]) : bits(v[i.a]) - bits(v[i.b])),
+                       change =
+                           signed_of(plus ? bits(d[i.a]) + bits(d[i.b]) : bits(d[i.a]) - bits(d[i.b]));
             both();
             return narrow(i, value, change);
         }
         case Op::mul: {
             if (d[i.a] != 0 && d[i.b] != 0) return false;
-            const auto change = wrap(u(v[i.a]) * u(d[i.b]) + u(d[i.a]) * u(v[i.b]));
-            const auto value = wrap(u(v[i.a]) * u(v[i.b]));
+            const auto change = signed_of(bits(v[i.a]) * bits(d[i.b]) + bits(d[i.a]) * bits(v[i.b]));
+            const auto value = signed_of(bits(v[i.a]) * bits(v[i.b]));
             both();
             return narrow(i, value, change);
         }
         case Op::shl: {
             if (d[i.b] != 0) return false;
             const auto by = v[i.b] & 63;
-            const auto value = wrap(u(v[i.a]) << by), change = wrap(u(d[i.a]) << by);
+            const auto value = signed_of(bits(v[i.a]) << by), change = signed_of(bits(d[i.a]) << by);
             both();
             return narrow(i, value, change);
         }
@@ -228,8 +219,8 @@ bool PathRunner::step(const Program& program, const Function& function, const In
         case Op::bit_xor: {
             if (!fixed()) return false;
             const auto a = v[i.a], b = v[i.b];
-            const auto low = i.width >= 64 ? u(a) : u(a) & ((std::uint64_t{1} << i.width) - 1);
-            const auto value = i.op == Op::lshr      ? wrap(low >> (b & 63))
+            const auto low = i.width >= 64 ? bits(a) : bits(a) & ((std::uint64_t{1} << i.width) - 1);
+            const auto value = i.op == Op::lshr      ? signed_of(low >> (b & 63))
                                : i.op == Op::ashr    ? a >> (b & 63)
                                : i.op == Op::bit_and ? a & b
                                : i.op == Op::bit_or  ? a | b
@@ -268,11 +259,11 @@ bool PathRunner::step(const Program& program, const Function& function, const In
             if (i.op == Op::abs) {
                 if (value == INT64_MIN) return false;
                 v[i.dst] = value < 0 ? -value : value;
-                d[i.dst] = value < 0 ? wrap(0 - u(change)) : change;
+                d[i.dst] = value < 0 ? signed_of(0 - bits(change)) : change;
                 return true;
             }
             if (i.width == 1 && change != 0) return false;
-            v[i.dst] = wrap(u(value) & ((std::uint64_t{1} << i.width) - 1));
+            v[i.dst] = signed_of(bits(value) & ((std::uint64_t{1} << i.width) - 1));
             d[i.dst] = change;
             return true;
         }
@@ -299,7 +290,7 @@ bool PathRunner::step(const Program& program, const Function& function, const In
             if (used_ == accesses_.size()) accesses_.emplace_back();
             PathAccess& access = accesses_[used_++];
             access.reference = static_cast<std::uint32_t>(i.imm);
-            access.address = u(v[i.a]);
+            access.address = bits(v[i.a]);
             access.step = d[i.a];
             access.indices.clear();
             for (const auto& [reg, extent] : function.references[access.reference].extents)
@@ -375,12 +366,12 @@ std::int64_t PathRunner::run(const Program& program, const Function& function, c
         while (path.written[w] != reg) ++w;
         fine = known[reg] == saved_[w].known &&
                (!known[reg] || (d_[reg] == path.steps[c] &&
-                                values[reg] == wrap(u(saved_[w].value) + u(path.steps[c]))));
+                                values[reg] == signed_of(bits(saved_[w].value) + bits(path.steps[c]))));
     }
     for (w = 0; w < path.written.size(); ++w) {
         const auto reg = path.written[w];
         if (fine)
-            values[reg] = wrap(u(values[reg]) + u(d_[reg]) * u(limit_ - 1));
+            values[reg] = signed_of(bits(values[reg]) + bits(d_[reg]) * bits(limit_ - 1));
         else
             values[reg] = saved_[w].value, known[reg] = saved_[w].known;
         d_[reg] = 0;

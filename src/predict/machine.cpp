@@ -17,39 +17,15 @@
 #include <set>
 #include <unordered_map>
 
+#include "predict/address_space.h"
 #include "predict/affine_path.h"
+#include "predict/arithmetic.h"
 
 namespace revisit::predict {
 namespace {
 
-constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kGlobalBase = std::uint64_t{1} << 32;
-constexpr std::uint64_t kHeapBase = std::uint64_t{1} << 44;
-constexpr std::uint64_t kStackBase = std::uint64_t{1} << 46;
-constexpr std::uint64_t kArgumentBase = std::uint64_t{1} << 47;
-constexpr std::uint64_t kArgumentSpan = std::uint64_t{1} << 41;
 constexpr int kMaxDepth = 200;
 constexpr std::size_t kBatch = 1 << 14;
-
-std::uint64_t align_up(std::uint64_t value, std::uint64_t to) {
-    return (value + to - 1) / to * to;
-}
-
-std::int64_t sign_extend(std::int64_t value, unsigned width) {
-    if (width >= 64) return value;
-    if (width == 1) return value & 1;
-    const unsigned shift = 64 - width;
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << shift) >> shift;
-}
-std::uint64_t zero_extend(std::int64_t value, unsigned width) {
-    return width >= 64 ? static_cast<std::uint64_t>(value)
-                       : static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << width) - 1);
-}
-
-// Skewed by an odd number of lines, so that arrays do not all start in one cache set.
-std::uint64_t argument_base(std::uint64_t pointer) {
-    return kArgumentBase + (pointer + 1) * (kArgumentSpan + 65 * kLine);
-}
 
 struct Stop {
     enum class Why { budget, failed } why;
@@ -552,125 +528,24 @@ class Machine {
     }
 
     void step(Frame& f, const Instruction& i) {
+        if (i.op == Op::load) return load(f, i);
+        if (i.op == Op::store) return store(f, i);
         auto& v = f.values;
         auto& k = f.known;
-        const auto set = [&](std::int64_t value) { v[i.dst] = sign_extend(value, i.width); };
-        const auto binary_known = [&] { k[i.dst] = k[i.a] & k[i.b]; };
-        const auto wrap = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
-        const auto u = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+        if (calculate(i, v, k, [&](bool outcome) { mark(i.imm, outcome); })) return;
         switch (i.op) {
-            case Op::offset:
-                v[i.dst] = wrap(u(v[i.a]) + u(v[i.b]) * u(i.imm));
-                return binary_known();
-            case Op::add:
-                set(wrap(u(v[i.a]) + u(v[i.b])));
-                return binary_known();
-            case Op::sub:
-                set(wrap(u(v[i.a]) - u(v[i.b])));
-                return binary_known();
-            case Op::mul:
-                set(wrap(u(v[i.a]) * u(v[i.b])));
-                return binary_known();
-            case Op::load:
-                return load(f, i);
-            case Op::store:
-                return store(f, i);
-            case Op::eq:
-                v[i.dst] = v[i.a] == v[i.b];
-                mark(i, v[i.dst]);
-                return binary_known();
-            case Op::ne:
-                v[i.dst] = v[i.a] != v[i.b];
-                mark(i, v[i.dst]);
-                return binary_known();
-            case Op::slt:
-                v[i.dst] = v[i.a] < v[i.b];
-                mark(i, v[i.dst]);
-                return binary_known();
-            case Op::sle:
-                v[i.dst] = v[i.a] <= v[i.b];
-                mark(i, v[i.dst]);
-                return binary_known();
-            case Op::ult:
-                v[i.dst] = u(v[i.a]) < u(v[i.b]);
-                mark(i, v[i.dst]);
-                return binary_known();
-            case Op::ule:
-                v[i.dst] = u(v[i.a]) <= u(v[i.b]);
-                mark(i, v[i.dst]);
-                return binary_known();
             case Op::udiv:
             case Op::sdiv:
             case Op::urem:
             case Op::srem:
                 divide(f, i);
                 return;
-            case Op::shl:
-                set(wrap(u(v[i.a]) << (v[i.b] & 63)));
-                return binary_known();
-            case Op::lshr:
-                set(wrap(zero_extend(v[i.a], i.width) >> (v[i.b] & 63)));
-                return binary_known();
-            case Op::ashr:
-                set(v[i.a] >> (v[i.b] & 63));
-                return binary_known();
-            case Op::bit_and:
-                v[i.dst] = v[i.a] & v[i.b];
-                return binary_known();
-            case Op::bit_or:
-                v[i.dst] = v[i.a] | v[i.b];
-                return binary_known();
-            case Op::bit_xor:
-                v[i.dst] = v[i.a] ^ v[i.b];
-                return binary_known();
-            case Op::smin:
-                v[i.dst] = std::min(v[i.a], v[i.b]);
-                mark(i, v[i.dst] == v[i.a]);
-                return binary_known();
-            case Op::smax:
-                v[i.dst] = std::max(v[i.a], v[i.b]);
-                mark(i, v[i.dst] == v[i.a]);
-                return binary_known();
-            case Op::umin:
-                v[i.dst] = wrap(std::min(u(v[i.a]), u(v[i.b])));
-                mark(i, v[i.dst] == v[i.a]);
-                return binary_known();
-            case Op::umax:
-                v[i.dst] = wrap(std::max(u(v[i.a]), u(v[i.b])));
-                mark(i, v[i.dst] == v[i.a]);
-                return binary_known();
-            case Op::abs:
-                set(v[i.a] < 0 ? wrap(0 - u(v[i.a])) : v[i.a]);
-                k[i.dst] = k[i.a];
-                return;
-            case Op::select: {
-                const auto from = v[i.a] ? i.b : i.c;
-                v[i.dst] = v[from];
-                k[i.dst] = k[i.a] ? k[from] : (k[i.b] && k[i.c] && v[i.b] == v[i.c]);
-                return;
-            }
-            case Op::trunc:
-                set(v[i.a]);
-                k[i.dst] = k[i.a];
-                return;
-            case Op::zext:
-                v[i.dst] = wrap(zero_extend(v[i.a], i.width));
-                k[i.dst] = k[i.a];
-                return;
-            case Op::sext:
-                v[i.dst] = i.width == 1 ? -v[i.a] : v[i.a];
-                k[i.dst] = k[i.a];
-                return;
-            case Op::copy:
-                v[i.dst] = v[i.a];
-                k[i.dst] = k[i.a];
-                return;
             case Op::reserve: {
                 if (!k[i.a]) stop("the size of a local array depends on data", i.line);
-                const auto size = u(v[i.a]) * u(i.imm);
-                stack_ =
-                    align_up(stack_, size >= kLine ? std::max<std::uint64_t>(kLine, u(i.b)) : u(i.b));
-                v[i.dst] = wrap(stack_);
+                const auto size = bits(v[i.a]) * bits(i.imm);
+                stack_ = align_up(
+                    stack_, size >= kLine ? std::max<std::uint64_t>(kLine, bits(i.b)) : bits(i.b));
+                v[i.dst] = signed_of(stack_);
                 k[i.dst] = 1;
                 stack_ += size;
                 return;
@@ -678,18 +553,18 @@ class Machine {
             case Op::allocate: {
                 if (!k[i.a] || (i.b >= 0 && !k[i.b]))
                     stop("the size of an allocation depends on data", i.line);
-                const auto size = u(v[i.a]) * (i.b >= 0 ? u(v[i.b]) : 1);
-                v[i.dst] = wrap(kHeapBase + heap_);
+                const auto size = bits(v[i.a]) * (i.b >= 0 ? bits(v[i.b]) : 1);
+                v[i.dst] = signed_of(kHeapBase + heap_);
                 k[i.dst] = 1;
                 heap_ = align_up(heap_ + size, kLine) + kLine;
                 return;
             }
             case Op::stack_save:
-                v[i.dst] = wrap(stack_);
+                v[i.dst] = signed_of(stack_);
                 k[i.dst] = 1;
                 return;
             case Op::stack_restore:
-                stack_ = u(v[i.a]);
+                stack_ = bits(v[i.a]);
                 return;
             case Op::fill:
             case Op::move:
@@ -700,10 +575,11 @@ class Machine {
                 v[i.dst] = 0;
                 k[i.dst] = 0;
                 return;
+            default:
+                return;
         }
     }
 
-    void mark(const Instruction& i, bool outcome) { mark(i.imm, outcome); }
     void mark(std::int64_t number, bool outcome) {
         if (number <= 0) return;
         if (trace_.outcomes.size() < static_cast<std::size_t>(number))
@@ -816,21 +692,6 @@ class Machine {
 };
 
 }  // namespace
-
-std::optional<ArgumentPlace> argument_place(std::uint64_t address) {
-    if (address < kArgumentBase + kArgumentSpan / 2) return std::nullopt;
-    const auto pointer = (address - kArgumentBase - kArgumentSpan / 2) / (kArgumentSpan + 65 * kLine);
-    return ArgumentPlace{static_cast<std::size_t>(pointer),
-                         static_cast<std::int64_t>(address - argument_base(pointer))};
-}
-
-std::vector<std::string> open_parameters(const Program& program, const Parameters& parameters) {
-    std::vector<std::string> open;
-    for (const Argument& a : program.functions.front().arguments)
-        if (a.kind == Kind::integer && a.reg >= 0 && !parameters.contains(a.name))
-            open.push_back(a.name);
-    return open;
-}
 
 Result<Trace> interpret(const Program& program, const Parameters& parameters,
                         const RunOptions& options) {

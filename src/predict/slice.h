@@ -69,6 +69,7 @@ struct Instruction {
 
 struct Move {
     std::int32_t to = -1, from = -1;
+    bool operator==(const Move&) const = default;
 };
 
 struct Edge {

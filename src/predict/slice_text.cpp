@@ -2,6 +2,7 @@
 // blanks, names percent-encoded; both ends come from one build, so there are no versions.
 #include <charconv>
 #include <cstdlib>
+#include <type_traits>
 
 #include "predict/slice.h"
 
@@ -30,90 +31,71 @@ void put(std::string& out, const std::string& name) {
     }
 }
 
+// Fields of a record, whatever they are: names, numbers, kinds.
+template <class... Values>
+void put_all(std::string& out, const Values&... values) {
+    const auto one = [&](const auto& value) {
+        if constexpr (std::is_convertible_v<decltype(value), std::string>)
+            put(out, value);
+        else
+            put(out, static_cast<std::int64_t>(value));
+    };
+    (one(values), ...);
+}
+
+void put_block(std::string& out, const Block& b) {
+    out += "block";
+    put_all(out, b.name, b.exit, b.value, b.loop, b.line);
+    out += '\n';
+    for (const Instruction& i : b.code) {
+        out += "i";
+        put_all(out, i.op, i.width, i.dst, i.a, i.b, i.c, i.imm, i.line);
+        out += '\n';
+    }
+    for (const Edge& e : b.edges) {
+        out += "edge";
+        put_all(out, e.block);
+        for (const Move& m : e.moves) put_all(out, m.to, m.from);
+        out += '\n';
+    }
+    if (b.cases.empty()) return;
+    out += "cases";
+    for (const auto v : b.cases) put(out, v);
+    out += '\n';
+}
+
 void put_function(std::string& out, const Function& f) {
     out += "function";
-    put(out, f.name);
-    put(out, f.registers);
+    put_all(out, f.name, f.registers);
     out += '\n';
     for (const Argument& a : f.arguments) {
         out += "argument";
-        put(out, a.name);
-        put(out, static_cast<int>(a.kind));
-        put(out, a.reg);
-        put(out, a.width);
-        put(out, static_cast<int>(a.alone));
+        put_all(out, a.name, a.kind, a.reg, a.width, a.alone);
         out += '\n';
     }
     for (const Constant& c : f.constants) {
         out += "constant";
-        for (const std::int64_t v :
-             {std::int64_t{c.reg}, std::int64_t{c.global}, c.value, std::int64_t{c.known}})
-            put(out, v);
+        put_all(out, c.reg, c.global, c.value, c.known);
         out += '\n';
     }
     for (const Loop& l : f.loops) {
         out += "loop";
-        put(out, l.header);
-        put(out, l.parent);
-        put(out, l.induction);
-        put(out, l.variable);
-        put(out, l.line);
+        put_all(out, l.header, l.parent, l.induction, l.variable, l.line);
         out += '\n';
     }
     for (const Reference& r : f.references) {
         out += "reference";
-        put(out, r.write);
-        put(out, r.size);
-        put(out, r.array);
-        put(out, r.expression);
-        put(out, r.file);
-        put(out, r.line);
-        put(out, r.column);
-        put(out, r.inlined);
-        for (const auto& [reg, extent] : r.extents) {
-            put(out, reg);
-            put(out, static_cast<std::int64_t>(extent));
-        }
+        put_all(out, r.write, r.size, r.array, r.expression, r.file, r.line, r.column, r.inlined);
+        for (const auto& [reg, extent] : r.extents) put_all(out, reg, extent);
         out += '\n';
     }
     for (const Call& c : f.calls) {
         out += "call";
-        put(out, c.function);
-        put(out, c.dst);
+        put_all(out, c.function, c.dst);
         for (const auto a : c.arguments) put(out, a);
         out += '\n';
     }
-    for (const Block& b : f.blocks) {
-        out += "block";
-        put(out, b.name);
-        put(out, static_cast<int>(b.exit));
-        put(out, b.value);
-        put(out, b.loop);
-        put(out, b.line);
-        out += '\n';
-        for (const Instruction& i : b.code) {
-            out += "i";
-            for (const std::int64_t v :
-                 {std::int64_t(i.op), std::int64_t{i.width}, std::int64_t{i.dst}, std::int64_t{i.a},
-                  std::int64_t{i.b}, std::int64_t{i.c}, i.imm, std::int64_t{i.line}})
-                put(out, v);
-            out += '\n';
-        }
-        for (const Edge& e : b.edges) {
-            out += "edge";
-            put(out, e.block);
-            for (const Move& m : e.moves) {
-                put(out, m.to);
-                put(out, m.from);
-            }
-            out += '\n';
-        }
-        if (!b.cases.empty()) {
-            out += "cases";
-            for (const auto v : b.cases) put(out, v);
-            out += '\n';
-        }
-    }
+    for (const Block& b : f.blocks) put_block(out, b);
 }
 
 // The fields of one line.
@@ -336,7 +318,8 @@ bool same_shape(const Program& a, const Program& b) {
                     x.code[j].c != y.code[j].c)
                     return false;
             for (std::size_t j = 0; j < x.edges.size(); ++j)
-                if (x.edges[j].block != y.edges[j].block) return false;
+                if (x.edges[j].block != y.edges[j].block || x.edges[j].moves != y.edges[j].moves)
+                    return false;
         }
         for (std::size_t k = 0; k < f.references.size(); ++k)
             if (f.references[k].write != g.references[k].write ||

@@ -1,0 +1,33 @@
+// What LLVM values are: names for people, and the kinds the slicer tells apart.
+#pragma once
+
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <string>
+
+namespace revisit::predict {
+
+// The name of a scalar as the source has it: from debug info, else the IR's without its decoration.
+std::string source_name(const llvm::Value* value);
+
+// What a pointer points into, and how the bracket notation writes it: A, A~i~k-1.
+struct Description {
+    std::string array;
+    std::string expression;
+};
+Description describe(const llvm::Value* pointer, int depth = 0);
+
+bool is_register_type(const llvm::Type* type);
+std::uint8_t width_of(const llvm::Type* type);
+
+// A local scalar whose address is never taken.
+bool is_private(const llvm::AllocaInst* a);
+// Objects that memory is told apart by; null is "could be anything".
+const llvm::Value* object_of(const llvm::Value* pointer);
+bool is_allocation(const llvm::Function* f);
+// Calls that touch no memory we count: mathematics, freeing, output.
+bool is_harmless(const llvm::Function* f);
+
+}  // namespace revisit::predict
