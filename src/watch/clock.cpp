@@ -91,9 +91,10 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
         100 * seen / all);
 }
 
-// After a sample the program is slow for a while: the kernel's part, and caches that hold something else. From
-// the first touches whose moment is known. (Counting what the third comes late too took off far too much:
-// particles fell from 0.99 to 0.75.)
+// After a sample the program is slow for a while: the kernel's part, and caches that hold something
+// else. From the first touches whose moment is known. (What the third comes late was counted once; a
+// run with that gave 0.75 for particles where one without gave 0.99, on a machine that was busier as
+// well.)
 double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& rates, double common) {
     std::vector<double> delays;
     for (const Rate& one : samples.rates) {
