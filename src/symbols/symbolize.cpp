@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "symbols/loops.h"
 
@@ -66,6 +67,15 @@ struct SymbolFile::Inside {
     std::map<std::uint64_t, std::vector<CodeLoop>> loops;  // by function
     std::map<std::uint64_t, Frame> loop_frames;            // by head
 
+    struct UnitRange {
+        std::uint64_t low, high;
+        Dwarf_Die* unit;
+        Dwarf_Addr bias;
+    };
+    std::vector<UnitRange> units;  // sorted; made when first needed
+    bool units_known = false;
+
+    Dwarf_Die* unit_at(std::uint64_t address, Dwarf_Addr& bias);
     CodeSymbol at(std::uint64_t address);
     Frame loop_around(std::uint64_t address);
     std::span<const std::uint8_t> bytes_of(std::uint64_t address, std::uint64_t size) const;
@@ -126,6 +136,24 @@ std::uint64_t SymbolFile::address_of(std::uint64_t file_offset) const {
     return nearest ? file_offset - nearest->offset + nearest->address : file_offset;
 }
 
+// libdw finds units by .debug_aranges, which clang does not write: then by the units' own ranges.
+Dwarf_Die* SymbolFile::Inside::unit_at(std::uint64_t address, Dwarf_Addr& bias) {
+    if (Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias)) return unit;
+    if (!std::exchange(units_known, true)) {
+        Dwarf_Addr unit_bias = 0;
+        for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(module, unit, &unit_bias));) {
+            Dwarf_Addr base = 0, low = 0, high = 0;
+            for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &low, &high)) > 0;)
+                units.push_back({low + unit_bias, high + unit_bias, unit, unit_bias});
+        }
+        std::ranges::sort(units, {}, &UnitRange::low);
+    }
+    auto after = std::ranges::upper_bound(units, address, {}, &UnitRange::low);
+    if (after == units.begin() || address >= std::prev(after)->high) return nullptr;
+    bias = std::prev(after)->bias;
+    return std::prev(after)->unit;
+}
+
 std::span<const std::uint8_t> SymbolFile::Inside::bytes_of(std::uint64_t address,
                                                            std::uint64_t size) const {
     std::size_t whole = 0;
@@ -139,8 +167,8 @@ std::span<const std::uint8_t> SymbolFile::Inside::bytes_of(std::uint64_t address
     return {};
 }
 
-// A loop begins at its `for` or `while`: the line of the test at its end, or of its first instruction
-// where that comes earlier.
+// The test at a loop's end has the line of its `for` or `while`; the first instruction may come from
+// anywhere in the body.
 Frame SymbolFile::Inside::loop_around(std::uint64_t address) {
     GElf_Off into = 0;
     GElf_Sym function;
@@ -157,11 +185,8 @@ Frame SymbolFile::Inside::loop_around(std::uint64_t address) {
     if (!loop) return {};
     auto [frame, is_new_loop] = loop_frames.try_emplace(loop->head);
     if (is_new_loop) {
-        Frame first = at(loop->head).frame, last = at(loop->branch).frame;
-        if (last.line == 0 || (first.file == last.file && first.function == last.function &&
-                               first.line != 0 && first.line < last.line))
-            last = std::move(first);
-        frame->second = std::move(last);
+        frame->second = at(loop->branch).frame;
+        if (frame->second.line == 0) frame->second = at(loop->head).frame;
     }
     return frame->second;
 }
@@ -188,14 +213,14 @@ CodeSymbol SymbolFile::Inside::at(std::uint64_t address) {
 
     std::vector<Frame> frames;
     Frame at;
-    if (Dwfl_Line* line = dwfl_module_getsrc(in.module, symbol.address)) {
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* unit = in.unit_at(symbol.address, bias);
+    if (Dwarf_Line* line = unit ? dwarf_getsrc_die(unit, symbol.address - bias) : nullptr) {
         int number = 0;
-        if (const char* file = dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr))
-            at.file = file;
+        if (const char* file = dwarf_linesrc(line, nullptr, nullptr)) at.file = file;
+        dwarf_lineno(line, &number);
         at.line = static_cast<std::uint32_t>(number);
     }
-    Dwarf_Addr bias = 0;
-    Dwarf_Die* unit = dwfl_module_addrdie(in.module, symbol.address, &bias);
     Dwarf_Die* innermost = nullptr;
     Dwarf_Die* chain = nullptr;
     int found = unit ? dwarf_getscopes(unit, symbol.address - bias, &innermost) : 0;

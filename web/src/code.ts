@@ -60,7 +60,7 @@ export function code(): HTMLElement {
   return h('div', {},
     h('div', {class: 'card toolbar'}, controls(),
       h('div', {class: 'filters'},
-        h('label', {}, 'Filter ', h('input', {type: 'search', value: view.filter, placeholder: 'module, file, function, line', 'data-filter': '',
+        h('label', {}, 'Filter ', h('input', {type: 'search', value: view.filter, placeholder: 'module, file, function, loop, line', 'data-filter': '',
           oninput: (event: any) => {
             clearTimeout(typing);
             typing = window.setTimeout(() => change({filter: event.target.value.trim()}), 200);
