@@ -213,7 +213,9 @@ void compare_with_capstone(const std::vector<std::uint8_t>& code, std::size_t& k
         known++;
         std::string what = std::string(found->mnemonic) + " " + found->op_str;
         ASSERT_EQ(i.length, found->size) << what;
-        if (i.op == X64Instruction::Op::nop) continue;
+        if (i.op == X64Instruction::Op::nop || i.op == X64Instruction::Op::string_move ||
+            i.op == X64Instruction::Op::string_store)
+            continue;
         const cs_x86& detail = found->detail->x86;
         const cs_x86_op* operand = nullptr;
         for (unsigned k = 0; k < detail.op_count; k++)
@@ -243,7 +245,8 @@ TEST(WatchX64, decodes_as_capstone_does) {
         "struct S { double a, b; float c; int d; } ; void h(struct S* a, struct S* b) { *a = *b; a->c "
         "+= (float)b->d; }";
     for (const char* options :
-         {"-O0", "-O1", "-O2", "-O3 -mavx2 -mbmi -mbmi2 -mpopcnt", "-Os -msse4.2"})
+         {"-O0", "-O1", "-O2", "-O3 -mavx2 -mbmi -mbmi2 -mpopcnt",
+          "-O3 -mavx512f -mavx512vl -mavx512bw -mprefer-vector-width=512", "-Os -msse4.2"})
         for (const std::string& source : {std::string(kSource), floats}) {
             std::uint64_t entry = 0;
             std::vector<std::uint8_t> code = compile(source, options, entry);

@@ -183,6 +183,8 @@ class A64Ahead {
 
     // The instruction that the last step or run ended with.
     std::uint64_t at() const { return at_; }
+    // All that an instruction touches is told at once.
+    static constexpr bool is_first() { return true; }
 
  private:
     using Kind = MemoryOperation::Kind;

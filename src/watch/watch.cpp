@@ -75,8 +75,8 @@ Result<std::string> find_sampler() {
     std::string directory = record::support_directory("watch");
     if (directory.empty())
         return fail(
-            fmt::format("this revisit was built without its sampler, which knows aarch64 only "
-                        "so far; {}",
+            fmt::format("this revisit was built without its sampler, which knows aarch64 and "
+                        "x86_64; {}",
                         kInstead));
     record::Probe watchpoints = record::probe_watchpoints();
     if (!watchpoints.works)

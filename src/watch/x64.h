@@ -3,13 +3,15 @@
 // Instructions are decoded into one small struct (x64_decode.cpp): the operation, two operands of which
 // one may be in memory, an immediate. x64_ahead.h executes it. General registers and flags are
 // followed, vector registers through plain moves only (that is how compilers copy structures): any
-// other vector instruction makes its result unknown. A repeated string instruction, x87, a system call
-// and everything that is not known here ends the look-ahead. Flags are followed one by one, for many
+// other vector instruction makes its result unknown. A search through strings, x87, a system call and
+// everything that is not known here ends the look-ahead. Flags are followed one by one, for many
 // instructions leave some undefined. Source. Intel 64 and IA-32 Architectures Software Developer's
 // Manual, volume 2. Lengths and memory operands are compared with capstone over real objects in
 // tests/watch_x64_test.cpp. Not verified on hardware: it was written on an aarch64 machine, where its
 // tests run it on registers and memory of their own.
 #pragma once
+
+#include <string.h>
 
 #include <cstdint>
 
@@ -23,20 +25,16 @@ struct X64State {
     std::uint32_t v_known = 0;
     std::uint64_t pc = 0;
     std::uint64_t fs_base = 0;
-    std::uint8_t flags = 0, flags_known = 0;  // bits of X64Flag
-    VectorValue v[16];                        // the low 16 bytes
+    std::uint8_t flags = 0, flags_known = 0;  // bits of those below
+    bool backwards = false;                   // strings
+    VectorValue v[32];                        // the low 16 bytes
 
     bool is_known(unsigned i) const { return known >> i & 1; }
 };
 
-enum X64Flag : std::uint8_t {
-    kCarry = 1,
-    kParity = 2,
-    kZero = 4,
-    kSign = 8,
-    kOverflow = 16,
-    kAllFlags = 31
-};
+// Flags.
+inline constexpr std::uint8_t kCarry = 1, kParity = 2, kZero = 4, kSign = 8, kOverflow = 16,
+                              kAllFlags = 31;
 
 struct X64Instruction {
     enum class Op : std::uint8_t {
@@ -72,9 +70,11 @@ struct X64Instruction {
         bit_test,   // sub: 0 bt, 1 bts, 2 btr, 3 btc
         bit_count,  // sub: 0 popcnt, 1 tzcnt, 2 lzcnt, 3 bsf, 4 bsr
         byte_swap,
-        extend_a,  // cbw and so on
-        extend_d,  // cwd and so on
-        opaque,    // its general result and flags are not followed, its memory operand is
+        extend_a,     // cbw and so on
+        extend_d,     // cwd and so on
+        string_move,  // one element; sub 1: repeated
+        string_store,
+        opaque,  // its general result and flags are not followed, its memory operand is
         vector_load,
         vector_store,
         vector_move,  // between registers
@@ -105,5 +105,27 @@ struct X64Instruction {
 
 // `bytes` that can be read at `code`, up to 15.
 X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes);
+
+// Instructions decoded before, by address, beside the bytes they were made from.
+class X64Table {
+ public:
+    const X64Instruction& at(std::uint64_t pc, const std::uint8_t (&code)[15], unsigned bytes) {
+        Entry& entry = entries_[pc % kEntries];
+        if (entry.bytes != bytes || memcmp(entry.code, code, bytes) != 0) {
+            entry.bytes = static_cast<std::uint8_t>(bytes);
+            memcpy(entry.code, code, sizeof code);
+            entry.instruction = decode_x64(code, bytes);
+        }
+        return entry.instruction;
+    }
+
+ private:
+    static constexpr unsigned kEntries = 2048;
+    struct Entry {
+        std::uint8_t bytes = 0, code[15] = {};
+        X64Instruction instruction;
+    };
+    Entry entries_[kEntries];
+};
 
 }  // namespace revisit::watch

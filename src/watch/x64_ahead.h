@@ -13,10 +13,20 @@ namespace revisit::watch {
 template <class Memory>
 class X64Ahead {
  public:
-    X64Ahead(X64State& state, Memory& memory) : s_(state), memory_(memory) {}
+    X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr)
+        : s_(state), memory_(memory), table_(table) {}
 
     const Touched& touched() const { return touched_; }
     std::uint64_t at() const { return at_; }
+    // Where the thread stands after it: there a watchpoint on what it touches traps.
+    std::uint64_t next() const { return next_; }
+    // Whether this access is its instruction's first.
+    bool is_first() const { return piece_ == 0; }
+    // Whether it is a call, or a return: the state is no longer in the function that it is in.
+    bool is_call() const { return op_ == Op::call || op_ == Op::call_indirect; }
+    bool is_return() const { return op_ == Op::ret; }
+    bool is_string() const { return op_ == Op::string_move || op_ == Op::string_store; }
+    bool is_jump() const { return op_ == Op::jump_indirect; }
     bool left_out_vectors() const { return left_out_; }
 
     Step step() {
@@ -33,14 +43,17 @@ class X64Ahead {
             std::uint8_t code[15];
             at_ = s_.pc;
             unsigned bytes = memory_.fetch(s_.pc, code);
-            X64Instruction i = decode_x64(code, bytes);
+            X64Instruction fresh;
+            if (table_ == nullptr) fresh = decode_x64(code, bytes);
+            const X64Instruction& i = table_ ? table_->at(s_.pc, code, bytes) : fresh;
             if (i.length == 0) return Step::stop;
             touches_ = 0;
             next_ = s_.pc + i.length;
             if (!execute(i)) return Step::stop;
             s_.pc = next_;
-            for (unsigned k = 0; k < touches_; k++) {
-                touched_ = touch_[k];
+            op_ = i.op;
+            for (piece_ = 0; piece_ < touches_; piece_++) {
+                touched_ = touch_[piece_];
                 if (!take()) return Step::access;
             }
         }
@@ -57,6 +70,10 @@ class X64Ahead {
     static std::uint64_t mask(unsigned bytes) { return ~std::uint64_t{0} >> (64 - 8 * bytes); }
     static std::int64_t extended(std::uint64_t value, unsigned bytes) {
         return sign_extend(value, 8 * bytes);
+    }
+
+    static Value constant(const X64Instruction& i) {
+        return {static_cast<std::uint64_t>(i.immediate), true};
     }
 
     // Registers.
@@ -169,8 +186,7 @@ class X64Ahead {
     bool alu(const X64Instruction& i) {
         Value a, b;
         if (!read_rm(i, i.bytes, a)) return false;
-        b = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)}
-                            : get(i.reg, i.bytes, i.reg_is_high);
+        b = i.has_immediate ? constant(i) : get(i.reg, i.bytes, i.reg_is_high);
         if (i.to_reg) std::swap(a, b);
         Value result;
         bool same = !i.has_immediate && !i.has_memory && i.reg == i.rm && i.reg_is_high == i.rm_is_high;
@@ -208,7 +224,7 @@ class X64Ahead {
     }
 
     bool shift(const X64Instruction& i) {
-        Value a, by = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)} : get(1, 1);
+        Value a, by = i.has_immediate ? constant(i) : get(1, 1);
         if (!read_rm(i, i.bytes, a)) return false;
         unsigned count = by.bits & (i.bytes == 8 ? 63 : 31), width = 8 * i.bytes;
         if (by.known && count == 0) return !i.has_memory || write_rm(i, a);
@@ -251,8 +267,7 @@ class X64Ahead {
     }
 
     bool multiply(const X64Instruction& i) {
-        Value a,
-            b = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)} : get(i.reg, i.bytes);
+        Value a, b = i.has_immediate ? constant(i) : get(i.reg, i.bytes);
         if (!read_rm(i, i.bytes, a)) return false;
         set_flags(kAllFlags, 0, false);
         put(i.reg, {a.bits * b.bits, a.known && b.known}, i.bytes);
@@ -299,8 +314,7 @@ class X64Ahead {
         Value a;
         if (!read_rm(i, i.bytes, a)) return false;
         if (i.op == Op::bit_test) {
-            Value by =
-                i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)} : get(i.reg, i.bytes);
+            Value by = i.has_immediate ? constant(i) : get(i.reg, i.bytes);
             std::uint64_t bit = std::uint64_t{1} << (by.bits & (8 * i.bytes - 1));
             Value result{i.sub == 1   ? a.bits | bit
                          : i.sub == 2 ? a.bits & ~bit
@@ -429,8 +443,7 @@ class X64Ahead {
             case Op::alu:
                 return alu(i);
             case Op::test: {
-                Value b = i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)}
-                                          : get(i.reg, i.bytes, i.reg_is_high);
+                Value b = i.has_immediate ? constant(i) : get(i.reg, i.bytes, i.reg_is_high);
                 if (!read_rm(i, i.bytes, value)) return false;
                 set_flags(kAllFlags, result_flags(value.bits & b.bits, i.bytes),
                           value.known && b.known);
@@ -442,8 +455,7 @@ class X64Ahead {
                     put(i.reg, value, i.bytes, i.reg_is_high);
                     return true;
                 }
-                return write_rm(i, i.has_immediate ? Value{static_cast<std::uint64_t>(i.immediate)}
-                                                   : get(i.reg, i.bytes, i.reg_is_high));
+                return write_rm(i, i.has_immediate ? constant(i) : get(i.reg, i.bytes, i.reg_is_high));
             case Op::lea: {
                 X64Instruction plain = i;
                 plain.segment = 0;
@@ -577,6 +589,9 @@ class X64Ahead {
                 if (!i.to_reg) return write_rm(i, {0, false});
                 put(i.reg, {0, false}, i.bytes);
                 return true;
+            case Op::string_move:
+            case Op::string_store:
+                return string(i);
             case Op::unknown:
                 return false;
             default:
@@ -584,8 +599,27 @@ class X64Ahead {
         }
     }
 
+    // One element. Repeated, it comes back to itself until the count is used up.
+    bool string(const X64Instruction& i) {
+        bool repeats = i.sub == 1;
+        if (s_.backwards || !s_.is_known(7) || (repeats && !s_.is_known(1))) return false;
+        if (repeats && s_.r[1] == 0) return true;
+        Value value = get(0, i.bytes);
+        if (i.op == Op::string_move) {
+            if (!s_.is_known(6) || !load(s_.r[6], i.bytes, value)) return false;
+            s_.r[6] += i.bytes;
+        }
+        if (!store(s_.r[7], i.bytes, value)) return false;
+        s_.r[7] += i.bytes;
+        if (repeats && --s_.r[1] != 0) next_ = at_;
+        return true;
+    }
+
     X64State& s_;
     Memory& memory_;
+    X64Table* table_;
+    Op op_ = Op::unknown;
+    unsigned piece_ = 0;
     std::uint64_t at_ = 0, next_ = 0, address_ = 0;
     Touched touch_[2], touched_;
     unsigned touches_ = 0;

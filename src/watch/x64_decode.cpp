@@ -198,6 +198,15 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
             i.op = op == 0x98 ? Op::extend_a : Op::extend_d;
             i.bytes = static_cast<std::uint8_t>(size);
             return;
+        case 0xa4:
+        case 0xa5:
+        case 0xaa:
+        case 0xab:
+            if (p.address32 || p.segment || p.repeat == 0xf2) return;
+            i.op = op < 0xa8 ? Op::string_move : Op::string_store;
+            sized(!(op & 1));
+            i.sub = p.repeat ? 1 : 0;
+            return;
         case 0xa8:
         case 0xa9:
             i.op = Op::test;
@@ -538,6 +547,36 @@ static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
     }
 }
 
+// EVEX: plain moves, which copy and fill memory, and what makes the value to fill it with. All else has
+// masks or results that are not followed.
+static void evex(Reader& in, X64Instruction& i) {
+    Prefixes p;
+    unsigned first = in.byte(), second = in.byte(), third = in.byte(), op = in.byte();
+    unsigned map = first & 7, pp = second & 3, length = third >> 5 & 3;
+    p.rex = (first & 0x80 ? 0u : 4u) | (first & 0x40 ? 0u : 2u) | (first & 0x20 ? 0u : 1u);
+    bool is_masked = third & 7, broadcasts = third & 0x10;
+    if (is_masked || broadcasts || length == 3 || first & 8 || !(second & 4) || in.short_of) return;
+    unsigned whole = 16u << length, modrm = in.at < in.bytes ? in.code[in.at] : 0, mod = modrm >> 6;
+    bool stores = op == 0x11 || op == 0x29 || op == 0x7f || op == 0xe7 || op == 0x2b;
+    bool moves = map == 1 && (((op & 0xfe) == 0x10 && pp < 2) || ((op & 0xfe) == 0x28 && pp < 2) ||
+                              ((op == 0x6f || op == 0x7f) && pp != 0) || (op == 0xe7 && pp == 1) ||
+                              (op == 0x2b && pp < 2));
+    bool makes = mod == 3 &&
+                 ((map == 1 && (op == 0xef || op == 0x57)) || (map == 2 && op >= 0x7a && op <= 0x7c));
+    if (!moves && !makes) return;
+    mod_rm(in, p, i);
+    i.reg = static_cast<std::uint8_t>(i.reg | (first & 0x10 ? 0 : 16));
+    if (mod == 3) i.rm = static_cast<std::uint8_t>(i.rm | (first & 0x40 ? 0 : 16));
+    if (mod == 1) i.displacement *= whole;
+    i.bytes = static_cast<std::uint8_t>(whole);
+    i.op = makes      ? Op::vector_other
+           : mod == 3 ? Op::vector_move
+           : stores   ? Op::vector_store
+                      : Op::vector_load;
+    i.to_reg = !stores;
+    touches(i, whole, !stores, stores);
+}
+
 // 0f 38 and 0f 3a, and what only VEX has: nothing is computed, memory operands are known for the common
 // ones.
 static void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
@@ -602,7 +641,9 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         p.has_rex = true;
         op = in.byte();
     }
-    if (!p.has_rex && (op == 0xc4 || op == 0xc5)) {
+    if (!p.has_rex && op == 0x62)
+        evex(in, i);
+    else if (!p.has_rex && (op == 0xc4 || op == 0xc5)) {
         unsigned first = in.byte();
         p.vex = true;
         p.rex = first & 0x80 ? 0 : 4;
@@ -636,7 +677,7 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         plain(in, p, i, op);
         if (i.op == Op::nop && p.repeat == 0xf2) i.op = Op::unknown;
     }
-    if (p.address32 && i.has_memory) i.op = Op::unknown;
+    if ((p.address32 || (op == 0x62 && p.segment)) && i.has_memory) i.op = Op::unknown;
     if (in.short_of || i.op == Op::unknown) return {};
     i.length = static_cast<std::uint8_t>(in.at);
     return i;

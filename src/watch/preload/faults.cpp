@@ -6,24 +6,6 @@
 
 #include "watch/preload/thread.h"
 
-#if defined(__aarch64__)
-__asm__(
-    ".text\n"
-    ".globl revisit_watch_load, revisit_watch_load_failed\n"
-    ".hidden revisit_watch_load, revisit_watch_load_failed\n"
-    ".type revisit_watch_load, %function\n"
-    "revisit_watch_load:\n"
-    "    ldr x0, [x0]\n"
-    "    mov x1, #1\n"
-    "    ret\n"
-    "revisit_watch_load_failed:\n"
-    "    mov x0, #0\n"
-    "    mov x1, #0\n"
-    "    ret\n");
-#endif
-
-extern "C" void revisit_watch_load_failed();
-
 namespace revisit::watch {
 
 bool is_fault(int signal) {
@@ -32,20 +14,10 @@ bool is_fault(int signal) {
 
 namespace {
 
-bool is_of_look_ahead(int signal, ucontext_t& context) {
-    std::uint64_t pc = context.uc_mcontext.pc;
-    if (signal != SIGILL) {
-        if (pc != reinterpret_cast<std::uint64_t>(&revisit_watch_load)) return false;
-        context.uc_mcontext.pc = reinterpret_cast<std::uint64_t>(&revisit_watch_load_failed);
-        return true;
-    }
-    if (self == nullptr || !self->vectors.is_code(pc)) return false;
-    context.uc_mcontext.pc = self->vectors.failed(pc);
-    return true;
-}
-
 void handle_fault(int signal, siginfo_t* info, void* context) {
-    if (!is_of_look_ahead(signal, *static_cast<ucontext_t*>(context))) pass_on(signal, info, context);
+    Machine::Kept* kept = self ? &self->kept : nullptr;
+    if (!Machine::recover(kept, signal, *static_cast<ucontext_t*>(context)))
+        pass_on(signal, info, context);
 }
 
 }  // namespace

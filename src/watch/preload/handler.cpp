@@ -4,60 +4,14 @@
 // them that come back there are counted, exactly; of those that do not, one is drawn and the reservoir
 // decides whether its word is watched.
 // A trap: on aarch64 it comes before the touch and comes again for as long as the watchpoint is there,
-// so it is taken away first; touches that must happen before (the use itself) are counted down by the
-// kernel, which steps over them.
+// so it is taken away first; on x86_64 it comes after. Touches that must happen before (the use itself)
+// are counted down by the kernel, which steps over them.
 #include <string.h>
 #include <ucontext.h>
 
 #include "watch/preload/look.h"
 
 namespace revisit::watch {
-void read_state(A64State& s, const ucontext_t& context) {
-    const mcontext_t& machine = context.uc_mcontext;
-    for (unsigned i = 0; i < 31; i++) s.x[i] = machine.regs[i];
-    s.x[31] = machine.sp;
-    s.known = ~0u;
-    s.pc = machine.pc;
-    s.nzcv = machine.pstate >> 28 & 15;
-    s.flags_known = true;
-    __asm__("mrs %0, tpidr_el0" : "=r"(s.thread_pointer));
-    s.v_known = 0;
-    const auto* part = reinterpret_cast<const unsigned char*>(machine.__reserved);
-    for (unsigned left = sizeof machine.__reserved; left >= 8;) {
-        std::uint32_t magic, size;
-        memcpy(&magic, part, 4);
-        memcpy(&size, part + 4, 4);
-        if (size == 0 || size > left) break;
-        if (magic == 0x46508001) {  // the vector registers
-            memcpy(s.v, part + 16, sizeof s.v);
-            s.v_known = ~0u;
-            break;
-        }
-        part += size;
-        left -= size;
-    }
-}
-
-// Return addresses by frame pointers, read as the look-ahead reads.
-void read_path(LookMemory& memory, const A64State& s, Path& path) {
-    path.pc = s.pc;
-    path.count = 0;
-    std::uint64_t low = s.x[31], frame = s.is_known(29) && s.is_known(31) ? s.x[29] : 0;
-    path.link = s.is_known(30) ? s.x[30] : 0;
-    while (path.count < Path::kMost && frame >= low && frame - low < 8u << 20 && (frame & 7) == 0 &&
-           frame != 0) {
-        std::uint64_t next, back;
-        if (memory.load(frame, 8, next) != Loaded::value ||
-            memory.load(frame + 8, 8, back) != Loaded::value || back == 0)
-            break;
-        back &= 0xffffffffffff;  // without what signs it
-        if (path.count == 0 && back == (path.link & 0xffffffffffff)) path.link = 0;
-        path.back[path.count++] = back;
-        low = frame + 16;
-        frame = next;
-    }
-}
-
 namespace {
 
 constexpr int kTrapPerf = 6;  // si_code of events with sigtrap
@@ -121,13 +75,13 @@ void wait_for(Thread& t, std::uint64_t word, std::uint64_t touches) {
 Look look_ahead(Thread& t, const ucontext_t& context) {
     const Settings& settings = process.settings;
     unsigned skip = t.random.below(static_cast<unsigned>(settings.spread));
-    bool& needs_vectors = t.needs_vectors[context.uc_mcontext.pc >> 6 & 255];
+    bool& needs_vectors = t.needs_vectors[Machine::pc(context) >> 6 & 255];
     for (;;) {
         bool follows_vectors = needs_vectors;
         Look look(t, context, follows_vectors);
         look.run(skip, static_cast<unsigned>(settings.uses), static_cast<unsigned>(settings.window),
                  settings.budget);
-        if (follows_vectors || !look.lacked_vectors()) return look;
+        if (follows_vectors || !look.lacked_vectors() || !Machine::kFollowsVectors) return look;
         needs_vectors = true;
     }
 }
@@ -241,9 +195,10 @@ void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
 void check_prediction(Thread& t, Look& look) {
     const Noted &use = look.use(), &reuse = look.reuse();
     std::uint64_t word = use.address & ~std::uint64_t{7}, touches;
-    if (t.stretch.waits || look.distance().time <= 64 || (reuse.address & ~std::uint64_t{7}) != word)
+    if (t.stretch.waits || reuse.trap_pc == 0 || look.distance().time <= 64 ||
+        (reuse.address & ~std::uint64_t{7}) != word)
         return;
-    std::uint64_t pc = reuse.pc;
+    std::uint64_t pc = reuse.trap_pc;
     Noted again;
     if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches)) return;
     t.stretch.checks = true;
@@ -254,7 +209,7 @@ void check_prediction(Thread& t, Look& look) {
 
 void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
     const Settings& settings = process.settings;
-    std::uint64_t number = ++t.counts.samples, interrupted = context.uc_mcontext.pc;
+    std::uint64_t number = ++t.counts.samples, interrupted = Machine::pc(context);
     Look look = look_ahead(t, context);
     const Noted& use = look.use();
     bool have_use = use.pc != 0;
@@ -297,7 +252,7 @@ void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
     stretch.waits = false;
     t.counts.checked++;
     const Milepost& post = stretch.post[stretch.at];
-    if (context.uc_mcontext.pc != post.pc) {
+    if (Machine::pc(context) != post.trap_pc) {
         t.counts.missed++;
         return;
     }
@@ -336,10 +291,11 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
     for (unsigned i = 0; i < t.reservoir.watchpoints(); i++)
         if (t.reservoir.held(i)) t.memory.avoid(t.watch[i].word);
     if (t.stretch.waits) t.memory.avoid(t.stretch.post[t.stretch.at].word);
-    read_state(t.state, context);
-    read_path(t.memory, t.state, t.reuse.path);
+    Machine::read_state(t.state, context);
+    Machine::read_path(t.memory, t.state, t.kept, t.reuse.path);
+    t.reuse.path.pc = Machine::sprung_by(t.memory, t.state, watch.word);
     write_path(t, t.reuse.path);
-    write_reuse(t, watch.sample, REVISIT_REUSE_TRAPPED, program_time(t, now), context.uc_mcontext.pc,
+    write_reuse(t, watch.sample, REVISIT_REUSE_TRAPPED, program_time(t, now), t.reuse.path.pc,
                 watch.word, __builtin_bit_cast(std::uint64_t, t.reservoir.kept(index)));
     t.reservoir.release(index);
 }

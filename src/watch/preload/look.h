@@ -13,15 +13,12 @@
 
 namespace revisit::watch {
 
-void read_state(A64State& state, const ucontext_t& context);
-void read_path(LookMemory& memory, const A64State& state, Path& path);
-
 class Look {
  public:
     Look(Thread& thread, const ucontext_t& context, bool follows_vectors)
         : t_(thread),
           context_(context),
-          vectors_(follows_vectors ? &thread.vectors : nullptr),
+          follows_vectors_(follows_vectors),
           shift_(process.settings.shift) {}
 
     // Looks at `length` accesses after the first `skip`; the first `uses` are uses. Draws one of them.
@@ -38,16 +35,21 @@ class Look {
     bool find_again(unsigned index, Noted& use, std::uint64_t& touches) {
         std::uint64_t word = t_.address[index] & ~std::uint64_t{7};
         Ahead ahead = start();
-        bool found = false;
+        bool found = false, counted = false;
         touches = 0;
         std::uint64_t accesses = 0, last = skip_ + index;
         ahead.run(kMostAgain, [&] {
             const Touched& op = ahead.touched();
-            touches += op.address < word + 8 && word < op.address + std::uint64_t{op.pieces} * op.bytes;
+            counted &= !ahead.is_first();
+            if (!counted && op.address < word + 8 &&
+                word < op.address + std::uint64_t{op.pieces} * op.bytes) {
+                touches++;
+                counted = true;  // an instruction traps once, whatever it touches there
+            }
             for_blocks(op, [&](std::uint64_t, std::uint64_t address) {
                 if (++accesses != last) return;
                 found = address == t_.address[index];
-                note(use, ahead.at(), address, accesses, op);
+                note(use, ahead, address, accesses);
             });
             return accesses < last;
         });
@@ -56,14 +58,14 @@ class Look {
 
     // After find_again, looks on for the reuse of its block. The distance, or 0.
     std::uint64_t find_further(unsigned index, unsigned most, Noted& reuse) {
-        Ahead ahead(t_.state, t_.memory, vectors_, &t_.quick);
+        Ahead ahead = go_on();
         std::uint64_t wanted = t_.address[index] >> shift_, distance = 0, found = 0;
         ahead.run(std::uint64_t{8} * most, [&] {
             for_blocks(ahead.touched(), [&](std::uint64_t block, std::uint64_t address) {
                 distance++;
                 if (block != wanted || found != 0) return;
                 found = distance;
-                note(reuse, ahead.at(), address, distance, ahead.touched());
+                note(reuse, ahead, address, distance);
             });
             return found == 0 && distance < most;
         });
@@ -77,7 +79,8 @@ class Look {
         std::uint64_t accesses = 0;
         unsigned at = 0;
         ahead.run(instructions, [&] {
-            bool wants = accesses >= kMileposts[at] + (at == 1 ? post[0].accesses : 0);
+            std::uint64_t trap_pc = Machine::trap_pc(ahead);
+            bool wants = trap_pc != 0 && accesses >= kMileposts[at] + (at == 1 ? post[0].accesses : 0);
             for_blocks(ahead.touched(), [&](std::uint64_t, std::uint64_t address) {
                 accesses++;
                 std::uint64_t word = address & ~std::uint64_t{7};
@@ -85,7 +88,7 @@ class Look {
                 std::uint64_t bit = std::uint64_t{1} << (hash & 63);
                 std::uint64_t& bits = t_.seen[hash >> 6];
                 if (wants && !(bits & bit)) {
-                    post[at++] = {word, ahead.at(), accesses};
+                    post[at++] = {word, trap_pc, accesses};
                     wants = false;
                 }
                 bits |= bit;
@@ -106,7 +109,7 @@ class Look {
     bool lacked_vectors() const { return lacked_vectors_; }
 
  private:
-    using Ahead = A64Ahead<LookMemory>;
+    using Ahead = Machine::Ahead<LookMemory>;
     static constexpr std::uint64_t kMileposts[3] = {1000, 1000, 30000};
     static constexpr std::uint64_t kMostAgain = 1u << 20;
 
@@ -115,9 +118,10 @@ class Look {
         for (unsigned i = 0; i < t_.reservoir.watchpoints(); i++)
             if (t_.reservoir.held(i)) t_.memory.avoid(t_.watch[i].word);
         if (t_.stretch.waits) t_.memory.avoid(t_.stretch.post[t_.stretch.at].word);
-        read_state(t_.state, context_);
-        return Ahead(t_.state, t_.memory, vectors_, &t_.quick);
+        Machine::read_state(t_.state, context_);
+        return go_on();
     }
+    Ahead go_on() { return Machine::ahead(t_.state, t_.memory, t_.kept, follows_vectors_); }
 
     void go(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions, unsigned drawn) {
         Ahead ahead = start();
@@ -135,25 +139,28 @@ class Look {
                 Window::Reuse reuse = window.meet(block);
                 unsigned now = window.length();
                 if (now <= uses) t_.address[now] = address;
-                if (now == drawn) note(t_.use, ahead.at(), address, accesses_, op);
+                if (now == drawn) note(t_.use, ahead, address, accesses_);
                 if (reuse.time == 0 || now - reuse.time != drawn) return;
                 distance_ = reuse;
-                note(t_.reuse, ahead.at(), address, accesses_, op);
+                note(t_.reuse, ahead, address, accesses_);
             });
             return window.length() < length && (uses > 1 || distance_.time == 0);
         });
         lacked_vectors_ = step == Step::stop && ahead.left_out_vectors();
     }
 
-    [[gnu::noinline]] void note(Noted& to, std::uint64_t pc, std::uint64_t address,
-                                std::uint64_t accesses, const Touched& op) {
-        to.pc = pc;
+    [[gnu::noinline]] void note(Noted& to, const Ahead& ahead, std::uint64_t address,
+                                std::uint64_t accesses) {
+        const Touched& op = ahead.touched();
+        to.pc = ahead.at();
+        to.trap_pc = Machine::trap_pc(ahead);
         to.address = address;
         to.accesses = accesses;
         to.bytes = op.bytes;
         to.writes = op.writes;
-        read_path(t_.memory, t_.state, to.path);
-        to.path.pc = pc;
+        Machine::read_path(t_.memory, t_.state, t_.kept, to.path);
+        Machine::step_back(ahead, to.path);
+        to.path.pc = to.pc;
     }
 
     template <class Take>
@@ -167,7 +174,7 @@ class Look {
 
     Thread& t_;
     const ucontext_t& context_;
-    VectorUnit* vectors_;
+    bool follows_vectors_;
     unsigned shift_, skip_ = 0;
     std::uint64_t accesses_ = 0;
     Window::Reuse distance_;

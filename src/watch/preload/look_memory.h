@@ -7,17 +7,12 @@
 
 #include <sys/uio.h>
 
-#include "watch/a64_ahead.h"
+#include "watch/preload/machine.h"
 #include "watch/preload/system.h"
 #include "watch/reservoir.h"
 #include "watch/side_buffer.h"
 
 namespace revisit::watch {
-
-struct SafeWord {
-    std::uint64_t value, is_readable;
-};
-extern "C" SafeWord revisit_watch_load(std::uint64_t address);
 
 class LookMemory {
  public:
@@ -36,6 +31,19 @@ class LookMemory {
         }
         instruction = *reinterpret_cast<const std::uint32_t*>(pc);
         return true;
+    }
+
+    // Instructions without a fixed length: as many bytes as are there.
+    [[gnu::always_inline]] unsigned fetch(std::uint64_t pc, std::uint8_t (&code)[15]) {
+        if (pc >> 12 != code_page_) {
+            if (!revisit_watch_load(pc & ~std::uint64_t{7}).is_readable) return 0;
+            code_page_ = pc >> 12;
+        }
+        unsigned left = 4096 - (pc & 4095);
+        if (left < sizeof code && revisit_watch_load(pc + left).is_readable) left = sizeof code;
+        unsigned bytes = left < sizeof code ? left : sizeof code;
+        memcpy(code, reinterpret_cast<const void*>(pc), bytes);
+        return bytes;
     }
 
     [[gnu::always_inline]] Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {

@@ -246,7 +246,7 @@ Thread* make_thread() {
     t->number = __atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED);
     t->reservoir = Reservoir(static_cast<unsigned>(process.settings.watchpoints));
     t->random = Random(process.settings.seed * 0x9e3779b97f4a7c15 + t->number + 1);
-    t->vectors = VectorUnit(map_memory(VectorUnit::kCodeBytes, PROT_READ | PROT_WRITE | PROT_EXEC));
+    t->kept.start();
     t->writer.start(process.stream, process.producer, static_cast<std::uint32_t>(t->number));
     stack_t own = {};
     own.ss_sp = stack;

@@ -71,24 +71,10 @@ struct Watch {
     std::uint64_t use_pc = 0, set = 0;  // where the use is, and the program time it was set at
 };
 
-// A call path, innermost first.
-struct Path {
-    static constexpr unsigned kMost = 48;
-    std::uint64_t pc = 0;
-    std::uint64_t link = 0;  // a register's: on the path if the function keeps its return address there
-    unsigned count = 0;
-    std::uint64_t back[kMost];
-
-    std::uint64_t hash() const {
-        std::uint64_t hash = (pc * 3 + 1) ^ link;
-        for (unsigned i = 0; i < count; i++) hash = (hash ^ back[i]) * 0x9e3779b97f4a7c15;
-        return hash | 1;
-    }
-};
-
 // One access: where it is and how the program came there.
 struct Noted {
     std::uint64_t pc = 0, address = 0;
+    std::uint64_t trap_pc = 0;   // where a watchpoint on it traps
     std::uint64_t accesses = 0;  // from the interruption to it, itself included
     unsigned bytes = 0;
     bool writes = false;
@@ -97,7 +83,7 @@ struct Noted {
 
 // Two points of the look-ahead; the time from the one to the other tells how fast accesses go.
 struct Milepost {
-    std::uint64_t word = 0, pc = 0, accesses = 0;
+    std::uint64_t word = 0, trap_pc = 0, accesses = 0;
 };
 struct Stretch {
     Event event;
@@ -127,9 +113,8 @@ struct Thread {
     std::uint64_t usual_cost = 0;  // nanoseconds a sample takes
     bool ended = false;
     void* signal_stack = nullptr;
-    A64State state;
-    VectorUnit vectors;
-    QuickTable quick;
+    Machine::State state;
+    Machine::Kept kept;
     LookMemory memory;
     Window window;
     std::uint64_t address[Window::kMost + 1];  // of the window's uses
