@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "engines/sample_sets.h"
 #include "revisit/revisit.h"
 
 namespace revisit {
@@ -48,6 +50,83 @@ Profile run(std::string_view method, const ThreadedTrace& trace, const EngineOpt
                                  {trace.flags.data() + at, n}}));
     }
     return engine->finish().value();
+}
+
+// The sets one by one, as sample_sets.h would have them without parts.
+struct PlainSets {
+    struct One {
+        std::uint64_t start, depth = 0, holes = 0;
+    };
+    std::vector<One> all;
+
+    void enter(std::uint64_t last) {
+        for (One& one : all)
+            if (one.start > last) one.holes > 0 ? void(--one.holes) : void(++one.depth);
+    }
+    void take(std::uint64_t last) {
+        for (One& one : all) one.holes += one.start < last;
+    }
+};
+
+TEST(SampleSets, of_thousands_of_samples_are_counted_as_one_by_one) {
+    for (std::uint64_t seed : {1, 2, 3}) {
+        std::mt19937_64 random(seed);
+        sample_sets sets{};
+        PlainSets plain;
+        std::uint64_t now = 0;
+        auto compare = [&] {
+            ASSERT_EQ(sets.count, plain.all.size());
+            ASSERT_EQ(sets_oldest(&sets, 7), plain.all.empty() ? 7 : plain.all[0].start);
+            std::size_t i = 0;
+            for (sets_place at{}; at.part < sets.parts; at = sets_next(&sets, at), ++i) {
+                ASSERT_EQ(sets_sample(&sets, at)->start, plain.all[i].start);
+                ASSERT_EQ(sets_depth(&sets, at), plain.all[i].depth) << "sample " << i;
+            }
+        };
+        // Grows to some thousands, shrinks to nothing, and grows again.
+        for (unsigned round = 0; round < 12'000; ++round) {
+            ++now;
+            const bool grows = round % 6000 < 3500;
+            const std::uint64_t last = random() % (now + 1);
+            const unsigned what = static_cast<unsigned>(random() % 10);
+            if (what < (grows ? 7 : 1)) {
+                open_sample made{now, random(), 0, 0, 0};
+                ASSERT_TRUE(sets_add(&sets, &made));
+                plain.all.push_back({now});
+            } else if (what < 8 && !plain.all.empty()) {
+                const std::size_t index = random() % plain.all.size();
+                sets_place at;
+                ASSERT_TRUE(sets_find(&sets, plain.all[index].start, &at));
+                ASSERT_EQ(sets_depth(&sets, at), plain.all[index].depth);
+                sets_remove(&sets, at);
+                plain.all.erase(plain.all.begin() + static_cast<std::ptrdiff_t>(index));
+            } else if (what == 8) {
+                sets_take(&sets, last);
+                plain.take(last);
+            }
+            sets_place ended;
+            const bool is_found = sets_enter(&sets, last, &ended) != 0;
+            plain.enter(last);
+            const bool is_there =
+                std::ranges::any_of(plain.all, [&](const auto& one) { return one.start == last; });
+            ASSERT_EQ(is_found, is_there);
+            if (is_found) {
+                ASSERT_EQ(sets_sample(&sets, ended)->start, last);
+            }
+            if (round % 1000 == 999) {
+                auto is_kept = [](const open_sample* s, void*) -> int { return s->block % 3 != 0; };
+                std::erase_if(plain.all, [&](const auto& one) {
+                    sets_place at;
+                    return sets_find(&sets, one.start, &at) &&
+                           !is_kept(sets_sample(&sets, at), nullptr);
+                });
+                sets_keep(&sets, is_kept, nullptr);
+            }
+            if (round % 97 == 0) compare();
+        }
+        compare();
+        sets_free(&sets);
+    }
 }
 
 TEST(Sample, with_every_access_chosen_it_is_the_full_analysis) {

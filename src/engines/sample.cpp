@@ -8,8 +8,8 @@
 // sample i's holds the blocks last used after its start. So one table block → time of last use stands
 // for all of them, and a sample is three numbers: start, depth, holes. A use of a block whose last use
 // was L enters the sets of the samples started after L, which are the newest ones; the one started at L
-// itself is the block's own, and ends. Entries from before the oldest active sample are in no set, so
-// nothing is cleared when sampling pauses.
+// itself is the block's own, and ends (sample_sets.h, which counts for many samples at a time). Entries
+// from before the oldest active sample are in no set, so nothing is cleared when sampling pauses.
 //
 // Private stacks. A write elsewhere takes the block out of the sets it is in and leaves them a hole
 // each; the next block to enter fills one, which leaves the depth as it is. That is exact: with every
@@ -38,6 +38,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "engines/sample_sets.h"
 #include "engines/sample_tally.h"
 #include "revisit/accuracy.h"
 
@@ -96,31 +97,21 @@ class LastUses {
     std::size_t used_ = 0;
 };
 
-// A chosen access, from its use to its end.
-struct Sample {
-    std::uint64_t start = 0;  // in its thread's accesses, from 1
-    std::uint64_t block = 0;
-    std::uint32_t depth = 0;  // blocks in its distance set and holes among them
-    std::uint32_t holes = 0;
-    std::uint32_t use_site = 0;
-};
-
 // One stack with the samples that are followed in it: a thread's, or the shared one.
 struct Stack {
-    std::vector<Sample> open;                             // by rising start
-    std::unordered_multimap<std::uint64_t, Sample> lost;  // by block: taken, and not used again yet
+    Stack() = default;
+    Stack(const Stack&) = delete;
+    Stack& operator=(const Stack&) = delete;
+    ~Stack() { sets_free(&open); }
+
+    sample_sets open{};
+    std::unordered_multimap<std::uint64_t, open_sample> lost;  // by block: taken, not used again yet
     LastUses last_uses;
     std::uint64_t now = 0;
     std::uint16_t thread = 0;
     bool is_listed = false;  // among those with open samples
 
-    std::uint64_t oldest() const { return open.empty() ? now : open.front().start; }
-    // Index of the first sample that started after `time`.
-    std::size_t first_after(std::uint64_t time) const {
-        std::size_t i = open.size();
-        while (i > 0 && open[i - 1].start > time) --i;
-        return i;
-    }
+    std::uint64_t oldest() const { return sets_oldest(&open, now); }
 };
 
 // Deeper than a share of the samples before: the limit for giving up.
@@ -197,10 +188,9 @@ class SampleEngine : public Engine {
 
     Result<Profile> finish() override {
         for (auto& [id, stack] : stacks_) {
-            for (const Sample& sample : stack.open)
-                end(stack, sample, SampleOutcome::cold, sample.use_site);
-            for (const auto& [block, sample] : stack.lost)
-                end(stack, sample, SampleOutcome::cold, sample.use_site);
+            for (sets_place at{}; at.part < stack.open.parts; at = sets_next(&stack.open, at))
+                end_without_reuse(stack, *sets_sample(&stack.open, at));
+            for (const auto& [block, sample] : stack.lost) end_without_reuse(stack, sample);
         }
         count_finished();
         return tally_.profile({accesses_, analyzed_, samples_, pruned_});
@@ -223,7 +213,7 @@ class SampleEngine : public Engine {
     void access(std::uint64_t block, std::uint16_t thread, bool write, std::uint32_t site) {
         Stack& mine = stack_of(thread);
         ++accesses_, ++analyzed_, ++mine.now;
-        if (!mine.open.empty()) use(mine, block, write, site);
+        if (mine.open.count != 0) use(mine, block, write, site);
         if (!mine.lost.empty()) come_back(mine, block, write, site);
         if (write && is_private_) take_from_others(mine, block);
         if (--to_next_ == 0) {
@@ -234,24 +224,18 @@ class SampleEngine : public Engine {
 
     void use(Stack& mine, std::uint64_t block, bool write, std::uint32_t site) {
         const std::uint64_t last = mine.last_uses.exchange(block, mine.now, mine.oldest());
-        const std::size_t after = mine.first_after(last);
-        for (std::size_t i = after; i < mine.open.size(); ++i) {
-            Sample& sample = mine.open[i];
-            if (sample.holes > 0)
-                --sample.holes;
-            else
-                ++sample.depth;
-        }
-        if (after == 0 || mine.open[after - 1].start != last) return;
-        limit_.add(mine.open[after - 1].depth);
-        end(mine, mine.open[after - 1], SampleOutcome::reused, site, write);
-        close(mine, after - 1);
+        sets_place ended;
+        if (sets_enter(&mine.open, last, &ended) == 0) return;
+        const std::uint64_t depth = sets_depth(&mine.open, ended);
+        limit_.add(depth);
+        end(mine, *sets_sample(&mine.open, ended), SampleOutcome::reused, depth, site, write);
+        close(mine, ended);
     }
 
     void come_back(Stack& mine, std::uint64_t block, bool write, std::uint32_t site) {
         auto [first, last] = mine.lost.equal_range(block);
         for (auto at = first; at != last; ++at, --lost_)
-            end(mine, at->second, SampleOutcome::invalidated, site, write);
+            end(mine, at->second, SampleOutcome::invalidated, 0, site, write);
         mine.lost.erase(first, last);
     }
 
@@ -264,20 +248,20 @@ class SampleEngine : public Engine {
                 continue;
             }
             other.last_uses.forget(block);
-            std::size_t after = other.first_after(last);
-            if (after > 0 && other.open[after - 1].start == last) {
-                other.lost.emplace(block, other.open[after - 1]);
+            if (sets_place taken; sets_find(&other.open, last, &taken)) {
+                other.lost.emplace(block, *sets_sample(&other.open, taken));
                 ++lost_;
-                close(other, --after);
+                close(other, taken);
             }
-            for (std::size_t i = 0; i < after; ++i) ++other.open[i].holes;
+            sets_take(&other.open, last);
             if (other.is_listed) ++k;  // else another one took its place on the list
         }
     }
 
     void choose(Stack& mine, std::uint64_t block, std::uint32_t site) {
         mine.last_uses.exchange(block, mine.now, mine.oldest());
-        mine.open.push_back({mine.now, block, 0, 0, site});
+        const open_sample chosen{mine.now, block, 0, 0, site};
+        if (sets_add(&mine.open, &chosen) == 0) throw std::bad_alloc();
         ++samples_;
         if (!mine.is_listed) {
             mine.is_listed = true;
@@ -291,12 +275,12 @@ class SampleEngine : public Engine {
         // The oldest of each thread; starts of different threads do not compare.
         for (std::size_t k = 0; k < active_.size(); ++k) {
             Stack& stack = *active_[k];
-            const Sample oldest = stack.open.front();
-            if (!limit_.exceeded_by(oldest.depth)) continue;
-            limit_.give_up(oldest.depth);
+            const std::uint64_t depth = sets_depth(&stack.open, {});
+            if (!limit_.exceeded_by(depth)) continue;
+            limit_.give_up(depth);
             ++pruned_;
-            end(stack, oldest, SampleOutcome::cold, oldest.use_site);
-            close(stack, 0);
+            end_without_reuse(stack, *sets_sample(&stack.open, {}));
+            close(stack, {});
             return;
         }
     }
@@ -309,27 +293,35 @@ class SampleEngine : public Engine {
         };
         std::erase_if(finished_, dropped);
         for (auto& [id, stack] : stacks_) {
-            std::erase_if(stack.open, dropped);
+            auto is_kept = [](const open_sample* sample, void* drops) -> int {
+                return !(*static_cast<decltype(dropped)*>(drops))(*sample);
+            };
+            sets_keep(&stack.open, is_kept, &dropped);
             lost_ -= std::erase_if(stack.lost, dropped);
         }
-        std::erase_if(active_, [](Stack* stack) { return !(stack->is_listed = !stack->open.empty()); });
+        std::erase_if(active_,
+                      [](Stack* stack) { return !(stack->is_listed = stack->open.count != 0); });
         pruned_ /= 2;
         rate_ /= 2;
     }
 
-    void close(Stack& stack, std::size_t index) {
-        stack.open.erase(stack.open.begin() + static_cast<std::ptrdiff_t>(index));
-        if (!stack.open.empty()) return;
+    void close(Stack& stack, sets_place at) {
+        sets_remove(&stack.open, at);
+        if (stack.open.count != 0) return;
         stack.is_listed = false;
-        auto at = std::find(active_.begin(), active_.end(), &stack);
-        *at = active_.back();
+        auto listed = std::find(active_.begin(), active_.end(), &stack);
+        *listed = active_.back();
         active_.pop_back();
     }
 
-    void end(const Stack& stack, const Sample& sample, SampleOutcome outcome, std::uint32_t site,
-             bool write = false) {
-        finished_.push_back({stack.now - sample.start, sample.depth, sample.use_site, site,
-                             stack.thread, outcome, write});
+    void end_without_reuse(const Stack& stack, const open_sample& sample) {
+        end(stack, sample, SampleOutcome::cold, 0, static_cast<std::uint32_t>(sample.site));
+    }
+    void end(const Stack& stack, const open_sample& sample, SampleOutcome outcome, std::uint64_t depth,
+             std::uint32_t site, bool write = false) {
+        finished_.push_back({stack.now - sample.start, static_cast<std::uint32_t>(depth),
+                             static_cast<std::uint32_t>(sample.site), site, stack.thread, outcome,
+                             write});
         if (wanted_ == 0 && finished_.size() >= 4096) count_finished();
     }
 

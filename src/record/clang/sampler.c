@@ -25,7 +25,7 @@ void revisit_sampler_rest(revisit_thread* self) {
     if (!s || s->busy) return;
     revisit_sampler_is_far(s);
     if (s->resting || process.stream->want & REVISIT_WANT_SHARED) return;
-    s->resting = s->own.open.count;
+    s->resting = (uint32_t)s->own.open.count;
     if (!s->resting) return;
     __atomic_store_n(&common->looked_away, 0, __ATOMIC_RELAXED);
     active_add(-(int64_t)s->resting);
@@ -41,9 +41,11 @@ void revisit_sampler_go_on(revisit_thread* self) {
     stack* st = &s->own;
     s->busy = 1;
     while (st->open.count) {
-        sample* given_up = &st->open.items[--st->open.count];
-        revisit_out_end(self, s, given_up->id, REVISIT_PRUNED, given_up->depth,
+        sets_place at = {0, 0};
+        open_sample* given_up = sets_sample(&st->open, at);
+        revisit_out_end(self, s, given_up->id, REVISIT_PRUNED, sets_depth(&st->open, at),
                         st->now - given_up->start, given_up->site, 0);
+        sets_remove(&st->open, at);
         active_add(-1);
     }
     s->busy = 0;
@@ -77,7 +79,7 @@ static void take_log(sampler* s) {
 }
 
 void revisit_sampler_begin(revisit_thread* self) {
-    sampler* s = memory(sizeof *s);
+    sampler* s = own_memory(sizeof *s);
     if (!s) return;
     s->random = process.stream->plan.seed * 0x2545f4914f6cdd1dull + self->number;
     s->out_slot = -1;
@@ -107,7 +109,7 @@ void revisit_sampler_end(revisit_thread* self) {
     self->sampler = NULL;
     table_free(&s->own.last_uses);
     table_free(&s->merged);
-    list_free(&s->own.open);
+    sets_free(&s->own.open);
     list_free(&s->own.lost);
     munmap(s, sizeof *s);
 }
@@ -116,7 +118,7 @@ void revisit_sampler_forked(revisit_thread* self) {
     if (self->sampler) self->sampler->out_slot = -1;
     sampling_state* before = common;
     code_block* blocks = before->blocks;
-    common = memory(sizeof *common);
+    common = own_memory(sizeof *common);
     if (!common) {
         common = before;
         return;
@@ -131,9 +133,9 @@ void revisit_sampler_forked(revisit_thread* self) {
 }
 
 void revisit_sampling_start(void) {
-    sampling_state* made = memory(sizeof *made);
+    sampling_state* made = own_memory(sizeof *made);
     if (!made) return;
-    made->blocks = memory(MOST_BLOCKS * sizeof *made->blocks);
+    made->blocks = own_memory(MOST_BLOCKS * sizeof *made->blocks);
     if (!made->blocks) return;
     if (process.stream->want & REVISIT_WANT_REGIONS) made->regions = getenv(REVISIT_REGIONS_ENV);
     common = made;

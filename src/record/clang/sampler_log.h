@@ -16,7 +16,7 @@ static inline void log_put(sampler* s, uint64_t at, int word, uint64_t value) {
 static inline int log_ready(sampler* s) {
     if (!s->log) return 0;
     if (!s->log->ring) {
-        log_entry* ring = memory(LOG_ENTRIES * sizeof *ring);
+        log_entry* ring = own_memory(LOG_ENTRIES * sizeof *ring);
         if (!ring) return 0;
         __atomic_store_n(&s->log->ring, ring, __ATOMIC_RELEASE);
     }

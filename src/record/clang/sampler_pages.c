@@ -29,8 +29,9 @@ static inline void one_block(page_reader* r, uint64_t block, uint64_t site, uint
         if (r->is_shared) {
             if (s->mark_count) revisit_use_shared(r->self, s, block, site, write);
         } else {
-            sample* ended = st->open.count ? stack_use(st, block) : NULL;
-            if (ended) revisit_ended(r->self, s, st, r->limit, ended, site, write);
+            sets_place ended;
+            if (st->open.count && stack_use(st, block, &ended))
+                revisit_ended(r->self, s, st, r->limit, ended, site, write);
             if (st->lost.count && st->lost_filter & filter_bit(block))
                 revisit_come_back(r->self, s, st, block, site, write);
         }

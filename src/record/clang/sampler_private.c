@@ -42,17 +42,17 @@ static void take_block(sampler* s, const uint64_t* entry) {
         if (s->known[i].first && last >= s->known[i].first && s->known[i].begin > entry[2]) return;
     found->stamp = 1;
     st->top = NO_BLOCK;
-    uint32_t after = first_after(st, last);
-    if (after > 0 && st->open.items[after - 1].start == last) {
-        sample* lost = list_add(&st->lost);
+    sets_place taken;
+    if (sets_find(&st->open, last, &taken)) {
+        open_sample* lost = list_add(&st->lost);
         if (lost) {
-            *lost = st->open.items[after - 1];
+            *lost = *sets_sample(&st->open, taken);
             st->lost_filter |= filter_bit(lost->block);
         }
-        list_remove(&st->open, --after);
+        sets_remove(&st->open, taken);
         active_add(-1); /* only its own thread waits for it now */
     }
-    for (uint32_t i = 0; i < after; i++) st->open.items[i].holes++;
+    sets_take(&st->open, last);
 }
 
 /* What others wrote before this page began. */
@@ -96,25 +96,18 @@ void revisit_settle_pending(revisit_thread* self, sampler* s, int all) {
 }
 
 /* A sample's block was used again, in a private stack or in turn in the shared one. */
-void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sample* ended,
+void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sets_place at,
                    uint64_t site, uint32_t write) {
-    revisit_limit_add(limit, ended->depth);
+    const open_sample ended = *sets_sample(&st->open, at);
+    uint64_t depth = sets_depth(&st->open, at), time = st->now - ended.start;
+    revisit_limit_add(limit, depth);
     if (st == &s->own && __atomic_load_n(&common->logs, __ATOMIC_RELAXED) > 1 &&
         s->pendings < MOST_PENDING)
-        s->pending[s->pendings++] = (pending_end){ended->id,
-                                                  ended->block,
-                                                  ended->clock,
-                                                  clock_of(s),
-                                                  ended->depth,
-                                                  st->now - ended->start,
-                                                  site,
-                                                  write,
-                                                  0,
-                                                  0};
+        s->pending[s->pendings++] = (pending_end){
+            ended.id, ended.block, ended.clock, clock_of(s), depth, time, site, write, 0, 0};
     else
-        revisit_out_end(self, s, ended->id, REVISIT_REUSED, ended->depth, st->now - ended->start, site,
-                        write);
-    list_remove(&st->open, (uint32_t)(ended - st->open.items));
+        revisit_out_end(self, s, ended.id, REVISIT_REUSED, depth, time, site, write);
+    sets_remove(&st->open, at);
     active_add(-1);
 }
 
@@ -122,7 +115,7 @@ void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t blo
                        uint32_t write) {
     uint64_t filter = 0;
     for (uint32_t i = 0; i < st->lost.count;) {
-        sample* lost = &st->lost.items[i];
+        open_sample* lost = &st->lost.items[i];
         if (lost->block != block) {
             filter |= filter_bit(lost->block);
             i++;
@@ -138,19 +131,20 @@ void revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_
                             uint64_t site) {
     table_exchange(&st->last_uses, block, st->now, oldest_of(st));
     st->top = NO_BLOCK;
-    sample* made = list_add(&st->open);
-    if (!made) return;
-    *made = (sample){st->now, block, revisit_out_begin(self, s, site), clock_of(s), 0, 0, site};
-    active_add(1);
+    open_sample made = {st->now, block, revisit_out_begin(self, s, site), clock_of(s), site};
+    if (sets_add(&st->open, &made)) active_add(1);
 }
 
 void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* limit) {
-    if (!st->open.count || !revisit_limit_exceeded(limit, st->open.items[0].depth)) return;
-    sample* oldest = &st->open.items[0];
-    revisit_limit_add(limit, oldest->depth);
+    sets_place at = {0, 0};
+    if (!st->open.count) return;
+    uint64_t depth = sets_depth(&st->open, at);
+    if (!revisit_limit_exceeded(limit, depth)) return;
+    open_sample* oldest = sets_sample(&st->open, at);
+    revisit_limit_add(limit, depth);
     limit->given_up++;
-    revisit_out_end(self, s, oldest->id, REVISIT_PRUNED, oldest->depth, st->now - oldest->start,
-                    oldest->site, 0);
-    list_remove(&st->open, 0);
+    revisit_out_end(self, s, oldest->id, REVISIT_PRUNED, depth, st->now - oldest->start, oldest->site,
+                    0);
+    sets_remove(&st->open, at);
     active_add(-1);
 }

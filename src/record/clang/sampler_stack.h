@@ -1,27 +1,15 @@
-/* One stack's samples: which blocks were used since each began.
+/* One stack: when each block was used last, and the samples that are open in it.
  *
  * Problem. Every open sample has a set of the blocks used since its start; to look a block up in each,
  * for each access, costs as much as there are samples. Idea. The sets are nested: the set of a sample
- * holds the blocks last used after its start. So one table, block → time of last use, stands for all: a
- * block enters the sets of the samples that began after its last use, the youngest ones, and ends the
- * one that began with that use (engines/sample.cpp does the same). Cost. One look-up an access, and one
- * step for each set the block enters: 8 ns an access while a sample is open.
- *
- * Memory comes from mmap: the program's malloc is not ours to call.
+ * holds the blocks last used after its start. So one table, block → time of last use, stands for all,
+ * and engines/sample_sets.h counts what enters them (engines/sample.cpp does the same). Cost. One
+ * look-up an access and a few steps: 8 ns an access while a sample is open.
  */
 #ifndef REVISIT_RECORD_CLANG_SAMPLER_STACK_H
 #define REVISIT_RECORD_CLANG_SAMPLER_STACK_H
 
-#include <string.h>
-#include <sys/mman.h>
-
 #include "record/clang/sampler_state.h"
-
-static inline void* memory(size_t bytes) {
-    void* at =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
-}
 
 static inline uint64_t hash(uint64_t block) {
     return (block ^ block >> 32) * 0x9e3779b97f4a7c15ull;
@@ -37,7 +25,7 @@ static inline table_entry* table_slot(const table* t, uint64_t block) {
     return &t->entries[i];
 }
 static inline int table_make(table* t, uint64_t size) {
-    table_entry* entries = memory(size * sizeof *entries);
+    table_entry* entries = own_memory(size * sizeof *entries);
     if (!entries) return 0;
     t->entries = entries;
     t->size = size;
@@ -83,10 +71,10 @@ static inline uint64_t table_exchange(table* t, uint64_t block, uint64_t now, ui
     return before;
 }
 
-static inline sample* list_add(sample_list* list) {
+static inline open_sample* list_add(sample_list* list) {
     if (list->count == list->room) {
         uint32_t room = list->room ? 2 * list->room : 64;
-        sample* items = memory(room * sizeof *items);
+        open_sample* items = own_memory(room * sizeof *items);
         if (!items) return NULL;
         if (list->items) {
             memcpy(items, list->items, list->count * sizeof *items);
@@ -105,27 +93,13 @@ static inline void list_free(sample_list* list) {
     memset(list, 0, sizeof *list);
 }
 
-static inline uint32_t first_after(const stack* st, uint64_t time) {
-    uint32_t i = st->open.count;
-    while (i > 0 && st->open.items[i - 1].start > time) i--;
-    return i;
-}
 static inline uint64_t oldest_of(const stack* st) {
-    return st->open.count ? st->open.items[0].start : st->now;
+    return sets_oldest(&st->open, st->now);
 }
 
-/* An access to a block; the sample that it ends, or null. */
-static inline sample* stack_use(stack* st, uint64_t block) {
-    uint64_t last = table_exchange(&st->last_uses, block, st->now, oldest_of(st));
-    uint32_t after = first_after(st, last);
-    for (uint32_t i = after; i < st->open.count; i++) {
-        if (st->open.items[i].holes)
-            st->open.items[i].holes--;
-        else
-            st->open.items[i].depth++;
-    }
-    if (after == 0 || st->open.items[after - 1].start != last) return NULL;
-    return &st->open.items[after - 1];
+/* An access to a block; nonzero, and which one, when it ends a sample. */
+static inline int stack_use(stack* st, uint64_t block, sets_place* ended) {
+    return sets_enter(&st->open, table_exchange(&st->last_uses, block, st->now, oldest_of(st)), ended);
 }
 
 #endif

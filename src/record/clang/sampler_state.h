@@ -10,6 +10,7 @@
 #ifndef REVISIT_RECORD_CLANG_SAMPLER_STATE_H
 #define REVISIT_RECORD_CLANG_SAMPLER_STATE_H
 
+#include "engines/sample_sets.h"
 #include "record/clang/runtime.h"
 #include "record/clang/sampler.h"
 
@@ -48,13 +49,6 @@ typedef struct {
 } shared_log;
 
 typedef struct {
-    uint64_t start; /* in the stack's accesses */
-    uint64_t block, id, clock;
-    uint64_t depth, holes;
-    uint64_t site;
-} sample;
-
-typedef struct {
     uint64_t block, stamp; /* 0: empty; 1: forgotten; else time + 1 */
 } table_entry;
 typedef struct {
@@ -64,13 +58,13 @@ typedef struct {
 } table;
 
 typedef struct {
-    sample* items;
+    open_sample* items;
     uint32_t count, room;
 } sample_list;
 
 typedef struct {
     table last_uses;
-    sample_list open; /* by rising start */
+    sample_sets open;
     sample_list lost; /* taken by a write elsewhere and not used again yet */
     uint64_t lost_filter;
     uint64_t now;
@@ -193,7 +187,7 @@ void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t out
 /* sampler_private.c */
 void revisit_read_logs(sampler* s);
 void revisit_settle_pending(revisit_thread* self, sampler* s, int all);
-void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sample* ended,
+void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sets_place ended,
                    uint64_t site, uint32_t write);
 void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site,
                        uint32_t write);
