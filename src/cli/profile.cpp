@@ -15,9 +15,13 @@
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
+#include "revisit/accuracy.h"
 
 namespace revisit {
 namespace {
+
+// Where --target-error begins in a program that samples itself; it falls from there as the run goes on.
+constexpr double kFirstRate = 1.0 / 16;
 
 class ProfileCommand : public Command {
  public:
@@ -51,9 +55,9 @@ class ProfileCommand : public Command {
         watching_.declare(app);
         app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
             ->group("Recording");
-        app.add_option(
-               "--by", by_,
-               "end with the places that miss most, by site, loop, function, file, pair, object or thread")
+        app.add_option("--by", by_,
+                       "end with the places that miss most, by site, loop, function, file, pair, "
+                       "object or thread")
             ->check(
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")
@@ -93,9 +97,8 @@ class ProfileCommand : public Command {
         if (inside) sample_inside(*run, *engine);
         if (method == "sample" && !inside && run->launch.recorder == record::Recorder::clang)
             why_whole_ = fmt::format("the program was recorded as a whole and sampled afterwards: {}",
-                                     engine->target_error != 0 ? "--target-error takes every access"
-                                     : !run->decode.stack      ? "--no-stack takes every access"
-                                                               : "the granularity is no power of two");
+                                     !run->decode.stack ? "--no-stack takes every access"
+                                                        : "the granularity is no power of two");
         if (sequential_ && (!inside || engine->model != StackModel::single))
             return fail(
                 "--sequential is for --method sample --model shared on a program built with "
@@ -160,7 +163,7 @@ class ProfileCommand : public Command {
     // A program built with the plug-in samples itself, at a fraction of the cost of telling every
     // access, unless something is asked for that takes them all.
     static bool can_sample_inside(const record::RunOptions& run, const EngineOptions& engine) {
-        return run.launch.recorder == record::Recorder::clang && engine.target_error == 0 &&
+        return run.launch.recorder == record::Recorder::clang &&
                std::has_single_bit(engine.granularity) && run.decode.stack;
     }
     void sample_inside(record::RunOptions& run, EngineOptions& engine) const {
@@ -171,7 +174,11 @@ class ProfileCommand : public Command {
         run.want |= REVISIT_WANT_SAMPLES;
         if (engine.model == StackModel::single) run.want |= REVISIT_WANT_SHARED;
         if (sequential_) run.want |= REVISIT_WANT_IN_TURN;
-        run.plan.gap_scale = engine.rate >= 1 ? 0 : 1 / std::log1p(-engine.rate);
+        run.plan.rate = engine.rate;
+        if (engine.target_error > 0) {
+            run.plan.rate = kFirstRate;
+            run.plan.wanted = static_cast<std::uint64_t>(samples_for_error(engine.target_error));
+        }
         run.plan.prune_share = engine.prune_share;
         run.plan.prune_after = engine.prune_after;
         run.plan.seed = engine.seed;

@@ -458,6 +458,8 @@ void Decoder::sample(const std::uint64_t* words) {
             out.accesses = words[1];
             out.analyzed = words[2];
             out.chosen = words[3];
+            out.level =
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(out.id >> 32, REVISIT_MOST_LEVELS));
             accesses_ += out.accesses;
     }
     if (sample_sink_) sample_sink_(out);

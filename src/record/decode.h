@@ -54,6 +54,7 @@ struct SampleRecord {
     bool write = false;
     std::uint64_t distance = 0, time = 0;
     std::uint64_t accesses = 0, analyzed = 0, chosen = 0;  // counts
+    std::uint32_t level = 0;                               // counts: samples it leaves out are dropped
 };
 
 // What a sampled program tells, as the record has it (record/stream.h), with its places looked up.

@@ -1,5 +1,7 @@
 #include "record/sinks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,6 +11,7 @@
 #include "core/blocks.h"
 #include "engines/sample_tally.h"
 #include "record/engine_thread.h"
+#include "revisit/accuracy.h"
 #include "symbols/origins.h"
 
 namespace revisit::record {
@@ -51,11 +54,12 @@ class ProfileSink : public ProcessSink {
 };
 
 // Samples begin in one thread and may end in another, so that either may be told first. What is open at
-// the end was not used again: cold.
+// the end was not used again: cold. Where the rate falls while the program runs (--target-error), those
+// that the last level leaves out are dropped (record/stream.h).
 class SampledSink : public ProcessSink {
  public:
     SampledSink(const EngineOptions& options, TakeProfile take)
-        : tally_(options), take_(std::move(take)) {}
+        : target_error_(options.target_error), tally_(options), take_(std::move(take)) {}
 
     Result<void> add(const AccessBatch&) override {
         return fail(
@@ -67,10 +71,12 @@ class SampledSink : public ProcessSink {
             case SampleRecord::counts:
                 counts_.accesses += record.accesses;
                 counts_.analyzed += record.analyzed;
-                chosen_ += record.chosen;
+                chosen_ += static_cast<double>(record.chosen);
+                rise_to(record.level);
                 return;
             case SampleRecord::begin:
-                counts_.samples++;
+                rise_to(REVISIT_SAMPLE_LEVEL(record.id));
+                begun_ += std::ldexp(1, static_cast<int>(REVISIT_SAMPLE_LEVEL(record.id)));
                 if (auto end = ended_.find(record.id); end != ended_.end()) {
                     count(record, end->second);
                     ended_.erase(end);
@@ -91,18 +97,27 @@ class SampledSink : public ProcessSink {
         SampleRecord cold{};
         cold.outcome = REVISIT_COLD;
         for (const auto& [id, begin] : open_) count(begin, cold);
+        drop();
+        for (const Finished& one : finished_) tally(one);
         // Instructions were counted; some touch several blocks, and count in each.
         auto in_blocks = [&](std::uint64_t& accesses) {
             if (chosen_ == 0) return;
             accesses = static_cast<std::uint64_t>(
-                std::llround(static_cast<double>(accesses) * static_cast<double>(counts_.samples) /
-                             static_cast<double>(chosen_)));
+                std::llround(static_cast<double>(accesses) * begun_ / chosen_));
         };
         in_blocks(counts_.accesses);
         in_blocks(counts_.analyzed);
         // The last page of a thread that was stopped short is not counted; its samples are.
         counts_.accesses = std::max(counts_.accesses, counts_.samples);
         Profile profile = tally_.profile(counts_);
+        if (const double wanted = target_error_ == 0 ? 0 : samples_for_error(target_error_);
+            static_cast<double>(counts_.samples) < wanted)
+            profile.notes.push_back(
+                fmt::format("--target-error {:g} % takes {:.0f} samples, and this run gave {}: shares "
+                            "are good to {:.2g} %; "
+                            "record it and analyze the trace",
+                            100 * target_error_, wanted, counts_.samples,
+                            100 * share_error(0.5, static_cast<double>(counts_.samples))));
         explain(profile, process.origins());
         return take_(process.pid(), std::move(profile));
     }
@@ -120,14 +135,42 @@ class SampledSink : public ProcessSink {
                        : end.outcome == REVISIT_INVALIDATED ? SampleOutcome::invalidated
                                                             : SampleOutcome::cold;
         done.write = has_reuse && end.write;
-        counts_.pruned += end.outcome == REVISIT_PRUNED;
-        tally_.add(done);
+        const Finished one{begin.id, end.outcome == REVISIT_PRUNED, done};
+        if (target_error_ == 0)
+            tally(one);
+        else
+            finished_.push_back(one);
+    }
+    struct Finished {
+        std::uint64_t id;
+        bool is_pruned;
+        FinishedSample sample;
+    };
+    void tally(const Finished& one) {
+        counts_.samples++;
+        counts_.pruned += one.is_pruned;
+        tally_.add(one.sample);
     }
 
+    void rise_to(std::uint32_t level) {
+        if (level <= level_) return;
+        level_ = level;
+        drop();
+    }
+    void drop() {
+        auto is_out = [&](std::uint64_t id) { return revisit_sample_is_kept(id, level_) == 0; };
+        std::erase_if(finished_, [&](const Finished& one) { return is_out(one.id); });
+        std::erase_if(open_, [&](const auto& one) { return is_out(one.first); });
+        std::erase_if(ended_, [&](const auto& one) { return is_out(one.first); });
+    }
+
+    double target_error_;
     SampleTally tally_;
     TakeProfile take_;
     SampleCounts counts_;
-    std::uint64_t chosen_ = 0;
+    double chosen_ = 0, begun_ = 0;  // each as many times as one stands for at the first rate
+    std::uint32_t level_ = 0;
+    std::vector<Finished> finished_;  // where some may be dropped yet
     std::unordered_map<std::uint64_t, SampleRecord> open_, ended_;
 };
 

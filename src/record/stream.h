@@ -36,7 +36,7 @@ extern "C" {
 #define REVISIT_STREAM_MAGIC 0x316d737465726976ull /* "viretsm1" */
 #define REVISIT_STREAM_ENV "REVISIT_STREAM"
 #define REVISIT_FUNCTIONS_ENV "REVISIT_FUNCTIONS" /* clang: chosen by --function, one a line */
-#define REVISIT_REGIONS_ENV "REVISIT_REGIONS" /* clang, sampling: regions that count, one a line */
+#define REVISIT_REGIONS_ENV "REVISIT_REGIONS"     /* clang, sampling: regions that count, one a line */
 
 #define REVISIT_SLOT_WORDS 16384u /* 128 KiB */
 #define REVISIT_SLOTS 1024u       /* pages are used only where touched: low slots first */
@@ -95,8 +95,9 @@ enum {
     REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
     REVISIT_SAMPLE_END,   /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
                            */
-    REVISIT_SAMPLED,      /* n = thread number; accesses since the last such record; of these, those
-                             analyzed, and those chosen (which are samples in each block they touch) */
+    REVISIT_SAMPLED,      /* n = thread number | level << 32 (see the sampling plan); accesses since the
+                             last such record; of these, those analyzed, and those chosen (which are
+                             samples in each block they touch), each 2^level times */
     REVISIT_WATCH_PATH, /* n = return addresses; pc, then these, outermost first: the call path of what
                      follows in this slot. The last one is a register's: it is on the path if
                      the function that pc is in keeps its return address there */
@@ -167,12 +168,28 @@ enum { REVISIT_REUSED = 0, REVISIT_COLD, REVISIT_INVALIDATED, REVISIT_PRUNED };
 
 /* How to sample. */
 typedef struct {
-    double gap_scale; /* 1 / ln(1 - rate); 0: every access */
+    double rate;     /* at level 0; every level halves it */
+    uint64_t wanted; /* samples: whenever there are twice as many, the level rises; 0: it stays */
     double prune_share;
     uint64_t prune_after;
     uint64_t seed;
     uint64_t block_shift; /* log2 of the granularity */
 } revisit_sampling_plan;
+
+/* A sample's number: thread, the level that its gap was drawn at, and which it is of the thread's. As
+   the level rises, samples of lower ones are dropped with chance 1/2 each, so that what is left was
+   chosen at the last level's rate. Both sides know which: it follows from the number. */
+enum { REVISIT_MOST_LEVELS = 48 };
+#define REVISIT_SAMPLE_ID(thread, level, made) \
+    ((uint64_t)((thread) & 0xfffff) << 36 | (uint64_t)(level) << 30 | ((made) & 0x3fffffff))
+#define REVISIT_SAMPLE_LEVEL(id) ((uint32_t)((id) >> 30) & 63)
+static inline int revisit_sample_is_kept(uint64_t id, uint32_t level) {
+    uint32_t since = level > REVISIT_SAMPLE_LEVEL(id) ? level - REVISIT_SAMPLE_LEVEL(id) : 0;
+    uint64_t z = id * 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return since == 0 || z >> (64 - since) == 0;
+}
 
 enum { REVISIT_SLOT_FREE = 0, REVISIT_SLOT_FILLING = 1, REVISIT_SLOT_FULL = 2 };
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -191,11 +190,12 @@ long accesses_in(const SlotView& view) {
     return sum;
 }
 
-int run(std::uint32_t want, bool stops) {
+int run(std::uint32_t want, bool stops, bool falls) {
     auto slots = Slots::create(want);
     expect(slots.has_value(), "no shared memory");
     revisit_stream* s = slots->stream();
-    s->plan = {1 / std::log1p(-0.0002), 0.99, 100, 1, 6};
+    s->plan = falls ? revisit_sampling_plan{1.0 / 16, 50, 0.99, 100, 1, 6}
+                    : revisit_sampling_plan{0.0002, 0, 0.99, 100, 1, 6};
     setenv(REVISIT_STREAM_ENV, slots->path().c_str(), 1);
     long told = 0, taken = 0;
     std::atomic<bool> over = false;
@@ -219,8 +219,8 @@ int run(std::uint32_t want, bool stops) {
     analyzer.join();
     for (const SlotView& left : slots->salvage(1)) told += accesses_in(left);
     const long missing = touched - told;
-    std::printf("want %u%s: %ld accesses, %ld told\n", want, stops ? ", stopped" : "", touched.load(),
-                told);
+    std::printf("want %u%s%s: %ld accesses, %ld told\n", want, stops ? ", stopped" : "",
+                falls ? ", falling rate" : "", touched.load(), told);
     // The page of the thread that ends the program is at its exit.
     expect(missing >= 0 && (stops || missing <= 2 * 512), "accesses were lost");
     return 0;
@@ -233,9 +233,10 @@ int main() {
         REVISIT_WANT_ORDER, REVISIT_WANT_ORDER | REVISIT_WANT_SAMPLES,
         REVISIT_WANT_ORDER | REVISIT_WANT_SAMPLES | REVISIT_WANT_SHARED,
         REVISIT_WANT_ORDER | REVISIT_WANT_SAMPLES | REVISIT_WANT_SHARED | REVISIT_WANT_IN_TURN};
-    for (int i = 0; i < 2 * 4; i++) {
+    for (int i = 0; i < 2 * 4 + 3; i++) {
         pid_t child = fork();
-        if (child == 0) std::exit(run(ways[i / 2], i % 2));
+        if (child == 0)
+            std::exit(i < 8 ? run(ways[i / 2], i % 2, false) : run(ways[i - 7], false, true));
         int status = 0;
         waitpid(child, &status, 0);
         expect(status == 0, "see above");

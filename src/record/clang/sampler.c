@@ -125,6 +125,8 @@ void revisit_sampler_forked(revisit_thread* self) {
     }
     common->blocks = blocks;
     common->regions = before->regions;
+    common->level = before->level;
+    common->samples = before->samples;
     sampler* old = self->sampler;
     self->sampler = NULL;
     revisit_sampler_begin(self);

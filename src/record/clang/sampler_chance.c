@@ -1,8 +1,11 @@
 /* Chance: how far it is to the next sample, and when to give one up.
  *
  * Gaps between samples are geometric and every thread's own, hence every access is as likely as any
- * other. A sample that is deeper than 99 % of those before it is given up, but never more than 1 % of
- * all: near reuses end first, and a limit taken from those alone would give most far ones up.
+ * other. Where a number of samples is wanted, the length of the run is not known beforehand: it begins
+ * with a high rate, and whenever there are twice as many samples, the level rises by one, which halves
+ * the rate and drops every other sample (stream.h tells which). A sample that is deeper than 99 % of
+ * those before it is given up, but never more than 1 % of all: near reuses end first, and a limit taken
+ * from those alone would give most far ones up.
  */
 #define _GNU_SOURCE
 #include "record/clang/sampler_state.h"
@@ -22,11 +25,32 @@ static double logarithm(double x) {
     return 2 * sum + exponent * 0.69314718055994531;
 }
 uint64_t revisit_gap(sampler* s) {
-    double scale = process.stream->plan.gap_scale;
-    if (scale == 0) return 1;
+    uint32_t level = __atomic_load_n(&common->level, __ATOMIC_RELAXED);
+    double rate = process.stream->plan.rate;
+    s->next_level = level;
+    for (; level; level--) rate /= 2;
+    if (rate >= 1) return 1;
+    /* 1 − rate has no digits left for small ones. */
+    double scale = rate < 1e-4 ? -1 / (rate + rate * rate / 2) : 1 / logarithm(1 - rate);
     double u = (double)((next_random(s) >> 11) + 1) * 0x1p-53;
     double skipped = logarithm(u) * scale;
     return skipped > 1e18 ? 1ull << 60 : 1 + (uint64_t)skipped;
+}
+
+/* One more sample. */
+void revisit_count_sample(sampler* s) {
+    uint64_t wanted = process.stream->plan.wanted;
+    if (!wanted) return;
+    uint32_t level = s->next_level;
+    if (__atomic_add_fetch(&common->samples, 1, __ATOMIC_RELAXED) > 2 * wanted) revisit_raise(level);
+}
+/* By one, whoever else asks for it at the same level. */
+void revisit_raise(uint32_t level) {
+    if (level + 1 >= REVISIT_MOST_LEVELS) return;
+    if (__atomic_compare_exchange_n(&common->level, &level, level + 1, 0, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+        __atomic_store_n(&common->samples, __atomic_load_n(&common->samples, __ATOMIC_RELAXED) / 2,
+                         __ATOMIC_RELAXED);
 }
 
 static uint32_t limit_bin(uint64_t depth) {

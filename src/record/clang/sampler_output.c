@@ -47,7 +47,10 @@ void revisit_out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uin
                         uint64_t chosen) {
     uint64_t* to = out_record(self, s, 4);
     if (!to) return;
+    s->told_level = s->own_level;
+    uint64_t first = REVISIT_RECORD(REVISIT_SAMPLED, (uint64_t)s->told_level << 32 | self->number);
     if (s->counts_last) {
+        __atomic_store_n(&to[-4], first, __ATOMIC_RELEASE);
         to[-3] += accesses;
         to[-2] += analyzed;
         to[-1] += chosen;
@@ -57,7 +60,7 @@ void revisit_out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uin
     to[1] = accesses;
     to[2] = analyzed;
     to[3] = chosen;
-    out_done(s, REVISIT_RECORD(REVISIT_SAMPLED, self->number), 4);
+    out_done(s, first, 4);
 }
 void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t outcome, uint64_t distance,
                      uint64_t time, uint64_t site, uint32_t write) {
@@ -71,7 +74,8 @@ void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t out
     out_done(s, REVISIT_RECORD(REVISIT_SAMPLE_END, id), 5);
 }
 uint64_t revisit_out_begin(revisit_thread* self, sampler* s, uint64_t site) {
-    uint64_t id = (uint64_t)(self->number & 0xffffff) << 32 | (s->made++ & 0xffffffff);
+    uint64_t id = REVISIT_SAMPLE_ID(self->number, s->next_level, s->made++);
+    revisit_count_sample(s);
     uint64_t* to = out_record(self, s, 2);
     if (!to) return id;
     s->counts_last = 0;

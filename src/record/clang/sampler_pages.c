@@ -40,11 +40,15 @@ static inline void one_block(page_reader* r, uint64_t block, uint64_t site, uint
     if (write && r->is_private) log_write(s, block);
 }
 
-static void choose_block(page_reader* r, uint64_t block, uint64_t site) {
-    if (r->is_shared)
-        revisit_choose_shared(r->self, r->s, block, site);
-    else
-        revisit_choose_private(r->self, r->s, r->st, block, site);
+/* `ago`: accesses to blocks since. */
+static int choose_block(page_reader* r, uint64_t ago, uint64_t block, uint64_t site) {
+    if (r->is_shared) return revisit_choose_shared(r->self, r->s, block, site);
+    return revisit_choose_private(r->self, r->s, r->st, r->st->now - ago, block, site);
+}
+
+/* As many as it stands for, at the first level's rate. */
+static void count_chosen(page_reader* r) {
+    r->chosen += 1ull << r->s->next_level;
 }
 
 /* What is counted down: accesses, and of those of variable length every block. A chosen access is a
@@ -56,8 +60,10 @@ static inline void one_access(page_reader* r, uint64_t address, uint64_t bytes, 
     for (uint64_t block = first; block <= last; block++) one_block(r, block, site, write);
     r->s->page_at++;
     if (--r->s->to_next) return;
-    r->chosen++;
-    for (uint64_t block = first; block <= last; block++) choose_block(r, block, site);
+    int any = 0;
+    for (uint64_t block = first; block <= last; block++)
+        any |= choose_block(r, last - block, block, site);
+    if (any) count_chosen(r);
     r->s->to_next = revisit_gap(r->s);
 }
 
@@ -77,8 +83,7 @@ static void bulk(page_reader* r, const uint64_t* at) {
         r->analyzed += (uint64_t)r->is_on;
         if (--r->s->to_next) continue;
         r->is_on = 1;
-        r->chosen++;
-        choose_block(r, block, at[1]);
+        if (choose_block(r, 0, block, at[1])) count_chosen(r);
         r->s->to_next = revisit_gap(r->s);
     }
 }
@@ -159,7 +164,7 @@ static void block_of_code(page_reader* r, const code_block* code, const uint64_t
             __builtin_prefetch(&uses->entries[hash(at[7 + i] >> r->shift) >> uses->shift]);
         if (what >> 32 & REVISIT_GUARDED && at[1 + i] == REVISIT_NO_ACCESS) {
             if (--s->to_next == 0) {
-                r->chosen++;
+                count_chosen(r);
                 s->to_next = revisit_gap(s);
             }
             continue;
@@ -243,11 +248,15 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
         revisit_wait_turn();
         r->st = &common->all;
         r->limit = &common->limit;
+        revisit_thin(r->st, &common->all_level);
+        s->own_level = common->all_level;
     } else if (want & REVISIT_WANT_SHARED) {
         r->is_shared = 1;
+        revisit_thin_shared(s);
         revisit_notice(s);
     } else {
         r->is_private = log_ready(s);
+        revisit_thin(r->st, &s->own_level);
         r->is_on |= s->own.lost.count != 0;
         revisit_read_logs(s);
         revisit_settle_pending(self, s, 0);
@@ -321,7 +330,8 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
         if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
             __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
     }
-    if (accesses) revisit_out_counts(self, s, accesses, r.analyzed, r.chosen);
+    if (accesses || s->told_level != s->own_level)
+        revisit_out_counts(self, s, accesses, r.analyzed, r.chosen);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     s->busy = 0;
 }

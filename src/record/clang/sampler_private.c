@@ -127,12 +127,31 @@ void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t blo
     st->lost_filter = filter;
 }
 
-void revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t block,
-                            uint64_t site) {
-    table_exchange(&st->last_uses, block, st->now, oldest_of(st));
+int revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t time, uint64_t block,
+                           uint64_t site) {
+    table_exchange(&st->last_uses, block, time, oldest_of(st));
     st->top = NO_BLOCK;
-    open_sample made = {st->now, block, revisit_out_begin(self, s, site), clock_of(s), site};
-    if (sets_add(&st->open, &made)) active_add(1);
+    open_sample made = {time, block, 0, clock_of(s), site};
+    if (!sets_add(&st->open, &made)) return 0;
+    sets_place last = {st->open.parts - 1, st->open.part[st->open.parts - 1]->count - 1};
+    sets_sample(&st->open, last)->id = revisit_out_begin(self, s, site);
+    active_add(1);
+    return 1;
+}
+
+static int is_kept(const open_sample* one, void* level) {
+    return revisit_sample_is_kept(one->id, *(uint32_t*)level);
+}
+void revisit_thin(stack* st, uint32_t* looked_through) {
+    uint32_t level = __atomic_load_n(&common->level, __ATOMIC_RELAXED), kept = 0;
+    if (level == *looked_through) return;
+    *looked_through = level;
+    uint64_t before = st->open.count;
+    sets_keep(&st->open, is_kept, &level);
+    active_add((int64_t)(st->open.count - before));
+    for (uint32_t i = 0; i < st->lost.count; i++)
+        if (is_kept(&st->lost.items[i], &level)) st->lost.items[kept++] = st->lost.items[i];
+    st->lost.count = kept;
 }
 
 void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* limit) {

@@ -109,7 +109,25 @@ void revisit_use_shared(revisit_thread* self, sampler* s, uint64_t block, uint64
     s->log_next++;
 }
 
-void revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site) {
+/* Closes those that the level leaves out, whoever's they are. */
+void revisit_thin_shared(sampler* s) {
+    uint32_t level = __atomic_load_n(&common->level, __ATOMIC_RELAXED);
+    if (level == s->own_level) return;
+    s->own_level = level;
+    for (uint32_t i = 0; i < MOST_SHARED; i++) {
+        shared_sample* shared = &common->shared[i];
+        uint64_t now = __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE);
+        if (!(now & 1)) continue;
+        if (revisit_sample_is_kept(__atomic_load_n(&shared->id, __ATOMIC_RELAXED), level)) continue;
+        if (!__atomic_compare_exchange_n(&shared->state, &now, now + 1, 0, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            continue;
+        active_add(-1);
+        __atomic_add_fetch(&common->version, 1, __ATOMIC_RELEASE);
+    }
+}
+
+int revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site) {
     for (uint32_t i = 0; i < MOST_SHARED && s->mark_count < MOST_SHARED; i++) {
         shared_sample* shared = &common->shared[i];
         uint64_t now = __atomic_load_n(&shared->state, __ATOMIC_RELAXED);
@@ -131,8 +149,11 @@ void revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uin
         active_add(1);
         __atomic_store_n(&shared->state, now, __ATOMIC_RELEASE);
         __atomic_add_fetch(&common->version, 1, __ATOMIC_RELEASE);
-        return;
+        return 1;
     }
+    /* No room: where the rate is ours to choose, a lower one. */
+    if (process.stream->plan.wanted) revisit_raise(s->next_level);
+    return 0;
 }
 
 void revisit_prune_shared(revisit_thread* self, sampler* s) {

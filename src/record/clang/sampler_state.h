@@ -99,6 +99,9 @@ typedef struct revisit_sampling {
     int64_t near;     /* threads that are about to choose */
     uint64_t version; /* of shared samples */
     uint32_t logs;
+    uint32_t level;       /* how often the rate has been halved */
+    uint32_t all_level;   /* at which the samples of `all` were looked through */
+    uint64_t samples;     /* at that level, about */
     uint32_t looked_away; /* pages went by unread since a thread began to rest */
     uint32_t ticket __attribute__((aligned(64)));
     uint32_t serving;
@@ -112,6 +115,9 @@ typedef struct revisit_sampling {
 
 typedef struct revisit_sampler {
     uint64_t random, to_next, made;
+    uint32_t next_level; /* at which the way to the next sample was drawn */
+    uint32_t own_level;  /* at which samples were last looked through by this thread */
+    uint32_t told_level;
     int counts_last; /* the last record in the output slot is SAMPLED */
     int busy;
     int near;         /* counted in common->near */
@@ -171,6 +177,8 @@ static inline int is_on(void) {
 
 /* sampler_chance.c: accesses to the next sample; the limit for giving up. */
 uint64_t revisit_gap(sampler* s);
+void revisit_count_sample(sampler* s);
+void revisit_raise(uint32_t level);
 void revisit_limit_add(depth_limit* limit, uint64_t depth);
 int revisit_limit_exceeded(depth_limit* limit, uint64_t depth);
 
@@ -191,7 +199,11 @@ void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* lim
                    uint64_t site, uint32_t write);
 void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site,
                        uint32_t write);
-void revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site);
+/* 0: there is no room for another. */
+int revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t time, uint64_t block,
+                           uint64_t site);
+/* Drops the samples that the level leaves out. */
+void revisit_thin(stack* st, uint32_t* looked_through);
 void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* limit);
 
 /* sampler_pages.c: the thread does not keep others from counting. */
@@ -201,8 +213,9 @@ void revisit_sampler_is_far(sampler* s);
 void revisit_notice(sampler* s);
 void revisit_use_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site,
                         uint32_t write);
-void revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site);
+int revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint64_t site);
 void revisit_prune_shared(revisit_thread* self, sampler* s);
+void revisit_thin_shared(sampler* s);
 void revisit_wait_turn(void);
 void revisit_end_turn(void);
 
