@@ -1,10 +1,13 @@
 // What threads, ranks and sampling bring over one thread of the exact engine, on the same trace in the
-// same run. usage: bench_parallel [LOG2_ACCESSES [THREADS…]]
+// same run, beside what the machine has to give. usage: bench_parallel [LOG2_ACCESSES [THREADS…]]
+//        bench_parallel beside [LOG2_ACCESSES [THREADS…]]      sites and pairs, times, phases
 //        bench_parallel ranks [LOG2_ACCESSES [RANKS…]]
 //        bench_parallel volume
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -43,6 +46,112 @@ Measured best_of(std::span<const std::uint64_t> blocks, const char* method, unsi
         out.rate = std::max(out.rate, static_cast<double>(blocks.size()) / elapsed);
     }
     return out;
+}
+
+// The same with what is counted beside distances.
+enum class Beside : std::uint8_t { sites, times, phases };
+
+Measured best_beside(const BlockBatch& batch, Beside beside, unsigned threads) {
+    Measured out;
+    double spent = 0;
+    for (int run = 0; run < 3 && spent < 3; ++run) {
+        EngineOptions options;
+        options.granularity = 1;
+        options.threads = threads;
+        options.sites = options.pairs = beside == Beside::sites;
+        options.time = beside == Beside::times;
+        options.phases = beside == Beside::phases ? 10 : 0;
+        const double begin = seconds();
+        auto engine = make_engine("exact", options).value();
+        (void)engine->add(batch);
+        out.profile = engine->finish().value();
+        const double elapsed = seconds() - begin;
+        spent += elapsed;
+        out.rate = std::max(out.rate, static_cast<double>(batch.count()) / elapsed);
+    }
+    return out;
+}
+
+// How many times as fast n threads do what one does, where nothing is shared but the machine: cores may
+// be halves of one, and one thread alone may run at a higher clock.
+template <class Work>
+double machine_ratio(unsigned n, Work work) {
+    auto least = [&](unsigned threads) {
+        double best = 1e9;
+        for (int run = 0; run < 3; ++run) {
+            const double begin = seconds();
+            parallel_for(threads, threads, work);
+            best = std::min(best, seconds() - begin);
+        }
+        return best;
+    };
+    return n * least(1) / least(n);
+}
+
+void print_ceilings(std::span<const unsigned> counts, std::span<const std::uint64_t> memory) {
+    std::atomic<std::uint64_t> sink = 0;
+    fmt::print("what this machine gives n threads that share nothing else, in times one:\n");
+    for (unsigned n : counts) {
+        const double arithmetic = machine_ratio(n, [&](std::size_t k) {
+            std::uint64_t a = k + 1, b = k + 2, c = k + 3, sum = 0;  // three chains and counts
+            for (int i = 0; i < 20'000'000; ++i) {
+                a = a * 0x9e3779b97f4a7c15u + 1;
+                b ^= b << 7 ^ b >> 9;
+                c += static_cast<std::uint64_t>(std::popcount(a ^ b));
+                sum += c & a;
+            }
+            sink += sum;
+        });
+        const double small_table = machine_ratio(n, [&](std::size_t k) {
+            std::vector<std::uint32_t> table(1 << 16);  // 256 KiB: what a chunk's tables take
+            std::uint64_t a = k + 1;
+            for (int i = 0; i < 10'000'000; ++i) {
+                a = a * 0x9e3779b97f4a7c15u + 1;
+                table[a >> 48]++;
+            }
+            sink += table[5];
+        });
+        const double reading = machine_ratio(n, [&](std::size_t k) {
+            const std::size_t share = memory.size() / n;
+            std::uint64_t sum = 0;
+            for (std::uint64_t word : memory.subspan(k * share, share)) sum += word;
+            sink += sum;
+        });
+        fmt::print(
+            "  {:2} threads: arithmetic {:.2f}, counters in 256 KiB {:.2f}, reading memory {:.2f}\n", n,
+            arithmetic, small_table, reading);
+    }
+    std::fflush(stdout);
+}
+
+void bench_beside(std::size_t accesses, std::span<const unsigned> counts) {
+    std::vector<std::uint64_t> blocks(accesses);
+    std::vector<std::uint32_t> sites(accesses);
+    std::vector<std::uint8_t> flags(accesses);
+    for (std::size_t i = 0; i < accesses; ++i) {
+        sites[i] = static_cast<std::uint32_t>(i % 24 + i / 100'000 % 10 * 24);  // ten loops of 24
+        flags[i] = i % 4 == 3 ? kWrite : 0;
+    }
+    fmt::print("{} accesses in memory, exact and beside it; ratios to one thread of the same\n",
+               accesses);
+    for (const bench::TraceKind& kind : bench::parallel_traces()) {
+        bench::fill(kind, blocks);
+        fmt::print("{:<24}", kind.name);
+        for (auto [beside, name] : {std::pair{Beside::sites, "sites and pairs"},
+                                    {Beside::times, "times"},
+                                    {Beside::phases, "phases"}}) {
+            const BlockBatch batch{blocks, sites, {}, flags};
+            const Measured one = best_beside(batch, beside, 1);
+            fmt::print("   {} {:.1f} M/s", name, one.rate / 1e6);
+            for (unsigned n : counts) {
+                const Measured many = best_beside(batch, beside, n);
+                fmt::print(" {}: {:.2f}x{}", n, many.rate / one.rate,
+                           to_json(many.profile) == to_json(one.profile) ? "" : " DIFFERENT");
+            }
+            std::fflush(stdout);
+        }
+        fmt::print("\n");
+    }
 }
 
 // What the machine has to give: n engines that know nothing of each other, each on its piece of the
@@ -105,6 +214,8 @@ void store(const std::string& path, std::span<const std::uint64_t> blocks) {
 
 void bench_threads(std::size_t accesses, std::span<const unsigned> counts) {
     std::vector<std::uint64_t> blocks(accesses);
+    bench::fill(bench::parallel_traces().front(), blocks);
+    print_ceilings(counts, blocks);
     fmt::print("{} accesses in memory, M accesses/s; ratios to one thread of exact\n", accesses);
     for (const bench::TraceKind& kind : bench::parallel_traces()) {
         bench::fill(kind, blocks);
@@ -200,7 +311,7 @@ void bench_volume(const Cluster& cluster) {
 int main(int count, char** values) {
     std::vector<std::string> rest(values + 1, values + count);
     std::string what = "threads";
-    if (!rest.empty() && (rest[0] == "ranks" || rest[0] == "volume")) {
+    if (!rest.empty() && (rest[0] == "ranks" || rest[0] == "volume" || rest[0] == "beside")) {
         what = rest[0];
         rest.erase(rest.begin());
     }
@@ -211,6 +322,10 @@ int main(int count, char** values) {
     if (counts.empty()) counts = {thread_count(0)};
     if (what == "threads") {
         bench_threads(accesses, counts);
+        return 0;
+    }
+    if (what == "beside") {
+        bench_beside(accesses, counts);
         return 0;
     }
     const Cluster cluster = find_cluster(values[0]);

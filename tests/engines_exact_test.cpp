@@ -277,7 +277,8 @@ TEST(ExactEngine, a_surplus_of_pairs_is_counted_and_said) {
     const Blocks blocks(6, 1);
     const std::vector<std::uint32_t> sites = {1, 2, 3, 4, 5, 2};
     const std::vector<std::uint32_t> distances = {SiteAttribution::kCold, 0, 0, 0, 0, 0};
-    attribution.add({blocks, sites, {}, {}}, distances);
+    const std::vector<std::uint32_t> use_sites = {0, 1, 2, 3, 4, 5};
+    attribution.add({blocks, sites, {}, {}}, distances, use_sites);
     Profile profile;
     attribution.fill(profile);
     EXPECT_EQ(profile.pairs.size(), 2u);

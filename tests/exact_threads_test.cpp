@@ -3,6 +3,8 @@
 
 #include <random>
 
+#include "engines/phases.h"
+#include "engines/site_attribution.h"
 #include "random_traces.h"
 #include "revisit/revisit.h"
 
@@ -169,11 +171,145 @@ TEST(ExactThreads, time_distances_are_counted_beside) {
               one);
 }
 
+// With sites and flags that are all different from their neighbours'.
+struct Attributed {
+    std::vector<std::uint32_t> sites;
+    std::vector<std::uint8_t> flags;
+    explicit Attributed(std::size_t count, std::uint32_t sites_in_all) {
+        std::mt19937_64 random(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            sites.push_back(static_cast<std::uint32_t>(random() % sites_in_all));
+            flags.push_back(random() % 3 == 0 ? kWrite : 0);
+        }
+    }
+};
+
+std::string attributed_profile(Engine& engine, std::span<const std::uint64_t> blocks,
+                               const Attributed& known, std::size_t piece) {
+    const BlockBatch whole{blocks, known.sites, {}, known.flags};
+    for (std::size_t at = 0; at < blocks.size(); at += piece) {
+        BlockBatch batch = whole.part(at, std::min(piece, blocks.size() - at));
+        if (at / piece % 5 == 3) batch.sites = {}, batch.flags = {};  // as a source may lack them
+        EXPECT_TRUE(engine.add(batch));
+    }
+    auto profile = engine.finish();
+    EXPECT_TRUE(profile);
+    if (!profile) return {};
+    profile->method = "any";
+    return to_json(*profile);
+}
+
+// A first touch carries its site, a block the site and the time of its last touch, across every cut.
+TEST(ExactThreads, sites_pairs_and_times_agree_with_naive_for_every_cut) {
+    for (const auto& trace : testing::small_traces(34)) {
+        const Attributed known(trace.blocks.size(), 6);
+        for (int wanted : {1, 2, 4, 7}) {
+            EngineOptions options;
+            options.bins = Binning::exact();
+            options.sites = (wanted & 1) != 0;
+            options.pairs = (wanted & 2) != 0;
+            options.time = (wanted & 4) != 0;
+            const std::size_t piece = wanted == 2 ? 97 : 2000;
+            const std::string expected =
+                attributed_profile(*make_engine("naive", options).value(), trace.blocks, known, piece);
+            options.threads = 3;
+            for (std::size_t chunk : {1, 65, 300}) {
+                if (chunk == 1 && trace.blocks.size() > 200) continue;
+                const ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, chunk == 65, 3, 16, 9};
+                EXPECT_EQ(attributed_profile(*make_exact_threads(options, tuning), trace.blocks, known,
+                                             piece),
+                          expected)
+                    << trace.name << " in chunks of " << chunk << ", wanted " << wanted;
+            }
+        }
+    }
+}
+
+// Both forms of the stack, runs of first touches, renumbering and turns with one thread.
+TEST(ExactThreads, sites_pairs_and_times_agree_with_one_thread_at_length) {
+    std::mt19937_64 random(12);
+    std::vector<std::uint64_t> blocks;
+    for (int turn = 0; turn < 6; ++turn)
+        for (std::uint64_t i = 0; i < 40000; ++i)
+            blocks.push_back(turn % 3 == 0   ? random() % 1000
+                             : turn % 3 == 1 ? 5000 + random() % 100 * 977 + i % 9000
+                                             : (i % 11000) * 0x9e3779b97f4a7c15u);
+    const Attributed known(blocks.size(), 200);
+    EngineOptions options;
+    options.sites = options.pairs = options.time = true;
+    for (std::size_t piece : {1000, 60000}) {
+        options.threads = 1;
+        const std::string one =
+            attributed_profile(*make_engine("exact", options).value(), blocks, known, piece);
+        options.threads = 2;
+        EXPECT_EQ(attributed_profile(*make_engine("exact", options).value(), blocks, known, piece),
+                  one);
+        for (bool weigh : {false, true})
+            for (unsigned threads : {2u, 3u}) {
+                options.threads = threads;
+                EXPECT_EQ(attributed_profile(
+                              *make_exact_threads(options, {100, 2500, 10000, 20000, weigh, 64, 300}),
+                              blocks, known, piece),
+                          one)
+                    << threads << " threads, added by " << piece << (weigh ? ", weighed" : "");
+            }
+    }
+}
+
+// Of too many pairs the first are kept, and they are the same whoever met them.
+TEST(ExactThreads, a_surplus_of_pairs_is_cut_off_where_one_thread_would) {
+    std::mt19937_64 random(13);
+    std::vector<std::uint64_t> blocks(3000);
+    for (auto& block : blocks) block = random() % 200;
+    const Attributed known(blocks.size(), 40);
+    EngineOptions options;
+    options.bins = Binning::exact();
+    options.sites = options.pairs = true;
+    for (std::size_t most : {0, 1, 7, 500}) {
+        auto whole = [&](std::size_t chunk) {
+            SiteAttribution sum(options, most);
+            std::vector<std::pair<std::size_t, std::uint32_t>> last(200);  // when + 1, site
+            for (std::size_t low = 0; low < blocks.size(); low += chunk) {
+                std::vector<SiteAttribution> pieces;
+                pieces.push_back(SiteAttribution::piece(options, low));
+                pieces.push_back(SiteAttribution::piece(options, 0));
+                for (std::size_t i = low; i < std::min(low + chunk, blocks.size()); ++i) {
+                    auto& [when, use] = last[blocks[i]];
+                    const auto distance =
+                        when == 0 ? SiteAttribution::kCold : static_cast<std::uint32_t>(i + 1 - when);
+                    const std::uint32_t in_chunk = when > low ? distance : SiteAttribution::kCold;
+                    pieces[0].add({{}, {&known.sites[i], 1}, {}, {}}, {&in_chunk, 1}, {&use, 1});
+                    if (when <= low) pieces[1].add_found({i, known.sites[i], use, distance});
+                    when = i + 1;
+                    use = known.sites[i];
+                }
+                sum.add_pieces(pieces, 1);
+            }
+            Profile profile;
+            sum.fill(profile);
+            return to_json(profile);
+        };
+        const std::string one = whole(1);
+        for (std::size_t chunk : {2, 333, 5000}) EXPECT_EQ(whole(chunk), one) << most << " " << chunk;
+    }
+}
+
+TEST(ExactThreads, phases_end_windows) {
+    for (const auto& trace : testing::small_traces(35)) {
+        EngineOptions options;
+        options.bins = Binning::exact();
+        options.phases = 3;
+        const std::string expected =
+            profile_of(*make_engine("exact", options).value(), trace.blocks, 500);
+        options.threads = 3;
+        auto engine =
+            make_phased(make_exact_threads(options, {20, 40, 400, 300, false, 3}), options).value();
+        EXPECT_EQ(profile_of(*engine, trace.blocks, 500), expected) << trace.name;
+    }
+}
+
 TEST(ExactThreads, one_thread_is_left_alone) {
     EngineOptions options;
-    EXPECT_EQ(make_exact_threads(options), nullptr);
-    options.threads = 2;
-    options.sites = true;
     EXPECT_EQ(make_exact_threads(options), nullptr);
 }
 

@@ -20,7 +20,7 @@
 // stage.
 //
 // Time distances, sites and pairs are counted beside, when asked for, from the same batches: the plain
-// path has no branch for them.
+// path has no branch for them. Which site used a block last is kept by position (position_column.h).
 //
 // Memory beyond the trace: at most 24 bytes a block: 4 in dense pages or 18 in the hash for the lookup,
 // 1 to 2 for the window, 4 for counters when there is a bin for every distance.
@@ -61,6 +61,7 @@ ExactEngine::ExactEngine(const EngineOptions& options, const ExactTuning& tuning
       last_(tuning.form, distances_.one_a_distance() ? 18.4 : 22.4) {
     if (options.time) times_.emplace(options.bins, tuning.narrow_times, tuning.form);
     if (options.sites || options.pairs) sites_.emplace(options);
+    if (options.pairs) site_at_.emplace();
     bitmap_.restart(window_lines(0), 0, tuning_.least_levels);
 }
 
@@ -68,7 +69,7 @@ Result<void> ExactEngine::add(const BlockBatch& batch) {
     try {
         accesses_ += batch.count();
         if (times_) times_->add(batch.blocks);
-        if (!sites_) return add_unattributed(batch.blocks);
+        if (!sites_ && !time_at_) return add_unattributed(batch.blocks);
         for (std::size_t at = 0; at < batch.count(); at += kPiece)
             if (auto fed = feed(batch.part(at, std::min(kPiece, batch.count() - at))); !fed) return fed;
         return {};
@@ -127,9 +128,7 @@ Result<void> ExactEngine::feed(const BlockBatch& batch) {
         keep(std::min(batch.count(), kBatch - pending_blocks_.size()));
         if (pending_blocks_.size() < kBatch) return {};
         auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_});
-        pending_blocks_.clear();
-        pending_sites_.clear();
-        pending_flags_.clear();
+        forget_pending();
         if (!counted) return counted;
     }
     const std::size_t whole = (batch.count() - at) / kBatch * kBatch;
@@ -140,34 +139,67 @@ Result<void> ExactEngine::feed(const BlockBatch& batch) {
 }
 
 Result<void> ExactEngine::count(const BlockBatch& batch) {
-    if (!sites_) return count_blocks(batch.blocks, nullptr);
+    if (!sites_) return count_blocks(batch.blocks, {});
     distance_of_access_.resize(batch.count());
-    if (auto counted = count_blocks(batch.blocks, distance_of_access_.data()); !counted) return counted;
-    sites_->add(batch, distance_of_access_);
+    if (site_at_) use_site_of_access_.resize(batch.count());
+    const ByAccess by_access{distance_of_access_.data(), use_site_of_access_.data(),
+                             batch.sites.empty() ? nullptr : batch.sites.data(), nullptr};
+    if (auto counted = count_blocks(batch.blocks, by_access); !counted) return counted;
+    sites_->add(batch, distance_of_access_, use_site_of_access_);
     return {};
 }
 
-Result<void> ExactEngine::count_blocks(std::span<const std::uint64_t> blocks,
-                                       std::uint32_t* by_access) {
+ExactEngine::ByAccess ExactEngine::ByAccess::from(std::size_t first) const {
+    auto on = [first](auto* pointer) { return pointer == nullptr ? nullptr : pointer + first; };
+    return {on(distances), on(use_sites), on(sites), on(times)};
+}
+
+Result<void> ExactEngine::count_blocks(std::span<const std::uint64_t> blocks, ByAccess by_access) {
     while (!blocks.empty()) {
         if (bitmap_.full())
             if (auto renumbered = renumber(); !renumbered) return renumbered;
         last_.adapt(distances_.cold());
+        if (site_at_) site_at_->require(bitmap_);
+        if (time_at_) time_at_->require(bitmap_);
         const std::size_t done =
             last_.visit([&](auto& table) { return count_batches(table, blocks, by_access); });
         blocks = blocks.subspan(done);
-        if (by_access != nullptr) by_access += done;
+        by_access = by_access.from(done);
+        counted_ += done;
     }
     return {};
+}
+
+// Puts what is known of the accesses of a batch and gets what was known of their blocks.
+void ExactEngine::pass_columns(std::uint32_t position, const std::uint32_t* previous, unsigned size,
+                               const ByAccess& by_access) {
+    if (site_at_) {
+        for (unsigned j = 0; j < size; j++)
+            site_at_->at(position)[j] = by_access.sites == nullptr ? 0 : by_access.sites[j];
+        if (by_access.use_sites != nullptr) site_at_->get(previous, size, by_access.use_sites);
+    }
+    if (!time_at_) return;
+    for (unsigned j = 0; j < size; j++)
+        time_at_->at(position)[j] = by_access.times == nullptr ? now_ + j : by_access.times[j];
+    if (by_access.times != nullptr) return;
+    std::uint64_t times[kBatch];
+    time_at_->get(previous, size, times);
+    unsigned reuses = 0;
+    for (unsigned j = 0; j < size; j++) {
+        times[reuses] = now_ + j - times[j];
+        reuses += previous[j] != 0;
+    }
+    timed_->add(std::span<const std::uint64_t>(times, reuses));
+    now_ += size;
 }
 
 // Until the blocks end, the window is full or the table wants another form. Returns how many were
 // counted.
 template <class Table>
 std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64_t> blocks,
-                                       std::uint32_t* by_access) {
-    const TimeBitmap::Count count_batch = bitmap_.counter(by_access != nullptr);
-    const bool prefetch = bitmap_.worth_prefetching();
+                                       const ByAccess& by_access) {
+    const TimeBitmap::Count count_batch = bitmap_.counter(by_access.distances != nullptr);
+    const bool prefetch = bitmap_.worth_prefetching(), columns = site_at_ || time_at_;
     Lookahead look(table, blocks);
     alignas(64) std::uint32_t previous[2][kBatch] = {};
     std::uint32_t found[kBatchesAtOnce * kBatch];
@@ -179,6 +211,10 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
         look.exchange(batch, positions, [position](unsigned j) { return position + j; });
         if (prefetch)
             for (unsigned j = 0; j < kBatch; j++) bitmap_.prefetch(positions[j]);
+        if (prefetch && site_at_)
+            for (unsigned j = 0; j < kBatch; j++) site_at_->prefetch(positions[j]);
+        if (prefetch && time_at_)
+            for (unsigned j = 0; j < kBatch; j++) time_at_->prefetch(positions[j]);
     };
     auto finish_look_up = [&](std::size_t batch, std::uint32_t position) {
         look.finish(batch, previous[batch % 2], [position](unsigned j) { return position + j; });
@@ -191,6 +227,9 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
         const bool more = batch + 1 < look.batches() && bitmap_.has(next) && !look.crowded();
         if (more) look_up(batch + 1, next);
 
+        if (columns)
+            pass_columns(bitmap_.position(), previous[batch % 2], look.size(batch),
+                         by_access.from(batch * kBatch));
         std::uint32_t* const distances = found + found_count;
         const auto [count, fresh] =
             (bitmap_.*count_batch)(previous[batch % 2], look.size(batch), distances, order);
@@ -199,9 +238,14 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
             for (std::uint64_t left = fresh; left != 0; left &= left - 1)
                 first_touches_->push_back(
                     blocks[batch * kBatch + static_cast<unsigned>(std::countr_zero(left))]);
-        if (by_access != nullptr) {
-            std::fill_n(by_access + batch * kBatch, look.size(batch), SiteAttribution::kCold);
-            for (unsigned i = 0; i < count; i++) by_access[batch * kBatch + order[i]] = distances[i];
+        if (first_touches_at_ != nullptr)
+            for (std::uint64_t left = fresh; left != 0; left &= left - 1)
+                first_touches_at_->push_back(static_cast<std::uint32_t>(counted_ + batch * kBatch) +
+                                             static_cast<std::uint32_t>(std::countr_zero(left)));
+        if (by_access.distances != nullptr) {
+            std::uint32_t* const to = by_access.distances + batch * kBatch;
+            std::fill_n(to, look.size(batch), SiteAttribution::kCold);
+            for (unsigned i = 0; i < count; i++) to[order[i]] = distances[i];
         }
         found_count += count;
         if (found_count > (kBatchesAtOnce - 1) * kBatch || !more) {
@@ -223,6 +267,8 @@ Result<void> ExactEngine::renumber() {
         last_.transform([&](std::uint32_t position) { bitmap_.prefetch(position); },
                         [&](std::uint32_t position) { return TimeBitmap::renumbered(rank(position)); });
     });
+    if (site_at_) site_at_->renumber(bitmap_);
+    if (time_at_) time_at_->renumber(bitmap_);
     renumberings_++;
     bitmap_.restart(window_lines(live), live, tuning_.least_levels);
     return {};
@@ -241,18 +287,39 @@ std::uint64_t ExactEngine::window_lines(std::uint64_t live) const {
                       TimeBitmap::kMostLines);
 }
 
-Result<void> ExactEngine::settle() {
-    auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_});
+void ExactEngine::keep_times(std::uint64_t time) {
+    times_.reset();
+    time_at_.emplace();
+    timed_.emplace(options_.bins, TimeDistances::kDenseTimes);
+    now_ = time;
+}
+
+BigVector<std::uint32_t> ExactEngine::last_sites() const {
+    return site_at_ ? site_at_->by_rank(bitmap_) : BigVector<std::uint32_t>();
+}
+BigVector<std::uint64_t> ExactEngine::last_times() const {
+    return time_at_ ? time_at_->by_rank(bitmap_) : BigVector<std::uint64_t>();
+}
+
+void ExactEngine::forget_pending() {
     pending_blocks_.clear();
     pending_sites_.clear();
     pending_flags_.clear();
+}
+
+Result<void> ExactEngine::settle() {
+    auto counted = count({pending_blocks_, pending_sites_, {}, pending_flags_});
+    forget_pending();
     return counted;
 }
 
-Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks) {
+Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks,
+                                std::span<const std::uint32_t> sites,
+                                std::span<const std::uint64_t> times) {
     if (auto settled = settle(); !settled) return settled;
     silent_ = true;
-    auto touched = count_blocks(blocks, nullptr);
+    auto touched = count_blocks(blocks, {nullptr, nullptr, sites.empty() ? nullptr : sites.data(),
+                                         times.empty() ? nullptr : times.data()});
     silent_ = false;
     if (!blocks.empty()) last_block_ = blocks.back();
     return touched;

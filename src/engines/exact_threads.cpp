@@ -18,7 +18,9 @@
 // are tried again now and then, as seldom as bounds the loss at some three percent. The stack moves
 // from one form to the other. The profile does not depend on any of this.
 //
-// Time distances need only a lookup an access: they are counted on a thread of their own beside.
+// Sites, pairs and time distances go the same way: a chunk says when each of its first touches was, and
+// who touched its blocks last and when (chunk_resolver.h). The end of a window of phases is the end of
+// a window here.
 //
 // A trace that is read bit by bit is collected into longer windows while first touches are many; the
 // next one is collected while this one is counted.
@@ -34,16 +36,13 @@
 #include <unordered_set>
 
 #include "core/parallel.h"
+#include "engines/chunk_resolver.h"
 #include "engines/exact.h"
-#include "engines/stack_parts.h"
-#include "engines/time_distances.h"
 
 namespace revisit {
 namespace {
 
 constexpr std::string_view kNoMemory = "not enough memory to count on several threads; use --threads 1";
-
-constexpr std::size_t kWorthThread = std::size_t{1} << 14;  // accesses
 
 // First touches take some 75 bytes each, tables included, and may be all there is: windows that could
 // need more than a quarter of the machine are not tried.
@@ -95,6 +94,32 @@ struct Pace {
     }
 };
 
+// Accesses that were collected, with the columns that are wanted.
+struct Collected {
+    BigVector<std::uint64_t> blocks;
+    BigVector<std::uint32_t> sites;
+    BigVector<std::uint8_t> flags;
+
+    // Columns that are missing in one batch and there in the next are zeros, as everywhere.
+    void append(const BlockBatch& batch, bool columns) {
+        blocks.insert(blocks.end(), batch.blocks.begin(), batch.blocks.end());
+        if (!columns) return;
+        auto extend = [&](auto& to, auto from) {
+            to.insert(to.end(), from.begin(), from.end());
+            to.insert(to.end(), blocks.size() - to.size(), 0);
+        };
+        extend(sites, batch.sites);
+        extend(flags, batch.flags);
+    }
+    void clear() {
+        blocks.clear();
+        sites.clear();
+        flags.clear();
+    }
+    std::size_t size() const { return blocks.size(); }
+    BlockBatch batch() const { return {blocks, sites, {}, flags}; }
+};
+
 class ThreadedExactEngine : public Engine {
  public:
     ThreadedExactEngine(const EngineOptions& options, unsigned threads, const ThreadTuning& tuning)
@@ -103,33 +128,31 @@ class ThreadedExactEngine : public Engine {
           tuning_(tuning),
           most_window_(most_window()),
           chunk_(tuning.first_chunk),
-          crew_(threads),
-          stack_(crew_, std::max(threads, tuning.parts)) {
-        if (options.time) times_.emplace(options.bins);
-        options_.time = false;  // of the engines of chunks
+          resolver_(options, threads, std::max(threads, tuning.parts)) {
+        options_.time = false;  // engines of chunks keep times by position
     }
     ~ThreadedExactEngine() override { (void)wait(); }
 
-    Result<void> add(const BlockBatch& batch) override {
+    Result<void> add(const BlockBatch& whole) override {
         try {
-            accesses_ += batch.count();
-            auto blocks = batch.blocks;
+            BlockBatch batch = whole;
+            auto drop = [&](std::size_t count) { batch = batch.part(count, batch.count() - count); };
             // A trace that is in memory anyway is counted where it lies.
-            while (collected_.empty() && blocks.size() >= threads_ * tuning_.first_chunk) {
+            while (collected_.size() == 0 && batch.count() >= threads_ * tuning_.first_chunk) {
                 if (auto done = wait(); !done) return done;
                 const std::size_t take =
-                    std::min({blocks.size(), threads_ * tuning_.direct_chunk, most_window_});
-                const auto window = blocks.first(take);
-                if (auto done = count_window(window, first_touch_share(window)); !done) return done;
-                blocks = blocks.subspan(take);
+                    std::min({batch.count(), threads_ * tuning_.direct_chunk, most_window_});
+                const auto window = batch.part(0, take);
+                if (auto done = count_window(window, first_touch_share(window.blocks)); !done)
+                    return done;
+                drop(take);
             }
-            while (!blocks.empty()) {
-                const std::size_t take = std::min(blocks.size(), threads_ * chunk_ - collected_.size());
-                collected_.insert(collected_.end(), blocks.begin(),
-                                  blocks.begin() + static_cast<std::ptrdiff_t>(take));
-                blocks = blocks.subspan(take);
+            while (batch.count() != 0) {
+                const std::size_t take = std::min(batch.count(), threads_ * chunk_ - collected_.size());
+                collected_.append(batch.part(0, take), resolver_.attributes());
+                drop(take);
                 if (collected_.size() < threads_ * chunk_) break;
-                const double share = first_touch_share(collected_);
+                const double share = first_touch_share(collected_.blocks);
                 if (share > 1.0 / 16 && 2 * threads_ * chunk_ <= most_window_ &&
                     chunk_ < tuning_.most_chunk) {
                     chunk_ *= 2;
@@ -139,7 +162,7 @@ class ThreadedExactEngine : public Engine {
                 std::swap(counting_, collected_);
                 collected_.clear();
                 running_ = std::async(std::launch::async,
-                                      [this, share] { return count_window(counting_, share); });
+                                      [this, share] { return count_window(counting_.batch(), share); });
             }
             return {};
         } catch (const std::bad_alloc&) {
@@ -147,22 +170,37 @@ class ThreadedExactEngine : public Engine {
         }
     }
 
-    Result<Profile> finish() override {
+    Result<Histogram> reuse_so_far() override {
         try {
-            if (auto done = wait(); !done) return std::unexpected(done.error());
-            if (auto done = count_window(collected_, first_touch_share(collected_)); !done)
-                return std::unexpected(done.error());
+            if (auto done = count_collected(); !done) return std::unexpected(done.error());
+            Histogram histogram = resolver_.reuse();
+            if (alone_) {
+                if (auto done = alone_->settle(); !done) return std::unexpected(done.error());
+                histogram.merge(alone_->distances().histogram());
+            }
+            histogram.cold = static_cast<double>(live());
+            return histogram;
+        } catch (const std::bad_alloc&) {
+            return fail(std::string(kNoMemory));
+        }
+    }
+
+    Result<Profile> finish() override {
+        auto reuse = reuse_so_far();
+        if (!reuse) return std::unexpected(reuse.error());
+        try {
             Profile profile;
             profile.method = "exact";
             profile.granularity = options_.granularity;
-            profile.accesses = static_cast<double>(accesses_);
-            if (alone_) {
-                if (auto done = alone_->settle(); !done) return std::unexpected(done.error());
-                take_counts(alone_->distances());
+            profile.accesses = static_cast<double>(now_);
+            profile.reuse = std::move(*reuse);
+            profile.distinct = profile.reuse.cold;
+            if (alone_) take_counts();
+            if (times_) {
+                profile.time = resolver_.time();
+                profile.time->cold = profile.distinct;
             }
-            profile.reuse = std::move(counted_);
-            profile.distinct = profile.reuse.cold = static_cast<double>(live());
-            if (times_) profile.time = times_->histogram();
+            if (resolver_.attributes()) resolver_.fill_sites(profile);
             return profile;
         } catch (const std::bad_alloc&) {
             return fail(std::string(kNoMemory));
@@ -175,44 +213,43 @@ class ThreadedExactEngine : public Engine {
         return running_.get();
     }
 
-    std::size_t live() const { return alone_ ? alone_->live() : stack_.live(); }
+    std::size_t live() const { return alone_ ? alone_->live() : resolver_.live(); }
 
-    Result<void> count_window(std::span<const std::uint64_t> blocks, double share) {
+    Result<void> count_collected() {
+        if (auto done = wait(); !done) return done;
+        auto counted = count_window(collected_.batch(), first_touch_share(collected_.blocks));
+        collected_.clear();
+        return counted;
+    }
+
+    Result<void> count_window(BlockBatch window, double share) {
         try {
-            std::future<void> timed;  // waits when it goes
-            if (times_)
-                timed = std::async(
-                    blocks.size() < kWorthThread ? std::launch::deferred : std::launch::async,
-                    [this, blocks] { times_->add(blocks); });
-            auto counted = count_steps(blocks, share);
-            if (timed.valid()) timed.get();
-            return counted;
+            while (window.count() != 0) {
+                const Step step = next_step(window.count(), share);
+                const auto part = window.part(0, std::min(step.accesses, window.count()));
+                window = window.part(part.count(), window.count() - part.count());
+                const double begin = now();
+                if (step.together) {
+                    // A short part has more first touches than the window.
+                    const double its_share =
+                        window.count() == 0 ? share : first_touch_share(part.blocks);
+                    if (auto done = count_together(part, its_share); !done) return done;
+                    alone_since_ = 0;
+                } else {
+                    const bool was_alone = alone_ != nullptr;
+                    if (auto done = count_alone(part); !done) return done;
+                    // Moving the stack over is not what an access costs.
+                    if (was_alone && pace_.known())
+                        pace_.alone =
+                            (now() - begin) / static_cast<double>(part.count()) / pace_.access;
+                    alone_since_ += part.count();
+                }
+                now_ += part.count();
+            }
+            return {};
         } catch (const std::bad_alloc&) {
             return fail(std::string(kNoMemory));
         }
-    }
-
-    Result<void> count_steps(std::span<const std::uint64_t> blocks, double share) {
-        while (!blocks.empty()) {
-            const Step step = next_step(blocks.size(), share);
-            const auto part = blocks.first(std::min(step.accesses, blocks.size()));
-            blocks = blocks.subspan(part.size());
-            const double begin = now();
-            if (step.together) {
-                // A short part has more first touches than the window.
-                const double its_share = blocks.empty() ? share : first_touch_share(part);
-                if (auto done = count_together(part, its_share); !done) return done;
-                alone_since_ = 0;
-                continue;
-            }
-            const bool was_alone = alone_ != nullptr;
-            if (auto done = count_alone(part); !done) return done;
-            // Moving the stack over is not what an access costs.
-            if (was_alone && pace_.known())
-                pace_.alone = (now() - begin) / static_cast<double>(part.size()) / pace_.access;
-            alone_since_ += part.size();
-        }
-        return {};
     }
 
     struct Step {
@@ -220,7 +257,7 @@ class ThreadedExactEngine : public Engine {
         std::size_t accesses;
     };
     Step next_step(std::size_t left, double share) const {
-        const bool is_together = !alone_ && stack_.live() != 0;
+        const bool is_together = !alone_ && resolver_.live() != 0;
         if (left < threads_ * tuning_.least_chunk) return {is_together, left};
         if (!tuning_.weigh || threads_ >= tuning_.sure_from) return {true, left};
         const std::size_t trial = threads_ * tuning_.trial;
@@ -246,63 +283,61 @@ class ThreadedExactEngine : public Engine {
                static_cast<double>(chunk.size());
     }
 
-    Result<void> count_alone(std::span<const std::uint64_t> blocks) {
+    Result<void> count_alone(const BlockBatch& part) {
         if (!alone_) {
             alone_ = std::make_unique<ExactEngine>(options_);
-            if (auto done = alone_->touch(stack_.take()); !done) return done;
+            if (times_) alone_->keep_times(now_);
+            if (resolver_.attributes()) alone_->attribute_to(resolver_.take_attribution());
+            const StackParts::Stack stack = resolver_.take_stack();
+            if (auto done = alone_->touch(stack.blocks, stack.sites, stack.times); !done) return done;
         }
-        return alone_->add({blocks, {}, {}, {}});
+        return alone_->add(part);
     }
 
-    Result<void> count_together(std::span<const std::uint64_t> blocks, double share) {
-        std::vector<ChunkTouches> chunks;
+    // Leaves an engine that has nothing but the stack.
+    void take_counts() {
+        resolver_.add_counts(alone_->distances(), alone_->take_time_distances());
+        if (resolver_.attributes()) resolver_.give_attribution(alone_->take_attribution());
+    }
+
+    Result<void> count_together(const BlockBatch& window, double share) {
         // Cores are not equally fast at all times. Where it costs few first touches, chunks are cut
         // smaller, so that whoever is done takes another.
-        const bool divisible = blocks.size() >= 4 * threads_ * tuning_.least_chunk;
+        const bool divisible = window.count() >= 4 * threads_ * tuning_.least_chunk;
         const bool calibrate =
             tuning_.weigh && threads_ < tuning_.sure_from && !pace_.known() && divisible;
         const std::size_t pieces =
             calibrate + (calibrate || (share <= 1.0 / 64 && divisible) ? 4 * threads_ : threads_);
-        std::vector<DistanceTable> tables;
-        for (std::size_t k = 0; k < pieces; ++k) tables.emplace_back(options_.bins);
+        std::optional<ChunkTouches> before;
         if (alone_) {
             if (auto done = alone_->settle(); !done) return done;
-            take_counts(alone_->distances());
-            chunks.push_back(touches_of(*alone_, {}));
+            take_counts();
+            before = touches_of(*alone_, {});
             alone_.reset();
         }
         const auto expected =
-            static_cast<std::size_t>(share * static_cast<double>(blocks.size() / threads_));
-        const std::size_t first = chunks.size();
-        chunks.resize(first + pieces);
+            static_cast<std::size_t>(share * static_cast<double>(window.count() / threads_));
+        std::vector<CountedChunk> chunks;
+        for (std::size_t k = 0; k < pieces; ++k) chunks.emplace_back(options_.bins);
         std::vector<Result<void>> status(pieces);
-        auto count_piece = [&](std::size_t k) {
-            const auto low = blocks.size() * k / pieces, high = blocks.size() * (k + 1) / pieces;
-            ExactEngine engine(options_);
-            engine.expect(expected, high - low);
-            BigVector<std::uint64_t> list;
-            list.reserve(expected + expected / 16);
-            engine.list_first_touches(&list);
-            status[k] = engine.add({blocks.subspan(low, high - low), {}, {}, {}});
-            if (status[k]) status[k] = engine.settle();
-            if (!status[k]) return;
-            tables[k] = engine.take_distances();
-            chunks[first + k] = touches_of(engine, std::move(list));
+        auto count_piece = [&](std::size_t k, unsigned threads) {
+            const auto low = window.count() * k / pieces, high = window.count() * (k + 1) / pieces;
+            EngineOptions options = options_;
+            options.threads = threads;
+            status[k] =
+                count_chunk(chunks[k], options, window.part(low, high - low), now_ + low, expected);
         };
         const double start = now();
-        if (calibrate) count_piece(0);
+        if (calibrate) count_piece(0, threads_);  // as it would be counted alone
         const double begin = now();
-        crew_.run(pieces - calibrate, [&](std::size_t k) { count_piece(k + calibrate); });
+        resolver_.crew().run(pieces - calibrate, [&](std::size_t k) { count_piece(k + calibrate, 1); });
         for (const Result<void>& done : status)
             if (!done) return done;
-        if (stack_.live() + blocks.size() > StackParts::kMostPlaces)
-            return fail("more blocks than several threads can count; use --threads 1");
         const double counted = now();
         std::size_t first_touches = 0;
-        for (std::size_t k = first; k < chunks.size(); ++k) first_touches += chunks[k].count();
-        stack_.resolve(chunks, tables);
-        for (const DistanceTable& table : tables) take_counts(table);
-        const auto per_piece = static_cast<double>(blocks.size()) / static_cast<double>(pieces);
+        for (const CountedChunk& chunk : chunks) first_touches += chunk.touches.count();
+        if (auto done = resolver_.resolve(std::move(before), chunks, window, now_); !done) return done;
+        const auto per_piece = static_cast<double>(window.count()) / static_cast<double>(pieces);
         pace_.access =
             (counted - begin) * threads_ / (per_piece * static_cast<double>(pieces - calibrate));
         if (calibrate) pace_.alone = (begin - start) / per_piece / pace_.access;
@@ -311,57 +346,74 @@ class ThreadedExactEngine : public Engine {
         return {};
     }
 
+    // One thread counts a chunk that begins at `time`, with an engine that starts empty.
+    Result<void> count_chunk(CountedChunk& chunk, const EngineOptions& options, const BlockBatch& part,
+                             std::uint64_t time, std::size_t expected) const {
+        ExactEngine engine(options);
+        engine.expect(expected, part.count());
+        if (times_) engine.keep_times(time);
+        if (resolver_.attributes()) engine.attribute_to(SiteAttribution::piece(options, time));
+        BigVector<std::uint64_t> list;
+        list.reserve(expected + expected / 16);
+        engine.list_first_touches(&list,
+                                  resolver_.wants_times_of_touches() ? &chunk.first_at : nullptr);
+        if (auto added = engine.add(part); !added) return added;
+        if (auto settled = engine.settle(); !settled) return settled;
+        chunk.begin = time;
+        chunk.distances = engine.take_distances();
+        chunk.times = engine.take_time_distances();
+        if (resolver_.attributes()) chunk.sites = engine.take_attribution();
+        chunk.touches = touches_of(engine, std::move(list));
+        return {};
+    }
+
     // Without a list, the order of first touches does not matter.
     ChunkTouches touches_of(ExactEngine& engine, BigVector<std::uint64_t> list) const {
-        const PartOf& part_of = stack_.part_of();
+        const PartOf& part_of = resolver_.part_of();
+        auto sites = engine.last_sites();
+        auto times = engine.last_times();
+        ChunkTouches touches;
         if (!engine.uses_hash()) {
             auto [pages, marks] = engine.take_pages();
-            return {std::move(list), std::move(pages), std::move(marks), part_of};
-        }
-        if (list.empty()) {
+            touches = {std::move(list), std::move(pages), std::move(marks), part_of};
+        } else if (list.empty()) {
             std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
             engine.drain([&](std::uint64_t block, std::uint32_t rank) {
                 all.emplace_back(block, rank);
                 list.push_back(block);
             });
-            ChunkTouches touches(std::move(list), part_of);
+            touches = {std::move(list), part_of};
             for (const auto& [block, rank] : all) touches.add_last(block, rank, part_of);
-            return touches;
+        } else {
+            touches = {std::move(list), part_of};
+            engine.drain([&](std::uint64_t block, std::uint32_t rank) {
+                touches.add_last(block, rank, part_of);
+            });
         }
-        ChunkTouches touches(std::move(list), part_of);
-        engine.drain(
-            [&](std::uint64_t block, std::uint32_t rank) { touches.add_last(block, rank, part_of); });
+        touches.set_last(std::move(sites), std::move(times));
         return touches;
     }
 
-    void take_counts(const DistanceTable& table) {
-        Histogram histogram = table.histogram();
-        histogram.cold = 0;  // first touches of a chunk; what is cold is counted at the end
-        counted_.merge(histogram);
-    }
-
     EngineOptions options_;
+    const bool times_ = options_.time;  // before the constructor turns it off
     unsigned threads_;
     ThreadTuning tuning_;
     std::size_t most_window_;
     std::size_t chunk_;  // accesses a thread to collect
-    BigVector<std::uint64_t> collected_, counting_;
+    Collected collected_, counting_;
     std::future<Result<void>> running_;  // counts counting_
     Pace pace_;
-    std::size_t alone_since_ = 0;  // accesses counted by one thread since several did
-    Crew crew_;
-    StackParts stack_;                    // of all that was counted, unless
+    std::size_t alone_since_ = 0;         // accesses counted by one thread since several did
+    ChunkResolver resolver_;              // has the stack of all that was counted, unless
     std::unique_ptr<ExactEngine> alone_;  // this has it
-    Histogram counted_;
-    std::optional<TimeDistances> times_;
-    std::uint64_t accesses_ = 0;
+    std::uint64_t now_ = 0;               // accesses counted
 };
 
 }  // namespace
 
 std::unique_ptr<Engine> make_exact_threads(const EngineOptions& options, const ThreadTuning& tuning) {
     const unsigned threads = thread_count(options.threads);
-    if (threads < 2 || options.sites || options.pairs || options.phases != 0) return nullptr;
+    if (threads < 2) return nullptr;
     return std::make_unique<ThreadedExactEngine>(options, threads, tuning);
 }
 

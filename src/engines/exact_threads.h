@@ -21,7 +21,7 @@ struct ThreadTuning {
     unsigned sure_from = 6;                    // threads that surely do
 };
 
-// Null where one thread will do: one is wanted, or sites, pairs or phases are.
+// Null where one thread is wanted.
 std::unique_ptr<Engine> make_exact_threads(const EngineOptions& options,
                                            const ThreadTuning& tuning = {});
 

@@ -3,32 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace revisit {
 namespace {
 
 constexpr std::size_t kIdsWithoutHash = std::size_t{1} << 16;
 constexpr unsigned kPairCacheBits = 12;
-constexpr unsigned kBatch = 64;
+
+bool writes(const BlockBatch& batch, std::size_t i) {
+    return !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
+}
 
 }  // namespace
 
+SiteAttribution SiteAttribution::piece(const EngineOptions& options, std::uint64_t time) {
+    SiteAttribution out(options, std::numeric_limits<std::size_t>::max());
+    out.is_piece_ = true;
+    out.now_ = time;
+    return out;
+}
+
 void SiteAttribution::add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
                           std::span<const std::uint32_t> use_sites) {
-    if (options_.pairs && use_sites.empty()) {
-        sum_pairs_ = true;
-        return add_to_pairs(batch, distances);
-    }
-    if (options_.sites) add_to_sites(batch, distances);
-    if (!options_.pairs) return;
-    for (std::size_t i = 0; i < distances.size(); i++)
-        if (distances[i] < kInvalidated)
-            add_to_pair(use_sites[i], batch.sites.empty() ? 0 : batch.sites[i], distances[i]);
+    if (options_.pairs)
+        add_to_pairs(batch, distances, use_sites);
+    else
+        add_to_sites(batch, distances);
 }
 
 SiteTally& SiteAttribution::site_tally(std::uint32_t id) {
-    if (site_of_id_.empty()) site_of_id_.resize(kIdsWithoutHash);
-    if (id >= kIdsWithoutHash) return attribution_.sites[id];
+    if (id >= site_of_id_.size()) [[unlikely]] {
+        if (id >= kIdsWithoutHash) return attribution_.sites[id];
+        site_of_id_.resize(std::min(kIdsWithoutHash, std::bit_ceil(std::size_t{id} + 64)));
+    }
     if (site_of_id_[id] == nullptr) site_of_id_[id] = &attribution_.sites[id];
     return *site_of_id_[id];
 }
@@ -37,7 +45,7 @@ void SiteAttribution::add_to_sites(const BlockBatch& batch, std::span<const std:
     for (std::size_t i = 0; i < distances.size(); i++) {
         SiteTally& tally = site_tally(batch.sites.empty() ? 0 : batch.sites[i]);
         tally.accesses++;
-        tally.writes += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
+        tally.writes += writes(batch, i);
         if (distances[i] == kCold)
             tally.reuse.cold++;
         else if (distances[i] == kInvalidated)
@@ -47,45 +55,37 @@ void SiteAttribution::add_to_sites(const BlockBatch& batch, std::span<const std:
     }
 }
 
-void SiteAttribution::add_to_pairs(const BlockBatch& batch, std::span<const std::uint32_t> distances) {
-    for (std::size_t begin = 0; begin < distances.size();) {
-        last_site_.adapt(blocks_);
-        begin += last_site_.visit([&](auto& table) {
-            Lookahead look(table, batch.blocks.subspan(begin));
-            std::uint64_t previous[kBatch];
-            std::size_t n = 0;
-            for (; n < look.batches() && !look.crowded(); n++) {
-                const std::size_t first = begin + n * kBatch;
-                auto site = [&](std::size_t j) {
-                    return batch.sites.empty() ? 0 : batch.sites[first + j];
-                };
-                auto next = [&](unsigned j) { return std::uint64_t{site(j)} + 1; };
-                look.exchange(n, previous, next);
-                look.finish(n, previous, next);
-                for (unsigned j = 0; j < look.size(n); j++) {
-                    if (!batch.flags.empty() && (batch.flags[first + j] & kWrite) != 0)
-                        site_tally(site(j)).writes++;
-                    if (previous[j] == 0) {
-                        blocks_++;
-                        site_tally(site(j)).reuse.cold++;
-                        continue;
-                    }
-                    const auto use = static_cast<std::uint32_t>(previous[j] - 1);
-                    add_to_pair(use, site(j), distances[first + j]);
-                }
-            }
-            return std::min(distances.size() - begin, n * kBatch);
-        });
+void SiteAttribution::add_to_pairs(const BlockBatch& batch, std::span<const std::uint32_t> distances,
+                                   std::span<const std::uint32_t> use_sites) {
+    for (std::size_t i = 0; i < distances.size(); i++, now_++) {
+        const std::uint32_t site = batch.sites.empty() ? 0 : batch.sites[i];
+        if (writes(batch, i)) site_tally(site).writes++;
+        if (distances[i] == kCold)
+            site_tally(site).reuse.cold++;
+        else if (distances[i] == kInvalidated)
+            site_tally(site).reuse.invalidated++;
+        else
+            add_to_pair(use_sites[i], site, distances[i]);
     }
 }
 
+void SiteAttribution::add_found(const Found& found) {
+    now_ = found.time;
+    if (found.distance == kCold)
+        site_tally(found.site).reuse.cold++;
+    else if (options_.pairs)
+        add_to_pair(found.use_site, found.site, found.distance);
+    else
+        count(site_tally(found.site).reuse, found.distance);
+}
+
 void SiteAttribution::add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance) {
-    if (SmallCounter* counter = pair_counter(Attribution::pair_key(use, reuse)))
+    if (SmallCounter* counter = pair_counter(Attribution::pair_key(use, reuse))) {
         count(*counter, distance);
-    else {
-        reuses_outside_pairs_++;
-        if (sum_pairs_) count(site_tally(reuse).reuse, distance);
+        return;
     }
+    reuses_outside_pairs_++;
+    count(site_tally(reuse).reuse, distance);
 }
 
 SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {
@@ -96,21 +96,53 @@ SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {
     if (found == attribution_.pairs.end()) {
         if (attribution_.pairs.size() >= most_pairs_) return nullptr;
         found = attribution_.pairs.try_emplace(key).first;
+        if (is_piece_) new_pairs_.push_back({now_, key});
     }
     cached = {key, &found->second};
     return cached.counter;
 }
 
-void SiteAttribution::fill(Profile& profile) const {
-    if (!sum_pairs_) {
-        attribution_.fill(profile, options_.bins, options_.sites, options_.pairs);
-    } else {
-        Attribution whole = attribution_;
-        for (const auto& [key, counter] : attribution_.pairs)
-            whole.sites[static_cast<std::uint32_t>(key)].reuse.merge(counter);
-        for (auto& [id, tally] : whole.sites) tally.accesses = tally.reuse.total();
-        whole.fill(profile, options_.bins, options_.sites, options_.pairs);
+void SiteAttribution::add_pieces(std::span<SiteAttribution> pieces, std::size_t chunks) {
+    make_pairs(pieces);
+    for (std::size_t i = 0; i < pieces.size(); i++) {
+        for (auto& [id, tally] : pieces[i].attribution_.sites) {
+            if (i < chunks) tally.reuse.cold = 0;
+            SiteTally& sum = site_tally(id);
+            sum.accesses += tally.accesses;
+            sum.writes += tally.writes;
+            sum.reuse.merge(tally.reuse);
+        }
+        for (const auto& [key, counter] : pieces[i].attribution_.pairs) {
+            if (SmallCounter* const sum = pair_counter(key)) {
+                sum->merge(counter);
+                continue;
+            }
+            reuses_outside_pairs_ += counter.total();
+            site_tally(static_cast<std::uint32_t>(key)).reuse.merge(counter);
+        }
     }
+}
+
+// Makes room for the pairs that are met first, as long as there is any.
+void SiteAttribution::make_pairs(std::span<const SiteAttribution> pieces) {
+    std::vector<NewPair> met;
+    for (const SiteAttribution& piece : pieces)
+        for (const NewPair& pair : piece.new_pairs_)
+            if (!attribution_.pairs.contains(pair.key)) met.push_back(pair);
+    std::ranges::sort(met);
+    for (const NewPair& pair : met) (void)pair_counter(pair.key);
+}
+
+void SiteAttribution::fill(Profile& profile) const {
+    if (!options_.pairs) {
+        attribution_.fill(profile, options_.bins, options_.sites, false);
+        return;
+    }
+    Attribution whole = attribution_;
+    for (const auto& [key, counter] : attribution_.pairs)
+        whole.sites[static_cast<std::uint32_t>(key)].reuse.merge(counter);
+    for (auto& [id, tally] : whole.sites) tally.accesses = tally.reuse.total();
+    whole.fill(profile, options_.bins, options_.sites, true);
     if (reuses_outside_pairs_ != 0)
         profile.notes.push_back(fmt::format("pairs: the first {} are kept; {} reuses belong to others",
                                             most_pairs_, reuses_outside_pairs_));

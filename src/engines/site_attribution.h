@@ -1,17 +1,20 @@
 // Which sites the distances belong to, for engines that find distances by the batch.
 //
-// Pairs need to know which site used the block last, so they keep a table of that. Where pairs are
-// counted, a site's histogram is the sum of the pairs it ends, made once at the end: counting both
-// access by access took half as long again. Pairs are bounded: a program has thousands, but a trace may
-// claim 2^64.
+// Where pairs are counted, a site's histogram is the sum of the pairs it ends, made once at the end:
+// counting both access by access took half as long again. Pairs are bounded: a program has thousands,
+// but a trace may claim 2^64. The first ones to occur are kept.
+//
+// On several threads (chunk_resolver.h) every chunk of time has an attribution of its own, without a
+// bound, and notes when each pair was first met. So the sum knows which pairs came first, and is what
+// one thread would have counted.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "engines/last_access.h"
 #include "engines/tally.h"
 
 namespace revisit {
@@ -28,10 +31,24 @@ class SiteAttribution {
           slots_(SmallCounter::keeps_slots(options.bins)),
           octaves_(options.bins == Binning::log2()) {}
 
-    // Columns may be empty, or are as long as `distances`. Who knows which site used each block before
-    // passes that as well.
+    // A piece of a whole: of the accesses from `time` on.
+    static SiteAttribution piece(const EngineOptions& options, std::uint64_t time);
+
+    // Columns of the batch may be empty, or are as long as `distances`. `use_sites`, which site used
+    // each block before, is needed for pairs.
     void add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
              std::span<const std::uint32_t> use_sites = {});
+    // First touches of a chunk that other pieces know as accesses: only distances are new.
+    struct Found {
+        std::uint64_t time;
+        std::uint32_t site, use_site, distance;
+    };
+    void add_found(const Found& found);
+
+    // Adds the pieces of a stretch of accesses that follows what was added. What is cold to a chunk is
+    // not known to be cold: `chunks` of them come first, and theirs is left out.
+    void add_pieces(std::span<SiteAttribution> pieces, std::size_t chunks);
+
     void fill(Profile& profile) const;
 
  private:
@@ -39,10 +56,16 @@ class SiteAttribution {
         std::uint64_t key = 0;
         SmallCounter* counter = nullptr;
     };
+    struct NewPair {
+        std::uint64_t time, key;
+        auto operator<=>(const NewPair&) const = default;
+    };
 
     void add_to_sites(const BlockBatch& batch, std::span<const std::uint32_t> distances);
-    void add_to_pairs(const BlockBatch& batch, std::span<const std::uint32_t> distances);
+    void add_to_pairs(const BlockBatch& batch, std::span<const std::uint32_t> distances,
+                      std::span<const std::uint32_t> use_sites);
     void add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance);
+    void make_pairs(std::span<const SiteAttribution> pieces);
     SmallCounter* pair_counter(std::uint64_t key);
     SiteTally& site_tally(std::uint32_t id);
     void count(SmallCounter& counter, std::uint64_t distance) {
@@ -56,15 +79,15 @@ class SiteAttribution {
 
     EngineOptions options_;
     std::size_t most_pairs_;
-    bool slots_;              // counters number their bins
-    bool octaves_;            // one bin a power of two: its number is the distance's width in bits
-    bool sum_pairs_ = false;  // sites lack the reuses that pairs have
+    bool slots_;    // counters number their bins
+    bool octaves_;  // one bin a power of two: its number is the distance's width in bits
+    bool is_piece_ = false;
+    std::uint64_t now_ = 0;           // of a piece: time of the access being added
+    std::vector<NewPair> new_pairs_;  // of a piece
     Attribution attribution_;
     // Found again without hashing: sites by their id where it is small, pairs in a little direct cache.
     std::vector<SiteTally*> site_of_id_;
     std::vector<CachedPair> pair_cache_;
-    LastAccess<std::uint64_t> last_site_;  // + 1
-    std::uint64_t blocks_ = 0;
     std::uint64_t reuses_outside_pairs_ = 0;
 };
 

@@ -12,18 +12,24 @@ namespace revisit {
 class SiteAttributionThread {
  public:
     // With one thread allowed, everything is done in the caller's.
-    explicit SiteAttributionThread(const EngineOptions& options);
+    explicit SiteAttributionThread(const EngineOptions& options)
+        : SiteAttributionThread(options, SiteAttribution(options)) {}
+    // Goes on with what was attributed before.
+    SiteAttributionThread(const EngineOptions& options, SiteAttribution before);
 
-    void add(const BlockBatch& batch, std::span<const std::uint32_t> distances);
-    void fill(Profile& profile);  // waits for all that was added; may throw what the thread met
+    void add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
+             std::span<const std::uint32_t> use_sites);
+    // Both wait for all that was added, and may throw what the thread met. Nothing is added afterwards.
+    void fill(Profile& profile);
+    SiteAttribution take();
 
  private:
     struct Job {
-        std::vector<std::uint64_t> blocks;
-        std::vector<std::uint32_t> sites, distances;
+        std::vector<std::uint32_t> sites, distances, use_sites;
         std::vector<std::uint8_t> flags;
     };
     void count(Job& job);
+    void finish();
 
     SiteAttribution attribution_;
     bool apart_;

@@ -154,7 +154,8 @@ std::span<std::uint64_t> ChunkTouches::read_places(const PartOf& part_of, std::s
     return list;
 }
 
-StackParts::StackParts(Crew& crew, unsigned parts) : crew_(crew), part_of_(parts), parts_(parts) {}
+StackParts::StackParts(Crew& crew, unsigned parts, bool sites, bool times)
+    : crew_(crew), part_of_(parts), parts_(parts), sites_(sites), times_(times) {}
 
 // Exchanges values for blocks that occur once each; use(i, before) is called for all, in order.
 template <class Next, class Use>
@@ -294,13 +295,29 @@ void StackParts::read_piece(ChunkTouches& chunk, Piece& piece) {
     }
 }
 
-void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable> tables) {
+// Appends what the chunks brought, each at its own places.
+template <class Value>
+void StackParts::extend_column(BigVector<Value>& column, std::span<ChunkTouches> chunks,
+                               std::span<const std::size_t> base,
+                               BigVector<Value> ChunkTouches::* of_chunk) {
+    column.resize(places_ + 1);
+    crew_.run(chunks.size(), [&](std::size_t k) {
+        BigVector<Value>& brought = chunks[k].*of_chunk;
+        std::ranges::copy(brought, column.begin() + static_cast<std::ptrdiff_t>(base[k]) + 1);
+        brought = {};
+    });
+}
+
+void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable> tables,
+                         const UseFound& use) {
     renumber();
     std::vector<std::size_t> base;  // places before chunk k's own
     for (const ChunkTouches& chunk : chunks) {
         base.push_back(places_);
         places_ += chunk.count();
     }
+    if (sites_) extend_column(last_sites_, chunks, base, &ChunkTouches::last_sites_);
+    if (times_) extend_column(last_times_, chunks, base, &ChunkTouches::last_times_);
     find_places(chunks, base);
     for (ChunkTouches& chunk : chunks) chunk.free_lists();
 
@@ -323,12 +340,12 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
     }
     // A run costs one thread what some eight reuses cost all of them.
     if (runs * 8 * crew_.size() <= reuses)
-        count_runs(pieces, tables.front());
+        count_runs(pieces, tables.front(), use);
     else
-        count_one_by_one(pieces, tables);
+        count_one_by_one(pieces, tables, use);
 }
 
-void StackParts::count_runs(std::span<const Piece> pieces, DistanceTable& table) {
+void StackParts::count_runs(std::span<const Piece> pieces, DistanceTable& table, const UseFound& use) {
     std::vector<std::size_t> starts = {0};
     for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.runs);
     std::vector<ReuseRun> runs(starts.back());
@@ -353,9 +370,24 @@ void StackParts::count_runs(std::span<const Piece> pieces, DistanceTable& table)
     });
     count_run_distances(runs);
     for (const ReuseRun& run : runs) table.add(run.span, run.length);
+    if (!use) return;
+    crew_.run(pieces.size(), [&](std::size_t p) {
+        const Piece& piece = pieces[p];
+        std::vector<std::uint32_t> distances(piece.places.size());
+        std::size_t next = starts[p];
+        std::uint64_t before = kNoPlace;
+        for (std::size_t i = 0; i < distances.size(); ++i) {
+            const std::uint64_t place = piece.places[i];
+            next += (place != 0) & (place != before + 1);
+            if (place != 0) distances[i] = runs[next - 1].span;
+            before = place == 0 ? kNoPlace : place;
+        }
+        use({piece.chunk, piece.index * ChunkTouches::kPiece, piece.places, distances});
+    });
 }
 
-void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables) {
+void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables,
+                                  const UseFound& use) {
     std::vector<std::size_t> starts = {0};
     for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.reuses);
     const std::size_t reuses = starts.back();
@@ -377,6 +409,32 @@ void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<Dista
             tables[t].add(
                 std::span<const std::uint32_t>(found.span.data() + at, std::min(kAtOnce, high - at)));
     });
+    if (!use) return;
+    crew_.run(pieces.size(), [&](std::size_t p) {
+        const Piece& piece = pieces[p];
+        std::vector<std::uint32_t> distances(piece.places.size());
+        for (std::size_t i = 0; i < distances.size(); ++i)
+            if (piece.places[i] != 0) distances[i] = found.span[found_before(piece.places[i])];
+        use({piece.chunk, piece.index * ChunkTouches::kPiece, piece.places, distances});
+    });
+}
+
+// Closes the gaps that places leave which were found.
+template <class Value>
+void StackParts::renumber_column(BigVector<Value>& column, std::size_t places) {
+    BigVector<Value> kept(places - found_ + 1);
+    const std::size_t words = places / 64 + 1;
+    crew_.run(pieces_of(words, kWordsAtOnce), [&](std::size_t piece) {
+        const std::size_t end = std::min(words, (piece + 1) * kWordsAtOnce);
+        for (std::size_t w = piece * kWordsAtOnce; w < end; ++w) {
+            std::size_t to = w * 64 - words_[w].before;
+            const std::size_t first = std::max<std::size_t>(1, w * 64);  // there is no place 0
+            if (w == 0) to = 1;
+            for (std::size_t place = first; place < std::min(w * 64 + 64, places + 1); ++place)
+                if ((words_[w].found >> (place & 63) & 1) == 0) kept[to++] = column[place];
+        }
+    });
+    column = std::move(kept);
 }
 
 void StackParts::renumber() {
@@ -385,19 +443,26 @@ void StackParts::renumber() {
         parts_[p].table.transform([&](std::uint32_t place) { __builtin_prefetch(&words_[place >> 6]); },
                                   [&](std::uint32_t place) { return place - found_before(place); });
     });
+    if (sites_) renumber_column(last_sites_, places_);
+    if (times_) renumber_column(last_times_, places_);
     places_ -= std::exchange(found_, 0);
     words_ = {};
 }
 
-std::vector<std::uint64_t> StackParts::take() {
+StackParts::Stack StackParts::take() {
     renumber();
-    std::vector<std::uint64_t> blocks(std::exchange(places_, 0));
+    Stack out;
+    if (sites_ && places_ != 0) out.sites.assign(last_sites_.begin() + 1, last_sites_.end());
+    if (times_ && places_ != 0) out.times.assign(last_times_.begin() + 1, last_times_.end());
+    last_sites_ = {};
+    last_times_ = {};
+    out.blocks.resize(std::exchange(places_, 0));
     crew_.run(parts_.size(), [&](std::size_t p) {
         parts_[p].table.drain(
-            [&](std::uint64_t block, std::uint32_t place) { blocks[place - 1] = block; });
+            [&](std::uint64_t block, std::uint32_t place) { out.blocks[place - 1] = block; });
         parts_[p] = Part();
     });
-    return blocks;
+    return out;
 }
 
 }  // namespace revisit

@@ -21,6 +21,9 @@
 // the lists then look their places up in the chunk's own table. Scattered ids are dealt to the parts,
 // and cost a lookup for the first touch and one for the last.
 //
+// What is known of a block's last touch, its site or time, is kept by place: a chunk brings it in order
+// of last touch, and a first touch reads it where it found its block.
+//
 // Afterwards the places that were not found again are the new stack; they are renumbered when a next
 // window comes.
 //
@@ -31,6 +34,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -78,6 +82,11 @@ class ChunkTouches {
         last_blocks_[to] = block;
         last_ranks_[to] = rank;
     }
+    // What is known of the last touches, in their order; empty where it is not kept.
+    void set_last(BigVector<std::uint32_t> sites, BigVector<std::uint64_t> times) {
+        last_sites_ = std::move(sites);
+        last_times_ = std::move(times);
+    }
     std::size_t count() const { return count_; }
 
  private:
@@ -101,21 +110,40 @@ class ChunkTouches {
     BigVector<std::uint64_t> last_blocks_;     // by part, in any order
     BigVector<std::uint32_t> last_ranks_;
     std::vector<std::uint32_t> next_;
+    BigVector<std::uint32_t> last_sites_;
+    BigVector<std::uint64_t> last_times_;
+};
+
+// Some first touches of a chunk and what was found out.
+struct FoundTouches {
+    std::size_t chunk, first;                  // the chunk, and where in its list they begin
+    std::span<const std::uint64_t> places;     // on the stack, 0 = not there
+    std::span<const std::uint32_t> distances;  // anything for those
 };
 
 class StackParts {
  public:
-    StackParts(Crew& crew, unsigned parts);
+    // Sites and times of last touches are kept for all places where they are wanted.
+    StackParts(Crew& crew, unsigned parts, bool sites = false, bool times = false);
 
     const PartOf& part_of() const { return part_of_; }
     std::size_t live() const { return places_ - found_; }  // blocks on the stack
 
     // Counts the first touches of the chunks of a window, in order of time; tables[t] takes thread t's
-    // share. Empties the chunks.
-    void resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable> tables);
+    // share. Empties the chunks. `use` sees all of them, on all threads at once.
+    void resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable> tables,
+                 const std::function<void(const FoundTouches&)>& use = {});
+    // Of the last touch before the one that found this place. For `use`.
+    std::uint32_t last_site(std::uint64_t place) const { return last_sites_[place]; }
+    std::uint64_t last_time(std::uint64_t place) const { return last_times_[place]; }
 
-    // The blocks, oldest first. Leaves an empty stack.
-    std::vector<std::uint64_t> take();
+    // The blocks, oldest first, and what was kept of them. Leaves an empty stack.
+    struct Stack {
+        std::vector<std::uint64_t> blocks;
+        std::vector<std::uint32_t> sites;
+        std::vector<std::uint64_t> times;
+    };
+    Stack take();
 
     // At most so many first touches and blocks together in one window.
     static constexpr std::uint64_t kMostPlaces = std::uint64_t{1} << 31;
@@ -134,12 +162,19 @@ class StackParts {
     template <class Next, class Use>
     static void exchange(Part& part, std::span<const std::uint64_t> blocks, Next next, Use use);
     struct Piece;
+    using UseFound = std::function<void(const FoundTouches&)>;
     void renumber();
+    template <class Value>
+    void renumber_column(BigVector<Value>& column, std::size_t places);
+    template <class Value>
+    void extend_column(BigVector<Value>& column, std::span<ChunkTouches> chunks,
+                       std::span<const std::size_t> base, BigVector<Value> ChunkTouches::* of_chunk);
     void find_places(std::span<ChunkTouches> chunks, std::span<const std::size_t> base);
     void read_piece(ChunkTouches& chunk, Piece& piece);
     void sum_found(std::size_t places);
-    void count_runs(std::span<const Piece> pieces, DistanceTable& table);
-    void count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables);
+    void count_runs(std::span<const Piece> pieces, DistanceTable& table, const UseFound& use);
+    void count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables,
+                          const UseFound& use);
     std::uint32_t found_before(std::uint64_t place) const {
         const Word& word = words_[place >> 6];
         return static_cast<std::uint32_t>(word.before) +
@@ -154,6 +189,9 @@ class StackParts {
     std::size_t found_ = 0;            // of them were found again in the window counted last
     BigVector<std::uint8_t> touched_;  // by place, in this window
     BigVector<Word> words_;
+    bool sites_, times_;
+    BigVector<std::uint32_t> last_sites_;  // by place, from 1
+    BigVector<std::uint64_t> last_times_;
 };
 
 }  // namespace revisit

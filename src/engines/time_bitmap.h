@@ -84,6 +84,17 @@ class TimeBitmap {
     // before it. Marks that lie side by side in a word have ranks side by side.
     template <class Use>
     void with_ranks(Use use) const;
+    // Calls use(position) for all marks, oldest first.
+    template <class Use>
+    void each_mark(Use use) const {
+        for (std::uint32_t word = kFirstWord; word < word_; ++word) {
+            if ((word & 7) == 7) continue;  // tallies
+            for (std::uint64_t left = words_[word]; left != 0; left &= left - 1)
+                use(word * 64 + static_cast<std::uint32_t>(std::countr_zero(left)));
+        }
+    }
+    // How many numbers one needs to have one for every position.
+    std::size_t position_end() const { return std::size_t{word_end_} * 64; }
     // Where a mark lies after restart().
     static std::uint32_t renumbered(std::uint32_t rank) {
         return kFirstWord * 64 + rank + rank / kPositionsPerLine * 64;

@@ -6,8 +6,6 @@
 namespace revisit {
 namespace {
 
-// With one bin a distance, counters for the distances up to here take 4 MiB; longer ones go to a map.
-constexpr std::uint64_t kDenseTimes = std::uint64_t{1} << 20;
 constexpr double kHashBytesPerBlock = 29.6;  // nothing else here takes memory
 constexpr unsigned kBatch = 64;
 constexpr unsigned kBatchesAtOnce = 8;

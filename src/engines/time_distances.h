@@ -17,6 +17,9 @@ namespace revisit {
 class TimeDistances {
  public:
     static constexpr std::uint64_t kNarrowTimes = 0xffffffffu;
+    // With one bin a distance, counters for the distances up to here take 4 MiB; longer ones go to a
+    // map.
+    static constexpr std::uint64_t kDenseTimes = std::uint64_t{1} << 20;
 
     // Tests turn to wide times early.
     explicit TimeDistances(const Binning& binning, std::uint64_t narrow_times = kNarrowTimes,
