@@ -4,7 +4,7 @@
 
 #include "watch/a64.h"
 
-#if defined(__aarch64__) && defined(REVISIT_HAVE_CAPSTONE)
+#if defined(__aarch64__) && REVISIT_HAVE_CAPSTONE
 #include <capstone/capstone.h>
 #include <link.h>
 

@@ -15,7 +15,7 @@
 
 #include "watch/x64_ahead.h"
 
-#if defined(REVISIT_HAVE_CAPSTONE)
+#if REVISIT_HAVE_CAPSTONE
 #include <capstone/capstone.h>
 #endif
 
@@ -179,7 +179,7 @@ TEST(WatchX64, computes_what_the_same_code_does_here) {
     }
 }
 
-#if defined(REVISIT_HAVE_CAPSTONE)
+#if REVISIT_HAVE_CAPSTONE
 void compare_with_capstone(const std::vector<std::uint8_t>& code, std::size_t& known,
                            std::size_t& all) {
     csh handle;

@@ -71,8 +71,8 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
     const auto helper = slicer_path();
     if (helper.empty())
         return fail(
-            "this build cannot read C or LLVM IR: revisit-slice is not beside it (built without LLVM "
-            "19)");
+            "reading C and LLVM IR is not in this build: revisit-slice is not beside it (built without "
+            "LLVM 19)");
     if (access(source.path.c_str(), R_OK) != 0) return fail(source.path, "", "cannot be read");
     std::vector<std::string> arguments{helper, std::to_string(source.optimise), source.function,
                                        source.path};
