@@ -73,6 +73,9 @@ class PredictCommand : public Command {
             ->check(CLI::Range(0.0, 1.0))
             ->capture_default_str()
             ->group("Analysis");
+        app.add_flag("--only-exact", only_exact_,
+                     "no estimate where there is no certificate: say why, status 1")
+            ->group("Analysis");
         app.add_flag(
                "--explain", explain_,
                "show the way: control-flow graph, execution counts, loop-annotated trace, formulas")
@@ -120,6 +123,12 @@ class PredictCommand : public Command {
             prediction = predict::predict(*request);
         }
         if (!prediction) return std::unexpected(prediction.error());
+        if (only_exact_ && !prediction->failures.empty()) {
+            std::string why;
+            for (const auto& f : prediction->failures) why += "not exact: " + f + "\n";
+            if (auto shown = print(why); !shown) return std::unexpected(shown.error());
+            return 1;
+        }
         const double seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         std::string more;
@@ -196,6 +205,7 @@ class PredictCommand : public Command {
                                                            : 10'000'000;
         request.budget = budget_;
         request.branch_probability = branch_probability_;
+        request.estimate = !only_exact_;
         return request;
     }
 
@@ -296,6 +306,7 @@ class PredictCommand : public Command {
     std::string method_ = "auto";
     std::uint64_t simulate_up_to_ = 0;
     double budget_ = 15;
+    bool only_exact_ = false;
     bool explain_ = false, symbolic_ = false, verify_ = false;
     std::string sweep_;
     std::vector<std::string> simulate_;

@@ -24,10 +24,6 @@ bool continues(const Instruction& i, const Program& program) {
             return i.dst < 0 || i.b >= 0 || !program.memory_needed;
         case Op::store:
             return i.b >= 0 || !program.memory_needed;
-        case Op::udiv:
-        case Op::sdiv:
-        case Op::urem:
-        case Op::srem:
         case Op::reserve:
         case Op::allocate:
         case Op::stack_save:
@@ -37,7 +33,7 @@ bool continues(const Instruction& i, const Program& program) {
         case Op::call:
             return false;
         default:
-            return true;
+            return !is_division(i.op);
     }
 }
 
@@ -157,15 +153,12 @@ bool PathRunner::compare(const Instruction& i) {
             default:  // smax, umax: b <= a
                 negative(-base - 1, -change, outcome);
         }
-        if (i.imm > 0) outcomes_.push_back({i.imm, outcome});
         result = outcome;
-        if (i.op >= Op::smin && i.op <= Op::umax) {
+        if (is_clamp(i.op)) {
             const auto from = outcome ? i.a : i.b;
             result = v[from];
             step = d_[from];
         }
-    } else if (i.imm > 0) {
-        return false;
     }
     v[i.dst] = result;
     d_[i.dst] = step;
@@ -179,6 +172,7 @@ bool PathRunner::step(const Program& program, const Function& function, const In
     auto& d = d_;
     const auto both = [&] { k[i.dst] = k[i.a] & k[i.b]; };
     const auto fixed = [&] { return d[i.a] == 0 && (i.b < 0 || d[i.b] == 0); };
+    if (is_comparison(i.op) || is_clamp(i.op)) return compare(i);
     switch (i.op) {
         case Op::offset: {
             const auto value = signed_of(bits(v[i.a]) + bits(v[i.b]) * bits(i.imm)),
@@ -230,17 +224,6 @@ bool PathRunner::step(const Program& program, const Function& function, const In
             d[i.dst] = 0;
             return true;
         }
-        case Op::eq:
-        case Op::ne:
-        case Op::slt:
-        case Op::sle:
-        case Op::ult:
-        case Op::ule:
-        case Op::smin:
-        case Op::smax:
-        case Op::umin:
-        case Op::umax:
-            return compare(i);
         case Op::select:
             if (!k[i.a] || d[i.a] != 0) return false;
             take(i.dst, v[i.a] ? i.b : i.c);
@@ -320,8 +303,18 @@ bool PathRunner::step(const Program& program, const Function& function, const In
 bool PathRunner::round(const Program& program, const Function& function, const LoopPath& path) {
     for (std::size_t n = 0; n < path.blocks.size(); ++n) {
         const Block& b = function.blocks[path.blocks[n]];
-        for (const Instruction& i : b.code)
+        for (const Instruction& i : b.code) {
+            Watched w{&i, 0, 0, 0, 0, 0, 0};
+            if (i.watch > 0) {
+                w.a = (*v_)[i.a], w.a_step = d_[i.a];
+                if (i.b >= 0) w.b = (*v_)[i.b], w.b_step = d_[i.b];
+            }
             if (!step(program, function, i) || limit_ < 1) return false;
+            if (i.watch > 0 && (*k_)[i.dst]) {
+                w.result = (*v_)[i.dst], w.result_step = d_[i.dst];
+                watched_.push_back(w);
+            }
+        }
         const auto next = path.blocks[n + 1 < path.blocks.size() ? n + 1 : 0];
         std::size_t which = 0;
         if (b.exit != Exit::jump) {
@@ -346,6 +339,18 @@ bool PathRunner::round(const Program& program, const Function& function, const L
     return true;
 }
 
+void PathRunner::observe_into(std::vector<Observed>& observed, std::int64_t rounds) const {
+    // Everything moves in straight lines, so the ends are the extremes.
+    for (const Watched& w : watched_)
+        for (const auto t : {std::int64_t{0}, rounds - 1}) {
+            const auto at = [&](std::int64_t value, std::int64_t step) {
+                return signed_of(bits(value) + bits(step) * bits(t));
+            };
+            observe(*w.instruction, at(w.a, w.a_step), at(w.b, w.b_step), at(w.result, w.result_step),
+                    observed[static_cast<std::size_t>(w.instruction->watch - 1)]);
+        }
+}
+
 std::int64_t PathRunner::run(const Program& program, const Function& function, const LoopPath& path,
                              std::int64_t limit, std::vector<std::int64_t>& values,
                              std::vector<std::uint8_t>& known) {
@@ -353,7 +358,7 @@ std::int64_t PathRunner::run(const Program& program, const Function& function, c
     k_ = &known;
     limit_ = limit;
     used_ = 0;
-    outcomes_.clear();
+    watched_.clear();
     if (d_.size() < values.size()) d_.resize(values.size(), 0);
     saved_.clear();
     for (const auto reg : path.written) saved_.push_back({values[reg], known[reg]});

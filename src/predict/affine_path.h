@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "predict/extremes.h"
 #include "predict/slice.h"
 
 namespace revisit::predict {
@@ -42,13 +43,10 @@ class PathRunner {
                      std::int64_t limit, std::vector<std::int64_t>& values,
                      std::vector<std::uint8_t>& known);
 
-    // Of the last run: one round's accesses in order, and the outcomes of marked comparisons.
+    // Of the last run: one round's accesses in order.
     std::span<const PathAccess> accesses() const { return std::span(accesses_).first(used_); }
-    struct Outcome {
-        std::int64_t mark;
-        bool value;
-    };
-    const std::vector<Outcome>& outcomes() const { return outcomes_; }
+    // And what its watched instructions met in so many rounds.
+    void observe_into(std::vector<Observed>& observed, std::int64_t rounds) const;
 
  private:
     using Wide = __int128;
@@ -66,7 +64,12 @@ class PathRunner {
     std::int64_t limit_ = 0;
     std::size_t used_ = 0;
     std::vector<PathAccess> accesses_;
-    std::vector<Outcome> outcomes_;
+    // Operands and result of a watched instruction, each moving by its step.
+    struct Watched {
+        const Instruction* instruction;
+        std::int64_t a, a_step, b, b_step, result, result_step;
+    };
+    std::vector<Watched> watched_;
     struct Saved {
         std::int64_t value;
         std::uint8_t known;

@@ -28,11 +28,10 @@ inline std::uint64_t zero_extend(std::int64_t value, unsigned width) {
     return width >= 64 ? bits(value) : bits(value) & ((std::uint64_t{1} << width) - 1);
 }
 
-// Sets the register the instruction writes, and whether it is known; `mark` hears how comparisons come
-// out. False: it is no plain calculation (memory, calls, divisions), and nothing was done.
-template <class Mark>
-inline bool calculate(const Instruction& i, std::vector<std::int64_t>& v, std::vector<std::uint8_t>& k,
-                      const Mark& mark) {
+// Sets the register the instruction writes, and whether it is known. False: it is no plain calculation
+// (memory, calls, divisions), and nothing was done.
+inline bool calculate(const Instruction& i, std::vector<std::int64_t>& v,
+                      std::vector<std::uint8_t>& k) {
     const auto set = [&](std::int64_t value) { v[i.dst] = sign_extend(value, i.width); };
     const auto binary_known = [&] { k[i.dst] = k[i.a] & k[i.b]; };
     switch (i.op) {
@@ -54,32 +53,26 @@ inline bool calculate(const Instruction& i, std::vector<std::int64_t>& v, std::v
             return true;
         case Op::eq:
             v[i.dst] = v[i.a] == v[i.b];
-            mark(v[i.dst]);
             binary_known();
             return true;
         case Op::ne:
             v[i.dst] = v[i.a] != v[i.b];
-            mark(v[i.dst]);
             binary_known();
             return true;
         case Op::slt:
             v[i.dst] = v[i.a] < v[i.b];
-            mark(v[i.dst]);
             binary_known();
             return true;
         case Op::sle:
             v[i.dst] = v[i.a] <= v[i.b];
-            mark(v[i.dst]);
             binary_known();
             return true;
         case Op::ult:
             v[i.dst] = bits(v[i.a]) < bits(v[i.b]);
-            mark(v[i.dst]);
             binary_known();
             return true;
         case Op::ule:
             v[i.dst] = bits(v[i.a]) <= bits(v[i.b]);
-            mark(v[i.dst]);
             binary_known();
             return true;
         case Op::shl:
@@ -108,22 +101,18 @@ inline bool calculate(const Instruction& i, std::vector<std::int64_t>& v, std::v
             return true;
         case Op::smin:
             v[i.dst] = std::min(v[i.a], v[i.b]);
-            mark(v[i.dst] == v[i.a]);
             binary_known();
             return true;
         case Op::smax:
             v[i.dst] = std::max(v[i.a], v[i.b]);
-            mark(v[i.dst] == v[i.a]);
             binary_known();
             return true;
         case Op::umin:
             v[i.dst] = signed_of(std::min(bits(v[i.a]), bits(v[i.b])));
-            mark(v[i.dst] == v[i.a]);
             binary_known();
             return true;
         case Op::umax:
             v[i.dst] = signed_of(std::max(bits(v[i.a]), bits(v[i.b])));
-            mark(v[i.dst] == v[i.a]);
             binary_known();
             return true;
         case Op::abs:

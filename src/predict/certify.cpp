@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "predict/evaluate.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::uint64_t kHeldOutAccesses = 800'000;
 constexpr std::uint64_t kPrefixAccesses = 1'000'000;
+constexpr std::size_t kRelations = 4;
 constexpr std::uint64_t kMostSteps = 300'000'000;  // of a program that counts and accesses little
 
 std::string name_of(const Model& model, std::size_t stream) {
@@ -39,6 +41,58 @@ double accesses_at(const Model& model, const std::vector<std::int64_t>& size) {
                     c, size, [](std::uint64_t) { return 0; }, [](auto, auto) {}, 20'000'000)
                     .total);
     return total;
+}
+
+// Sizes that differ from a simple multiple or sum of others by as much as the target's do. Rows of 595
+// that hold every second of 300 elements overlap by five: proportions do not keep that, differences do.
+std::vector<std::vector<std::int64_t>> related_sizes(const Design& design,
+                                                     const std::vector<std::int64_t>& base) {
+    struct Relation {
+        std::size_t to;
+        std::int64_t times;  // times * size[to] = sum of factors * sizes + rest
+        std::vector<std::pair<std::size_t, std::int64_t>> from;
+        std::int64_t rest;
+    };
+    std::vector<Relation> relations;
+    const auto consider = [&](Relation r) {
+        std::int64_t least = INT64_MAX;
+        r.rest = r.times * design.target[r.to];
+        for (const auto& [axis, factor] : r.from) {
+            r.rest -= factor * design.target[axis];
+            least = std::min(least, design.target[axis]);
+        }
+        if (4 * std::abs(r.rest) <= least) relations.push_back(std::move(r));
+    };
+    const auto n = design.axes.size();
+    for (std::size_t b = 0; b < n; ++b)
+        for (std::size_t a = 0; a < b; ++a) {
+            for (std::int64_t times = 1; times <= 4; ++times)
+                for (std::int64_t factor = times; factor <= 12; ++factor)
+                    if (std::gcd(times, factor) == 1) consider({b, times, {{a, factor}}, 0});
+            for (std::size_t c = b + 1; c < n; ++c) consider({c, 1, {{a, 1}, {b, 1}}, 0});
+        }
+    std::stable_sort(relations.begin(), relations.end(), [](const Relation& x, const Relation& y) {
+        return std::abs(x.rest) < std::abs(y.rest);
+    });
+    std::vector<std::vector<std::int64_t>> sizes;
+    for (const Relation& r : relations) {
+        auto size = base;
+        auto& moved = size[r.from.front().first];
+        const auto step = design.axes[r.from.front().first].modulus;
+        for (int tries = 0; tries < 64; ++tries, moved += step) {
+            std::int64_t sum = r.rest;
+            for (const auto& [axis, factor] : r.from) sum += factor * size[axis];
+            if (sum % r.times != 0) continue;
+            size[r.to] = sum / r.times;
+            const auto m = design.axes[r.to].modulus;
+            if (size[r.to] >= 2 * kLargeNumber && (size[r.to] - design.target[r.to]) % m == 0) {
+                sizes.push_back(size);
+                break;
+            }
+        }
+        if (sizes.size() == kRelations) break;
+    }
+    return sizes;
 }
 
 // As large as can be interpreted quickly.
@@ -60,18 +114,21 @@ std::vector<std::vector<std::int64_t>> sizes_to_check(const Model& model) {
         if (accesses_at(model, size) <= most) break;
     }
     sizes.push_back(size);
+    for (auto& related : related_sizes(model.design, sizes.front()))
+        if (accesses_at(model, related) <= 2 * most) sizes.push_back(std::move(related));
     return sizes;
 }
 
 // A larger size: stream by stream, distance by distance.
 Result<void> check_held_out(const Session& session, const Model& model, const Learning& learning,
-                            const std::vector<std::int64_t>& size, Prediction& p) {
+                            const std::vector<std::int64_t>& size, Reach& reach, Prediction& p) {
     const auto parameters = model.design.at(size);
     auto program = learning.programs.at(parameters);
     if (!program) return std::unexpected(program.error());
     RunOptions run;
     run.max_accesses = 8 * kHeldOutAccesses;
     run.max_steps = kMostSteps;
+    run.watch = watch_all(*program);
     run.seed = session.request.seed;
     run.branch_probability = session.request.branch_probability;
     auto trace = interpret(*program, parameters, run);
@@ -80,6 +137,7 @@ Result<void> check_held_out(const Session& session, const Model& model, const Le
         p.failures.push_back("the check at " + sizes_text(parameters) + " was too long to finish");
         return {};
     }
+    reach.add(size, *program, *trace);
     RowTable truth(model.design.axes.size(), session.request.granularity);
     if (!truth.add(*program, *trace, size)) return std::unexpected(too_deep(session));
     std::map<decltype(key_of({})), std::int32_t> index;
@@ -203,32 +261,35 @@ void check_extents(const Session& session, const Model& model, Prediction& p) {
     const auto& table = model.table;
     for (const ReferenceInfo& r : table.references()) {
         const auto& text = session.target.functions[r.function].references[r.reference];
-        for (std::size_t e = 0; e < text.extents.size(); ++e) {
-            Points points;
-            points.variables = table.sizes();
-            std::vector<std::uint32_t> which;
-            std::vector<std::uint8_t> order;
-            for (std::size_t v = 0; v < table.sizes(); ++v)
-                order.push_back(static_cast<std::uint8_t>(v));
-            for (std::size_t k = 0; k < table.samples().size(); ++k) {
-                if (r.largest_index[k].size() <= e) continue;
-                for (const auto n : table.samples()[k])
-                    points.x.push_back(static_cast<std::int32_t>(n));
-                points.y.push_back(r.largest_index[k][e]);
-                which.push_back(static_cast<std::uint32_t>(which.size()));
+        for (std::size_t e = 0; e < text.extents.size(); ++e)
+            for (const auto end : {&Extremes::low, &Extremes::high}) {
+                Points points;
+                points.variables = table.sizes();
+                std::vector<std::uint32_t> which;
+                std::vector<std::uint8_t> order;
+                for (std::size_t v = 0; v < table.sizes(); ++v)
+                    order.push_back(static_cast<std::uint8_t>(v));
+                for (std::size_t k = 0; k < table.samples().size(); ++k) {
+                    if (r.indices[k].size() <= e || r.indices[k][e].empty()) continue;
+                    for (const auto n : table.samples()[k])
+                        points.x.push_back(static_cast<std::int32_t>(n));
+                    points.y.push_back(r.indices[k][e].*end);
+                    which.push_back(static_cast<std::uint32_t>(which.size()));
+                }
+                if (which.empty()) continue;
+                const auto extreme = fit_simplest(points, which, order, 2);
+                if (!extreme) {
+                    p.failures.push_back("line " + std::to_string(text.line) +
+                                         ": how far an index of " + text.array +
+                                         " goes is no polynomial of the sizes");
+                    return;
+                }
+                const auto value = extreme->integer(model.design.target.data());
+                if (value < 0 || value >= static_cast<std::int64_t>(text.extents[e].second)) {
+                    p.failures.push_back(outside(text, e, value));
+                    return;
+                }
             }
-            const auto largest = fit_simplest(points, which, order, 2);
-            if (!largest) {
-                p.failures.push_back("line " + std::to_string(text.line) + ": how far an index of " +
-                                     text.array + " goes is no polynomial of the sizes");
-                return;
-            }
-            const auto value = largest->integer(model.design.target.data());
-            if (value >= static_cast<std::int64_t>(text.extents[e].second)) {
-                p.failures.push_back(outside(text, e, value));
-                return;
-            }
-        }
     }
 }
 
@@ -244,9 +305,6 @@ Result<Prediction> certify(const Session& session, std::shared_ptr<Model> model,
     Prediction p;
     p.model = model;
     for (const auto& d : learning.doubts) p.failures.push_back(d);
-    for (const auto& w : learning.one_sided)
-        p.failures.push_back("line " + std::to_string(w.line) + ": compared with " +
-                             std::to_string(w.number) + ", which the samples are too small to pass");
     // Formulas reach up, not down: cells that are apart in every sample meet in smaller sizes.
     for (std::size_t a = 0; a < model->design.axes.size(); ++a) {
         std::int64_t least = INT64_MAX;
@@ -269,9 +327,15 @@ Result<Prediction> certify(const Session& session, std::shared_ptr<Model> model,
                             std::to_string(model->design.samples.size()) + " small runs lie in " +
                             std::to_string(cells) + " cells, each with more points than unknowns");
     // Twice, where sizes differ: in the target's proportions, and all about alike.
-    for (const auto& size : sizes_to_check(*model))
-        if (auto done = check_held_out(session, *model, learning, size, p); !done)
+    const auto sizes = sizes_to_check(*model);
+    Reach reach = learning.reach;
+    for (const auto& size : sizes)
+        if (auto done = check_held_out(session, *model, learning, size, reach, p); !done)
             return std::unexpected(done.error());
+    Program watched = learning.programs.target();
+    watch_all(watched);
+    for (auto& text : reach.surprises(watched, model->design.target, sizes))
+        p.failures.push_back(std::move(text));
     check_prefix(session, *model, learning, p);
     check_extents(session, *model, p);
     if (p.failures.empty())

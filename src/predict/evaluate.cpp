@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace revisit::predict {
 namespace {
@@ -91,6 +92,8 @@ class Walk {
     }
 
     void check(const Polynomial& p, const char* what) {
+        if (std::abs(p.approximate(x_.data())) > static_cast<long double>(kLimit))
+            return refuse("a distance or count needs more than 59 bits");
         if (p.determined_at(x_.data())) return;
         result_.determined = false;
         if (result_.why.empty()) result_.why = std::string("the samples do not determine the ") + what;

@@ -11,6 +11,7 @@
 #include "predict/fixed_numbers.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -123,40 +124,38 @@ std::string sizes_text(const Parameters& sizes) {
     return out;
 }
 
-FixedNumbers mark_fixed_numbers(Program& program, const Program& other) {
-    FixedNumbers found;
+FixedPeriods fixed_periods(const Program& program, const Program& other) {
+    FixedPeriods found;
     std::set<std::int64_t> moduli, steps;
+    std::set<std::string> left;
     for (std::size_t f = 0; f < program.functions.size(); ++f) {
-        Function& fn = program.functions[f];
+        const Function& fn = program.functions[f];
         const auto fixed = fixed_registers(fn, other.functions[f]);
         const auto number_in = [&](std::int32_t reg) {
             return reg >= 0 ? fixed[static_cast<std::size_t>(reg)] : std::nullopt;
         };
         std::map<std::int32_t, std::pair<std::int32_t, std::int64_t>> added;  // dst: from, how much
-        for (auto& b : fn.blocks)
-            for (auto& i : b.code) {
-                const auto left = number_in(i.a), right = number_in(i.b);
-                const bool compares = i.op >= Op::eq && i.op <= Op::ule;
-                const bool clamps =
-                    i.op == Op::smin || i.op == Op::smax || i.op == Op::umin || i.op == Op::umax;
-                if (compares || clamps) {
-                    const auto number = left ? left : right;
-                    if (number && (*number > 4 || *number < -4) && !(left && right)) {
-                        found.watched.push_back({i.line, *number});
-                        i.imm = static_cast<std::int64_t>(found.watched.size());
-                    }
-                } else if (i.op == Op::udiv || i.op == Op::sdiv || i.op == Op::urem ||
-                           i.op == Op::srem) {
-                    if (right && *right > 1) moduli.insert(*right);
-                } else if ((i.op == Op::lshr || i.op == Op::ashr) && right && *right > 0 &&
-                           *right < 31) {
-                    moduli.insert(std::int64_t{1} << *right);
-                } else if (i.op == Op::bit_and) {
-                    const auto number = left ? left : right;
-                    if (number && *number > 0 && ((*number + 1) & *number) == 0)
-                        moduli.insert(*number + 1);
-                    if (number && *number < -1 && ((-*number) & (-*number - 1)) == 0)
-                        moduli.insert(-*number);
+        for (const auto& b : fn.blocks)
+            for (const auto& i : b.code) {
+                const auto a = number_in(i.a), right = number_in(i.b);
+                if (i.op == Op::udiv || i.op == Op::sdiv || i.op == Op::urem || i.op == Op::srem) {
+                    if (right && std::abs(*right) > 1) moduli.insert(std::abs(*right));
+                } else if (i.op == Op::lshr || i.op == Op::ashr) {
+                    if (right && *right > 0 && *right < 31) moduli.insert(std::int64_t{1} << *right);
+                } else if (is_bitwise(i.op) && i.width > 1) {
+                    // Bits below the highest of the number repeat; a mask of high bits, from its
+                    // lowest.
+                    const auto number = a ? a : right;
+                    if (number && *number == -1) continue;
+                    const auto bits = !number ? 64
+                                      : *number < 0
+                                          ? std::bit_width(~static_cast<std::uint64_t>(*number))
+                                          : std::bit_width(static_cast<std::uint64_t>(*number));
+                    if (bits < 31)
+                        moduli.insert(std::int64_t{1} << bits);
+                    else
+                        left.insert("line " + std::to_string(i.line) +
+                                    ": bits of numbers are combined, which has no short period");
                 } else if (i.op == Op::add && right) {
                     added[i.dst] = {i.a, *right};
                 }
@@ -172,6 +171,7 @@ FixedNumbers mark_fixed_numbers(Program& program, const Program& other) {
     }
     found.moduli.assign(moduli.begin(), moduli.end());
     found.steps.assign(steps.begin(), steps.end());
+    found.left.assign(left.begin(), left.end());
     return found;
 }
 
@@ -239,18 +239,15 @@ void VariedNumbers::look_at(const Program& target, const Program& other, std::ui
                     [[fallthrough]];
                 case Op::add:
                 case Op::sub:
-                case Op::eq:
-                case Op::ne:
-                case Op::slt:
-                case Op::sle:
-                case Op::ult:
-                case Op::ule:
-                case Op::smin:
-                case Op::smax:
-                case Op::umin:
-                case Op::umax:
                     take(Part::a, i.a);
                     take(Part::b, i.b);
+                    break;
+                case Op::udiv:
+                case Op::sdiv:
+                case Op::urem:
+                case Op::srem:
+                    if (const auto number = number_in(i.a))
+                        leave(i.line, "what is divided is", *number);
                     break;
                 case Op::select:
                     take(Part::b, i.b);
@@ -288,6 +285,10 @@ void VariedNumbers::look_at(const Program& target, const Program& other, std::ui
                     }
                     break;
                 default:
+                    if (is_comparison(i.op) || is_clamp(i.op)) {
+                        take(Part::a, i.a);
+                        take(Part::b, i.b);
+                    }
                     break;
             }
         }

@@ -13,19 +13,13 @@ namespace revisit::predict {
 // beside it, so it has to become smaller with them.
 inline constexpr std::int64_t kLargeNumber = 13;
 
-// Constants that may hide a change of behaviour from small sizes: what is compared with, divided by or
-// masked with a fixed number. Marks the comparisons (Instruction::imm > 0) so that the machine can tell
-// whether both outcomes occurred, and lists the moduli and the steps of loops.
-struct FixedNumbers {
+// Periods that fixed numbers bring: what is divided by or masked with them, and steps of loops.
+struct FixedPeriods {
     std::vector<std::int64_t> moduli;
     std::vector<std::int64_t> steps;
-    struct Watched {
-        std::uint32_t line = 0;
-        std::int64_t number = 0;
-    };
-    std::vector<Watched> watched;  // Instruction::imm - 1
+    std::vector<std::string> left;  // operations on bits that have no short period, each a sentence
 };
-FixedNumbers mark_fixed_numbers(Program& at_one_size, const Program& at_another);
+FixedPeriods fixed_periods(const Program& at_one_size, const Program& at_another);
 
 // The name under which a fixed number is varied, and how people see it.
 std::string name_of_number(std::int64_t number);

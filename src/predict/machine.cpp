@@ -47,11 +47,15 @@ class Machine {
             for (std::size_t i = 0; i < program.globals.size(); ++i) {
                 const Global& g = program.globals[i];
                 if (const auto at = parameters.find(g.name); at != parameters.end())
-                    memory_[globals_[i]] = at->second;
+                    memory_[globals_[i]] = {at->second, std::max<std::uint32_t>(1, g.element)};
                 else
                     for (std::size_t k = 0; k < g.values.size(); ++k)
-                        memory_[globals_[i] + k * g.element] = g.values[k];
+                        memory_[globals_[i] + k * g.element] = {g.values[k], g.element};
             }
+            std::set<std::uint32_t> sizes;
+            for (const Function& f : program.functions)
+                for (const Reference& r : f.references) sizes.insert(r.size);
+            mixed_ = sizes.size() > 1;
         }
         trace_.block_counts.resize(program.functions.size());
         for (std::size_t i = 0; i < program.functions.size(); ++i) {
@@ -67,6 +71,7 @@ class Machine {
             }
             images_.push_back(std::move(image));
         }
+        trace_.observed.resize(static_cast<std::size_t>(options.watch));
         contexts_.push_back({0});
         on_stack_.assign(program.functions.size(), 0);
     }
@@ -188,8 +193,7 @@ class Machine {
             for (; at >= 0; at = trace_.loops[at].parent)
                 place.loops.push_back(static_cast<std::uint32_t>(at));
             std::reverse(place.loops.begin(), place.loops.end());
-            place.largest_index.assign(
-                program_.functions[f.function].references[reference].extents.size(), 0);
+            place.indices.resize(program_.functions[f.function].references[reference].extents.size());
             trace_.references.push_back(std::move(place));
         }
         return static_cast<std::uint32_t>(table[reference]);
@@ -203,10 +207,8 @@ class Machine {
                                        inside ? f.loops.back().iteration : f.outer_iteration, size});
         }
         const auto& extents = program_.functions[f.function].references[reference].extents;
-        for (std::size_t k = 0; k < extents.size(); ++k) {
-            auto& largest = trace_.references[place].largest_index[k];
-            largest = std::max(largest, f.values[extents[k].first]);
-        }
+        for (std::size_t k = 0; k < extents.size(); ++k)
+            trace_.references[place].indices[k].add(f.values[extents[k].first]);
         ++trace_.count;
         if (options_.sink) {
             out_addresses_.push_back(address);
@@ -294,7 +296,7 @@ class Machine {
         a.iteration += static_cast<std::uint32_t>(taken);
         auto& counts = trace_.block_counts[f.function];
         for (const auto b : path.blocks) counts[b] += static_cast<std::uint64_t>(taken);
-        for (const auto& o : strider_.outcomes()) mark(o.mark, o.value);
+        if (options_.watch > 0 && taken > 0) strider_.observe_into(trace_.observed, taken);
         steps_ += static_cast<std::uint64_t>(path.code) + static_cast<std::uint64_t>(taken);
         known.misses += taken < 4 ? 1 : taken >= 12 ? -known.misses : 0;
         if (known.misses > 16) {
@@ -317,9 +319,9 @@ class Machine {
             const auto place = reference_place(f, x.reference);
             progressions_.push_back({x.address, x.step, place, references[x.reference].size});
             for (std::size_t k = 0; k < x.indices.size(); ++k) {
-                auto& largest = trace_.references[place].largest_index[k];
-                largest = std::max({largest, x.indices[k].first,
-                                    x.indices[k].first + x.indices[k].step * (rounds - 1)});
+                auto& index = trace_.references[place].indices[k];
+                index.add(x.indices[k].first);
+                index.add(x.indices[k].first + x.indices[k].step * (rounds - 1));
             }
         }
         const auto& a = f.loops.back();
@@ -478,6 +480,12 @@ class Machine {
                 } else {
                     const auto at = std::find(b.cases.begin(), b.cases.end(), f.values[b.value]);
                     if (at != b.cases.end()) which = 1 + static_cast<std::size_t>(at - b.cases.begin());
+                    if (options_.watch > 0) {
+                        Observed& o = trace_.observed[static_cast<std::size_t>(b.watch - 1)];
+                        o.value.add(f.values[b.value]);
+                        o.taken.resize(b.edges.size(), false);
+                        o.taken[which] = true;
+                    }
                 }
                 follow(f, b.edges[which], block);
             } else if (b.exit == Exit::leave) {
@@ -532,14 +540,14 @@ class Machine {
         if (i.op == Op::store) return store(f, i);
         auto& v = f.values;
         auto& k = f.known;
-        if (calculate(i, v, k, [&](bool outcome) { mark(i.imm, outcome); })) return;
+        if (calculate(i, v, k)) return watch(f, i);
         switch (i.op) {
             case Op::udiv:
             case Op::sdiv:
             case Op::urem:
             case Op::srem:
                 divide(f, i);
-                return;
+                return watch(f, i);
             case Op::reserve: {
                 if (!k[i.a]) stop("the size of a local array depends on data", i.line);
                 const auto size = bits(v[i.a]) * bits(i.imm);
@@ -580,11 +588,10 @@ class Machine {
         }
     }
 
-    void mark(std::int64_t number, bool outcome) {
-        if (number <= 0) return;
-        if (trace_.outcomes.size() < static_cast<std::size_t>(number))
-            trace_.outcomes.resize(static_cast<std::size_t>(number), 0);
-        trace_.outcomes[static_cast<std::size_t>(number - 1)] |= outcome ? 2 : 1;
+    void watch(const Frame& f, const Instruction& i) {
+        if (options_.watch == 0 || i.watch == 0 || !f.known[i.dst]) return;
+        observe(i, f.values[i.a], i.b >= 0 ? f.values[i.b] : 0, f.values[i.dst],
+                trace_.observed[static_cast<std::size_t>(i.watch - 1)]);
     }
 
     void divide(Frame& f, const Instruction& i) {
@@ -615,8 +622,10 @@ class Machine {
         if (i.b >= 0) {
             f.values[i.dst] = f.values[i.b];
             f.known[i.dst] = f.known[i.b];
-        } else if (const auto at = memory_.find(address); at != memory_.end()) {
-            f.values[i.dst] = sign_extend(at->second, i.width);
+        } else if (const auto at = memory_.find(address);
+                   at != memory_.end() &&
+                   at->second.bytes >= program_.functions[f.function].references[i.imm].size) {
+            f.values[i.dst] = sign_extend(at->second.value, i.width);
             f.known[i.dst] = 1;
         } else {
             f.values[i.dst] = 0;
@@ -634,11 +643,21 @@ class Machine {
                 f.known[i.b] = f.known[i.c];
             }
         } else if (program_.memory_needed) {
+            const auto bytes = program_.functions[f.function].references[i.imm].size;
+            if (mixed_ && !memory_.empty()) forget(address, bytes);
             if (i.c >= 0 && f.known[i.c])
-                memory_[address] = f.values[i.c];
+                memory_[address] = {f.values[i.c], bytes};
             else if (!memory_.empty())
                 memory_.erase(address);
         }
+    }
+
+    // What a store covers, in part or whole, is no longer what it was.
+    void forget(std::uint64_t address, std::uint32_t bytes) {
+        for (std::uint64_t at = address - 7; at < address + bytes; ++at)
+            if (const auto old = memory_.find(at);
+                old != memory_.end() && at + old->second.bytes > address)
+                memory_.erase(old);
     }
 
     // A block of memory filled or moved counts as accesses of eight bytes.
@@ -665,7 +684,13 @@ class Machine {
     Trace trace_;
     std::vector<std::uint64_t> globals_;
     std::vector<Image> images_;
-    std::unordered_map<std::uint64_t, std::int64_t> memory_;
+    // Integers in memory, by address. A value is known as far as one store put it there.
+    struct Stored {
+        std::int64_t value;
+        std::uint32_t bytes;
+    };
+    std::unordered_map<std::uint64_t, Stored> memory_;
+    bool mixed_ = false;  // accesses of several sizes: one may cut into another
     std::vector<Context> contexts_;
     std::unordered_map<std::uint64_t, std::uint32_t> call_contexts_;
     std::unordered_map<std::uint64_t, std::uint32_t> loop_places_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "predict/deadline.h"
+#include "predict/extremes.h"
 #include "predict/slice.h"
 
 namespace revisit::predict {
@@ -27,7 +28,8 @@ struct RunOptions {
                        std::span<const std::uint32_t> references, std::span<const std::uint32_t> sizes)>
         sink;
     Deadline deadline;
-    bool stride = true;  // take whole runs of an inner loop at once where that is the same
+    std::int32_t watch = 0;  // how many watches the program has (extremes.h); 0 = do not look
+    bool stride = true;      // take whole runs of an inner loop at once where that is the same
 };
 
 // One execution of a loop, from entry to exit.
@@ -52,9 +54,9 @@ struct LoopPlace {
 struct ReferencePlace {
     std::uint32_t function = 0;
     std::uint32_t reference = 0;
-    std::uint64_t context = 0;                // the path of calls, hashed: the same in every run
-    std::vector<std::uint32_t> loops;         // enclosing, outermost first
-    std::vector<std::int64_t> largest_index;  // by extent, see Reference::extents
+    std::uint64_t context = 0;         // the path of calls, hashed: the same in every run
+    std::vector<std::uint32_t> loops;  // enclosing, outermost first
+    std::vector<Extremes> indices;     // by extent, see Reference::extents
 };
 
 struct Access32 {
@@ -74,7 +76,7 @@ struct Trace {
     bool complete = true;             // false: stopped at max_accesses
     std::vector<std::string> doubts;  // data decided a branch, memory was unknown, recursion
     std::vector<std::vector<std::uint64_t>> block_counts;  // by function and block
-    std::vector<std::uint8_t> outcomes;  // of marked comparisons: bit 0 false, bit 1 true
+    std::vector<Observed> observed;                        // by watch, less one
 };
 
 // Which pointer argument (of the pointers, from 0) an address belongs to, and where in it.

@@ -8,6 +8,8 @@
 #include "predict/polynomial.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <unordered_set>
 
 namespace revisit::predict {
@@ -48,6 +50,22 @@ Polynomial Polynomial::constant(std::int64_t value) {
     p.echelon.push_back({Element(1)});
     p.pivots.push_back(0);
     return p;
+}
+
+long double Polynomial::approximate(const std::int64_t* x) const {
+    long double sum = 0, size = 0;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+        if (coefficients[i] == Element()) continue;
+        const auto ratio = coefficients[i].rational();
+        if (!ratio) return std::numeric_limits<long double>::infinity();
+        long double term =
+            static_cast<long double>(ratio->first) / static_cast<long double>(ratio->second);
+        for (std::size_t v = 0; v < kMaxVariables; ++v)
+            for (auto p = terms[i].power[v]; p > 0; --p) term *= static_cast<long double>(x[v]);
+        sum += term;
+        size += std::abs(term);
+    }
+    return size < 0x1p58L ? static_cast<long double>(integer(x)) : sum;
 }
 
 bool Polynomial::uses(std::size_t variable) const {

@@ -61,6 +61,9 @@ struct Polynomial {
         return (*this)(x).integer();
     }
 
+    // The value where it may be too large for integer(); infinite when a coefficient is no fraction.
+    long double approximate(const std::int64_t* x) const;
+
     bool uses(std::size_t variable) const;
     int degree() const;
     int degree_in(std::size_t variable) const;

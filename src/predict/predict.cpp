@@ -69,8 +69,10 @@ class Predictor {
         for (const ReferencePlace& place : run->references) {
             const Reference& r = session_.target.functions[place.function].references[place.reference];
             for (std::size_t e = 0; e < r.extents.size(); ++e)
-                if (place.largest_index[e] >= static_cast<std::int64_t>(r.extents[e].second))
-                    p.failures.push_back(outside(r, e, place.largest_index[e]));
+                for (const auto index : {place.indices[e].low, place.indices[e].high})
+                    if (!place.indices[e].empty() &&
+                        (index < 0 || index >= static_cast<std::int64_t>(r.extents[e].second)))
+                        p.failures.push_back(outside(r, e, index));
         }
         p.certificate.push_back("every access of the run was interpreted");
         finish(p);
@@ -117,8 +119,7 @@ class Predictor {
     };
 
     std::vector<Attempt> attempts() const {
-        Program marked = session_.target;
-        const auto fixed = mark_fixed_numbers(marked, session_.target);
+        const auto fixed = fixed_periods(session_.target, session_.target);
         std::int64_t base = 1;
         for (const auto m : fixed.moduli)
             if (m <= 64 && std::lcm(base, m) <= 64) base = std::lcm(base, m);

@@ -70,12 +70,12 @@ bool RowTable::add(const Program& program, const Trace& trace, const std::vector
         }
         reference_of[i] = at->second;
         auto& info = references_[at->second];
-        info.largest_index.resize(samples_.size());
-        info.largest_index.back() = place.largest_index;
+        info.indices.resize(samples_.size());
+        info.indices.back() = place.indices;
     }
     for (auto& info : references_) {
         info.totals.resize(samples_.size(), 0);
-        info.largest_index.resize(samples_.size());
+        info.indices.resize(samples_.size());
     }
 
     std::size_t blocks = 0;

@@ -32,9 +32,9 @@ struct ReferenceInfo {
     std::uint32_t function = 0;
     std::uint32_t reference = 0;
     std::uint64_t context = 0;
-    std::vector<std::string> loops;                        // names of the enclosing loops' variables
-    std::vector<double> totals;                            // accesses by sample
-    std::vector<std::vector<std::int64_t>> largest_index;  // by sample and extent
+    std::vector<std::string> loops;              // names of the enclosing loops' variables
+    std::vector<double> totals;                  // accesses by sample
+    std::vector<std::vector<Extremes>> indices;  // by sample and extent
 };
 
 class RowTable {

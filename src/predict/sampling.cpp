@@ -258,15 +258,16 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         const auto& size = model.design.samples[k];
         auto program = programs.at(model.design.at(size));
         if (!program) return std::unexpected(program.error());
-        if (!same_shape(*program, target)) {
+        const bool same = same_shape(*program, target);
+        if (!same) {
             learning.doubts.insert("the compiler makes another program of " +
                                    sizes_text(model.design.at(size)) + " than of the target");
             if (program->functions.size() != target.functions.size()) continue;
         }
-        FixedNumbers fixed;
         const bool last = k + 1 == model.design.samples.size();
-        if (last) fixed = mark_fixed_numbers(*program, target);
+        const auto periods = last ? fixed_periods(*program, target) : FixedPeriods{};
         RunOptions run;
+        run.watch = watch_all(*program);
         run.max_accesses = 8 * kMostRows;
         run.seed = request.seed;
         run.branch_probability = request.branch_probability;
@@ -278,11 +279,9 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             break;
         }
         learning.doubts.insert(trace->doubts.begin(), trace->doubts.end());
-        trace->outcomes.resize(fixed.watched.size(), 0);
-        for (std::size_t w = 0; w < fixed.watched.size(); ++w)
-            if (trace->outcomes[w] == 1 || trace->outcomes[w] == 2)
-                learning.one_sided.push_back(fixed.watched[w]);
-        for (const auto m : fixed.moduli)
+        if (same) learning.reach.add(size, *program, *trace);
+        learning.doubts.insert(periods.left.begin(), periods.left.end());
+        for (const auto m : periods.moduli)
             if (model.modulus % m != 0)
                 learning.doubts.insert("divides or masks by " + std::to_string(m) +
                                        ", whose residues the samples do not follow");

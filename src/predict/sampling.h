@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "predict/extremes.h"
 #include "predict/family.h"
 #include "predict/fixed_numbers.h"
 #include "predict/predict.h"
@@ -50,7 +51,7 @@ class Programs {
 struct Learning {
     Programs programs;
     std::set<std::string> doubts;
-    std::vector<FixedNumbers::Watched> one_sided;  // comparisons of which the samples saw one outcome
+    Reach reach;  // how far the samples' numbers went
 };
 
 // Runs the samples and fits. `period`: iterations after which places within blocks repeat, 1 =

@@ -59,12 +59,26 @@ enum class Op : std::uint8_t {
     unknown,  // dst = something only the data knows
 };
 
+constexpr bool is_division(Op op) {
+    return op >= Op::udiv && op <= Op::srem;
+}
+constexpr bool is_bitwise(Op op) {
+    return op >= Op::bit_and && op <= Op::bit_xor;
+}
+constexpr bool is_comparison(Op op) {
+    return op >= Op::eq && op <= Op::ule;
+}
+constexpr bool is_clamp(Op op) {  // the smaller or the larger of two
+    return op >= Op::smin && op <= Op::umax;
+}
+
 struct Instruction {
     Op op = Op::copy;
     std::uint8_t width = 64;
     std::int32_t dst = -1, a = -1, b = -1, c = -1;
     std::int64_t imm = 0;
     std::uint32_t line = 0;
+    std::int32_t watch = 0;  // see extremes.h
 };
 
 struct Move {
@@ -88,6 +102,7 @@ struct Block {
     std::vector<std::int64_t> cases;
     std::int32_t loop = -1;  // innermost loop of the block
     std::uint32_t line = 0;  // of the terminator
+    std::int32_t watch = 0;  // of a switch
 };
 
 struct Loop {
