@@ -129,7 +129,7 @@ void bench_beside(std::size_t accesses, std::span<const unsigned> counts) {
     std::vector<std::uint32_t> sites(accesses);
     std::vector<std::uint8_t> flags(accesses);
     for (std::size_t i = 0; i < accesses; ++i) {
-        sites[i] = static_cast<std::uint32_t>(i % 24 + i / 100'000 % 10 * 24);  // ten loops of 24
+        sites[i] = static_cast<std::uint32_t>(i % 24);
         flags[i] = i % 4 == 3 ? kWrite : 0;
     }
     fmt::print("{} accesses in memory, exact and beside it; ratios to one thread of the same\n",

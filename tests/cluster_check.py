@@ -59,6 +59,17 @@ with tempfile.TemporaryDirectory() as folder:
                 note, volume = json.loads(together.stdout)["notes"][0], 8 * len(set(near[len(near) // 2:]))
                 expect(f" {volume} bytes" in note, f"volume: {note}, expected {volume}")
 
+    # A GPU a rank, where there is one; two ranks may share it.
+    gpu = next(f for f in doctor["findings"] if f["subject"] == "gpu")
+    options = ["--json", "--granularity", "1", str(folder / "near.u64")]
+    together = ranks(2, "--device", "gpu", *options)
+    if gpu["works"]:
+        alone = subprocess.run([revisit, "analyze", *options], capture_output=True, text=True, check=True)
+        expect(profile(together.stdout) == profile(alone.stdout), "near.u64 on 2 ranks with a GPU differs")
+    else:
+        expect(together.returncode == 2 and together.stderr.count("--device gpu: ") == 1 and together.stdout == "",
+               f"no GPU: status {together.returncode}, {together.stderr}")
+
     missing = ranks(2, str(folder / "missing.u64"))
     expect(missing.returncode == 2 and missing.stderr.count("missing.u64: cannot open") == 1, missing.stderr)
     (folder / "torn.u64").write_bytes(bytes(8 * 1000 + 3))

@@ -36,6 +36,34 @@ std::string threaded(std::span<const std::uint64_t> blocks, unsigned threads, st
     return profile_of(*make_exact_threads(options, tuning), blocks, piece);
 }
 
+// With sites and flags that are all different from their neighbours'.
+struct Attributed {
+    std::vector<std::uint32_t> sites;
+    std::vector<std::uint8_t> flags;
+    explicit Attributed(std::size_t count, std::uint32_t sites_in_all) {
+        std::mt19937_64 random(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            sites.push_back(static_cast<std::uint32_t>(random() % sites_in_all));
+            flags.push_back(random() % 3 == 0 ? kWrite : 0);
+        }
+    }
+};
+
+std::string attributed_profile(Engine& engine, std::span<const std::uint64_t> blocks,
+                               const Attributed& known, std::size_t piece) {
+    const BlockBatch whole{blocks, known.sites, {}, known.flags};
+    for (std::size_t at = 0; at < blocks.size(); at += piece) {
+        BlockBatch batch = whole.part(at, std::min(piece, blocks.size() - at));
+        if (at / piece % 5 == 3) batch.sites = {}, batch.flags = {};  // as a source may lack them
+        EXPECT_TRUE(engine.add(batch));
+    }
+    auto profile = engine.finish();
+    EXPECT_TRUE(profile);
+    if (!profile) return {};
+    profile->method = "any";
+    return to_json(*profile);
+}
+
 TEST(ExactThreads, agree_with_naive_for_every_cut) {
     for (const auto& trace : testing::small_traces(31)) {
         const std::string expected = truth(trace.blocks);
@@ -109,6 +137,29 @@ TEST(ExactThreads, agree_with_one_thread_at_usual_sizes) {
         one);
 }
 
+// First touches that lie in the trace and are not written down, between some that are, in lists of
+// several pieces.
+TEST(ExactThreads, long_scans_that_are_broken_now_and_then) {
+    std::mt19937_64 random(14);
+    for (std::uint64_t often : {0, 100, 3000}) {
+        std::vector<std::uint64_t> blocks(1'200'000);
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+            blocks[i] = often != 0 && random() % often == 0 ? 1'000'000 + random() % 9
+                                                            : i % 301'000 + i / 700'000;
+        const Attributed known(blocks.size(), 6);
+        EngineOptions options;
+        options.sites = options.pairs = options.time = often == 3000;
+        const std::string one =
+            attributed_profile(*make_engine("exact", options).value(), blocks, known, blocks.size());
+        options.threads = 3;
+        EXPECT_EQ(
+            attributed_profile(*make_exact_threads(options, {1000, 90'000, 90'000, 200'000, false}),
+                               blocks, known, blocks.size()),
+            one)
+            << often;
+    }
+}
+
 // Which way is taken depends on the clock, the profile does not: short trials, many of them.
 TEST(ExactThreads, trials_do_not_show) {
     std::mt19937_64 random(10);
@@ -171,34 +222,6 @@ TEST(ExactThreads, time_distances_are_counted_beside) {
               one);
 }
 
-// With sites and flags that are all different from their neighbours'.
-struct Attributed {
-    std::vector<std::uint32_t> sites;
-    std::vector<std::uint8_t> flags;
-    explicit Attributed(std::size_t count, std::uint32_t sites_in_all) {
-        std::mt19937_64 random(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            sites.push_back(static_cast<std::uint32_t>(random() % sites_in_all));
-            flags.push_back(random() % 3 == 0 ? kWrite : 0);
-        }
-    }
-};
-
-std::string attributed_profile(Engine& engine, std::span<const std::uint64_t> blocks,
-                               const Attributed& known, std::size_t piece) {
-    const BlockBatch whole{blocks, known.sites, {}, known.flags};
-    for (std::size_t at = 0; at < blocks.size(); at += piece) {
-        BlockBatch batch = whole.part(at, std::min(piece, blocks.size() - at));
-        if (at / piece % 5 == 3) batch.sites = {}, batch.flags = {};  // as a source may lack them
-        EXPECT_TRUE(engine.add(batch));
-    }
-    auto profile = engine.finish();
-    EXPECT_TRUE(profile);
-    if (!profile) return {};
-    profile->method = "any";
-    return to_json(*profile);
-}
-
 // A first touch carries its site, a block the site and the time of its last touch, across every cut.
 TEST(ExactThreads, sites_pairs_and_times_agree_with_naive_for_every_cut) {
     for (const auto& trace : testing::small_traces(34)) {
@@ -234,7 +257,7 @@ TEST(ExactThreads, sites_pairs_and_times_agree_with_one_thread_at_length) {
             blocks.push_back(turn % 3 == 0   ? random() % 1000
                              : turn % 3 == 1 ? 5000 + random() % 100 * 977 + i % 9000
                                              : (i % 11000) * 0x9e3779b97f4a7c15u);
-    const Attributed known(blocks.size(), 200);
+    const Attributed known(blocks.size(), 30);
     EngineOptions options;
     options.sites = options.pairs = options.time = true;
     for (std::size_t piece : {1000, 60000}) {

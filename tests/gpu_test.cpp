@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <map>
 #include <random>
 
 #include "gpu/exact_counter.h"
@@ -112,6 +114,71 @@ TEST_F(Gpu, tile_boundaries_and_every_number_of_passes) {
     }
 }
 
+// One device that is two or three: the whole of several devices but for the second board.
+TEST_F(Gpu, several_devices_agree_with_one) {
+    std::mt19937_64 random(6);
+    std::vector<testing::NamedTrace> traces = testing::small_traces(24);
+    std::vector<std::uint64_t> large(3'000'000);
+    for (std::size_t i = 0; i < large.size(); ++i)
+        large[i] = random() % 3 == 0 ? i % 70'000 : random() % 90'000 * 0x9e3779b97f4a7c15u;
+    traces.push_back({"large", large});
+    for (const auto& trace : traces) {
+        std::vector<std::uint32_t> sites(trace.blocks.size());
+        for (auto& site : sites) site = random() % 9;
+        EngineOptions options;
+        options.time = options.sites = true;
+        options.bins = Binning::log2(4);
+        const BlockBatch batch{trace.blocks, sites, {}, {}};
+        unsetenv("REVISIT_GPU_DEVICES");
+        const std::string one = to_json(profile_of("exact", Device::gpu, options, batch));
+        EXPECT_EQ(one, to_json(profile_of("olken", Device::cpu, options, batch))) << trace.name;
+        for (const char* devices : {"0", "0,0", "0,0,0"}) {
+            setenv("REVISIT_GPU_DEVICES", devices, 1);
+            EXPECT_EQ(to_json(profile_of("exact", Device::gpu, options, batch)), one)
+                << trace.name << " on " << devices;
+        }
+        unsetenv("REVISIT_GPU_DEVICES");
+    }
+    setenv("REVISIT_GPU_DEVICES", "0,99", 1);
+    EngineOptions options;
+    options.device = Device::gpu;
+    EXPECT_FALSE(make_engine("exact", options));
+    unsetenv("REVISIT_GPU_DEVICES");
+}
+
+// What a stretch hands on, in several chunks and after an earlier stretch.
+TEST_F(Gpu, touches_are_in_the_order_of_first_and_last_touch) {
+    std::mt19937_64 random(7);
+    for (std::size_t chunk : {0, 500, 8192, 20'000}) {
+        gpu::Settings settings;
+        settings.touches = true;
+        settings.chunk = chunk;
+        auto counter = gpu::make_exact_counter(settings);
+        for (int stretch = 0; stretch < 3; ++stretch) {
+            std::vector<std::uint64_t> blocks(stretch == 1 ? 0 : 30'000), first, first_times, last;
+            for (auto& block : blocks) block = random() % 2'000 * 0x9e3779b97f4a7c15u;
+            std::map<std::uint64_t, std::uint64_t> when;
+            for (std::size_t i = 0; i < blocks.size(); ++i) {
+                if (when.emplace(blocks[i], 0).second) {
+                    first.push_back(blocks[i]);
+                    first_times.push_back(i);
+                }
+                when[blocks[i]] = i;
+            }
+            std::map<std::uint64_t, std::uint64_t> by_time;
+            for (auto [block, time] : when) by_time[time] = block;
+            std::vector<std::uint64_t> last_times;
+            for (auto [time, block] : by_time) last.push_back(block), last_times.push_back(time);
+            counter->add(blocks.data(), blocks.size(), gpu::Memory::pageable);
+            const gpu::Touches touches = counter->take_touches();
+            EXPECT_EQ(touches.first, first) << chunk;
+            EXPECT_EQ(touches.first_times, first_times) << chunk;
+            EXPECT_EQ(touches.last, last) << chunk;
+            EXPECT_EQ(touches.last_times, last_times) << chunk;
+        }
+    }
+}
+
 // Small enough for compute-sanitizer: two chunks, two tiles, one pass, time distances.
 TEST_F(Gpu, small_case_for_sanitizers) {
     std::mt19937_64 random(4);
@@ -123,6 +190,10 @@ TEST_F(Gpu, small_case_for_sanitizers) {
     BlockBatch batch{blocks, {}, {}, {}};
     EXPECT_EQ(to_json(profile_of("exact", Device::gpu, options, batch)),
               to_json(profile_of("olken", Device::cpu, options, batch)));
+    setenv("REVISIT_GPU_DEVICES", "0,0", 1);
+    EXPECT_EQ(to_json(profile_of("exact", Device::gpu, options, batch)),
+              to_json(profile_of("olken", Device::cpu, options, batch)));
+    unsetenv("REVISIT_GPU_DEVICES");
 }
 
 TEST_F(Gpu, large_enough_for_parted_links) {

@@ -127,8 +127,8 @@ class AnalyzeCommand : public Command {
 
  private:
     Result<int> run_on_cluster(EngineOptions options) {
-        if (method_ != "exact" || options.device != Device::cpu || !simulate_.empty())
-            return fail("--cluster goes with the exact method on the CPU and nothing simulated");
+        if (method_ != "exact" || !simulate_.empty())
+            return fail("--cluster goes with the exact method and nothing simulated");
         if (!analysis_.granularity_given()) options.granularity = 0;
         auto profile = analyze_on_cluster(trace_, format_, options);
         if (!profile) return std::unexpected(profile.error());

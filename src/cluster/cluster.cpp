@@ -9,6 +9,8 @@
 // occurs in part k or after it once: 8 bytes times the distinct blocks of the trace's rest, at most 8
 // D. docs/cluster.md holds that against measured volumes. A rank with several threads is as many lanes,
 // each with a part of the file and an engine: the stream goes down the lanes as it goes down the ranks.
+// A rank with a GPU counts its part there, also from an empty stack; what it hands back, its first
+// touches and the stack, goes into an engine on the CPU, which plays what comes from the next rank.
 // Failure. A rank that fails ends its process;
 // mpirun then ends the job. Nothing is shown before all ranks have reported to rank 0, so there is no
 // partial result.
@@ -29,6 +31,7 @@
 #include "core/parallel.h"
 #include "engines/exact.h"
 #include "formats/part.h"
+#include "gpu/gpu.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -94,21 +97,39 @@ std::vector<std::uint64_t> receive(int from, Tag& tag) {
 // What one thread of a rank counts.
 struct Lane {
     std::unique_ptr<TraceReader> reader;
-    std::uint64_t accesses = 0;  // after cutting into blocks
+    std::uint64_t accesses = 0;           // after cutting into blocks
+    std::unique_ptr<PartCounter> device;  // counts the part, where there is one
+    Histogram counted_on_device;
     std::optional<ExactEngine> engine;
+    bool lists = false;                // first touches, all but the very first lane
     BigVector<std::uint64_t> unknown;  // to this lane's part and all after it that have spoken
 };
 using Lanes = std::deque<Lane>;  // a deque: engines write to lists that stay where they are
+
+Result<void> end_part(Lane& lane) {
+    if (!lane.device) return lane.engine->settle();
+    auto part = lane.device->finish();
+    if (!part) return std::unexpected(part.error());
+    lane.device.reset();
+    lane.counted_on_device = std::move(part->reuse);
+    lane.engine->list_first_touches(nullptr);
+    if (auto touched = lane.engine->touch(part->stack); !touched) return touched;
+    if (!lane.lists) return {};
+    lane.unknown.assign(part->first_touches.begin(), part->first_touches.end());
+    lane.engine->list_first_touches(&lane.unknown);
+    return {};
+}
 
 Result<void> count_part(Lane& lane, const EngineOptions& options) {
     BlockCutter cutter(options.granularity);
     for (;;) {
         auto batch = lane.reader->next();
         if (!batch) return std::unexpected(batch.error());
-        if (batch->count() == 0) return lane.engine->settle();
+        if (batch->count() == 0) return end_part(lane);
         auto added = cutter.cut(*batch, [&](const BlockBatch& piece) {
             lane.accesses += piece.count();
-            return lane.engine->add({piece.blocks, {}, {}, {}});
+            return lane.device ? lane.device->add(piece.blocks)
+                               : lane.engine->add({piece.blocks, {}, {}, {}});
         });
         if (!added) return added;
     }
@@ -144,7 +165,10 @@ std::uint64_t accesses_of(const Lanes& lanes) {
 // Of reuses.
 Histogram histogram_of(const Lanes& lanes) {
     Histogram sum;
-    for (const Lane& lane : lanes) sum.merge(lane.engine->distances().histogram());
+    for (const Lane& lane : lanes) {
+        sum.merge(lane.engine->distances().histogram());
+        sum.merge(lane.counted_on_device);
+    }
     sum.cold = 0;
     return sum;
 }
@@ -184,6 +208,16 @@ void report(const Lanes& lanes, Outbox& out) {
     out.send(std::move(words), 0, kCounts);
 }
 
+// Among the ranks of this machine: the one whose turn it is to take the first device is 0.
+unsigned node_rank() {
+    MPI_Comm here;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    int rank = 0;
+    MPI_Comm_rank(here, &rank);
+    MPI_Comm_free(&here);
+    return static_cast<unsigned>(rank);
+}
+
 // The lowest rank that failed speaks for all.
 Result<void> agree(Result<void> mine, int rank, int ranks) {
     int failed = mine ? ranks : rank, first = 0;
@@ -213,8 +247,15 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
             agree(fail("--cluster counts reuse distances of the single model: no time, sites or pairs"),
                   rank, ranks)
                 .error());
-    Lanes lanes(std::max(1u, options.threads));
+    Lanes lanes(options.device == Device::gpu ? 1 : std::max(1u, options.threads));
     Result<void> good;
+    if (options.device == Device::gpu) {
+        auto device = make_gpu_part_counter(options, node_rank());
+        if (device)
+            lanes.front().device = std::move(*device);
+        else
+            good = std::unexpected(device.error());
+    }
     for (std::size_t i = 0; i < lanes.size() && good; ++i) {
         const std::size_t part = static_cast<std::size_t>(rank) * lanes.size() + i;
         auto opened =
@@ -235,7 +276,8 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
     try {
         for (std::size_t i = 0; i < lanes.size(); ++i) {
             lanes[i].engine.emplace(options);
-            if (rank != 0 || i != 0) lanes[i].engine->list_first_touches(&lanes[i].unknown);
+            lanes[i].lists = rank != 0 || i != 0;
+            if (lanes[i].lists) lanes[i].engine->list_first_touches(&lanes[i].unknown);
         }
         if (auto counted = agree(count_parts(lanes, options), rank, ranks); !counted)
             return std::unexpected(counted.error());

@@ -160,7 +160,6 @@ Result<void> ExactEngine::count_blocks(std::span<const std::uint64_t> blocks, By
             if (auto renumbered = renumber(); !renumbered) return renumbered;
         last_.adapt(distances_.cold());
         if (site_at_) site_at_->require(bitmap_);
-        if (time_at_) time_at_->require(bitmap_);
         const std::size_t done =
             last_.visit([&](auto& table) { return count_batches(table, blocks, by_access); });
         blocks = blocks.subspan(done);
@@ -179,9 +178,8 @@ void ExactEngine::pass_columns(std::uint32_t position, const std::uint32_t* prev
         if (by_access.use_sites != nullptr) site_at_->get(previous, size, by_access.use_sites);
     }
     if (!time_at_) return;
-    for (unsigned j = 0; j < size; j++)
-        time_at_->at(position)[j] = by_access.times == nullptr ? now_ + j : by_access.times[j];
-    if (by_access.times != nullptr) return;
+    if (by_access.times != nullptr) return time_at_->put(position, {by_access.times, size});
+    time_at_->put(position, now_);
     std::uint64_t times[kBatch];
     time_at_->get(previous, size, times);
     unsigned reuses = 0;
@@ -234,10 +232,11 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
         const auto [count, fresh] =
             (bitmap_.*count_batch)(previous[batch % 2], look.size(batch), distances, order);
         distances_.add_cold(static_cast<std::uint64_t>(std::popcount(fresh)));
-        if (first_touches_ != nullptr)
+        const auto these = blocks.subspan(batch * kBatch, look.size(batch));
+        if (first_touches_ != nullptr && (fresh != ~std::uint64_t{0} || stretches_ == nullptr ||
+                                          !stretches_->take(these, first_touches_->size())))
             for (std::uint64_t left = fresh; left != 0; left &= left - 1)
-                first_touches_->push_back(
-                    blocks[batch * kBatch + static_cast<unsigned>(std::countr_zero(left))]);
+                first_touches_->push_back(these[static_cast<unsigned>(std::countr_zero(left))]);
         if (first_touches_at_ != nullptr)
             for (std::uint64_t left = fresh; left != 0; left &= left - 1)
                 first_touches_at_->push_back(static_cast<std::uint32_t>(counted_ + batch * kBatch) +

@@ -15,6 +15,7 @@
 #include "engines/site_attribution_thread.h"
 #include "engines/time_bitmap.h"
 #include "engines/time_distances.h"
+#include "engines/touch_stretches.h"
 #include "revisit/engine.h"
 
 namespace revisit {
@@ -41,14 +42,17 @@ class ExactEngine : public Engine {
     // So many blocks are thought to come, in so many accesses: nothing need grow or be renumbered on
     // the way. For an engine that is new.
     void expect(std::size_t blocks, std::size_t accesses);
-    // From now on blocks touched for the first time are appended to `list`, and to `at` how many
-    // accesses came before each, as far as sites, pairs or times are counted; null ends it.
-    void list_first_touches(BigVector<std::uint64_t>* list, BigVector<std::uint32_t>* at = nullptr) {
+    // From now on blocks touched for the first time are appended to `list`, or to `stretches` where
+    // they can be, and to `at` how many accesses came before each, as far as sites, pairs or times are
+    // counted; null ends it.
+    void list_first_touches(BigVector<std::uint64_t>* list, BigVector<std::uint32_t>* at = nullptr,
+                            TouchStretches* stretches = nullptr) {
         first_touches_ = list;
         first_touches_at_ = at;
+        stretches_ = stretches;
     }
     // For an engine that is new: its first access is the `time`-th of all, from 0. Time distances are
-    // counted in a column, so that times can be handed on, not in a table of their own.
+    // counted by position, so that times can be handed on, not in a table of their own.
     void keep_times(std::uint64_t time);
     // For an engine that is new: goes on with what was attributed before.
     void attribute_to(SiteAttribution before) { sites_.emplace(options_, std::move(before)); }
@@ -82,7 +86,7 @@ class ExactEngine : public Engine {
     std::size_t live() const { return bitmap_.live(); }
     const DistanceTable& distances() const { return distances_; }
     DistanceTable take_distances() { return std::move(distances_); }
-    // None unless times are kept in a column.
+    // None unless times are kept by position.
     std::optional<DistanceTable> take_time_distances() { return std::move(timed_); }
     SiteAttribution take_attribution() { return sites_->take(); }
 
@@ -120,7 +124,7 @@ class ExactEngine : public Engine {
     std::optional<TimeDistances> times_;
     std::optional<SiteAttributionThread> sites_;
     std::optional<PositionColumn<std::uint32_t>> site_at_;  // where pairs are counted
-    std::optional<PositionColumn<std::uint64_t>> time_at_;
+    std::optional<PositionTimes> time_at_;
     std::optional<DistanceTable> timed_;  // with time_at_
     std::uint64_t accesses_ = 0;
     std::uint64_t now_ = 0;      // time of the next access to be counted
@@ -134,6 +138,7 @@ class ExactEngine : public Engine {
 
     BigVector<std::uint64_t>* first_touches_ = nullptr;
     BigVector<std::uint32_t>* first_touches_at_ = nullptr;
+    TouchStretches* stretches_ = nullptr;
     bool silent_ = false;  // distances are not counted
 
     std::optional<std::uint64_t> last_block_;

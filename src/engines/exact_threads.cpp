@@ -34,6 +34,7 @@
 #include <new>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "core/parallel.h"
 #include "engines/chunk_resolver.h"
@@ -136,6 +137,11 @@ class ThreadedExactEngine : public Engine {
     Result<void> add(const BlockBatch& whole) override {
         try {
             BlockBatch batch = whole;
+            since_look_ += batch.count();
+            // Phases that are too short for several threads need not be collected for them.
+            if (options_.phases != 0 && last_look_ < threads_ * tuning_.least_chunk &&
+                batch.count() < threads_ * tuning_.least_chunk && collected_.size() == 0)
+                return count_window(batch, 1);
             auto drop = [&](std::size_t count) { batch = batch.part(count, batch.count() - count); };
             // A trace that is in memory anyway is counted where it lies.
             while (collected_.size() == 0 && batch.count() >= threads_ * tuning_.first_chunk) {
@@ -173,6 +179,7 @@ class ThreadedExactEngine : public Engine {
     Result<Histogram> reuse_so_far() override {
         try {
             if (auto done = count_collected(); !done) return std::unexpected(done.error());
+            last_look_ = std::exchange(since_look_, 0);
             Histogram histogram = resolver_.reuse();
             if (alone_) {
                 if (auto done = alone_->settle(); !done) return std::unexpected(done.error());
@@ -312,7 +319,7 @@ class ThreadedExactEngine : public Engine {
         if (alone_) {
             if (auto done = alone_->settle(); !done) return done;
             take_counts();
-            before = touches_of(*alone_, {});
+            before = touches_of(*alone_, {}, {});
             alone_.reset();
         }
         const auto expected =
@@ -355,28 +362,31 @@ class ThreadedExactEngine : public Engine {
         if (resolver_.attributes()) engine.attribute_to(SiteAttribution::piece(options, time));
         BigVector<std::uint64_t> list;
         list.reserve(expected + expected / 16);
-        engine.list_first_touches(&list,
-                                  resolver_.wants_times_of_touches() ? &chunk.first_at : nullptr);
+        TouchStretches stretches(part.blocks);
+        engine.list_first_touches(&list, resolver_.wants_times_of_touches() ? &chunk.first_at : nullptr,
+                                  &stretches);
         if (auto added = engine.add(part); !added) return added;
         if (auto settled = engine.settle(); !settled) return settled;
         chunk.begin = time;
         chunk.distances = engine.take_distances();
         chunk.times = engine.take_time_distances();
         if (resolver_.attributes()) chunk.sites = engine.take_attribution();
-        chunk.touches = touches_of(engine, std::move(list));
+        chunk.touches = touches_of(engine, std::move(list), std::move(stretches));
         return {};
     }
 
     // Without a list, the order of first touches does not matter.
-    ChunkTouches touches_of(ExactEngine& engine, BigVector<std::uint64_t> list) const {
+    ChunkTouches touches_of(ExactEngine& engine, BigVector<std::uint64_t> list,
+                            TouchStretches stretches) const {
         const PartOf& part_of = resolver_.part_of();
         auto sites = engine.last_sites();
         auto times = engine.last_times();
         ChunkTouches touches;
         if (!engine.uses_hash()) {
             auto [pages, marks] = engine.take_pages();
-            touches = {std::move(list), std::move(pages), std::move(marks), part_of};
-        } else if (list.empty()) {
+            touches = {std::move(list), std::move(stretches), std::move(pages), std::move(marks),
+                       part_of};
+        } else if (list.empty() && stretches.count() == 0) {
             std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
             engine.drain([&](std::uint64_t block, std::uint32_t rank) {
                 all.emplace_back(block, rank);
@@ -385,7 +395,7 @@ class ThreadedExactEngine : public Engine {
             touches = {std::move(list), part_of};
             for (const auto& [block, rank] : all) touches.add_last(block, rank, part_of);
         } else {
-            touches = {std::move(list), part_of};
+            touches = {stretches.write_down(std::move(list)), part_of};
             engine.drain([&](std::uint64_t block, std::uint32_t rank) {
                 touches.add_last(block, rank, part_of);
             });
@@ -403,10 +413,11 @@ class ThreadedExactEngine : public Engine {
     Collected collected_, counting_;
     std::future<Result<void>> running_;  // counts counting_
     Pace pace_;
-    std::size_t alone_since_ = 0;         // accesses counted by one thread since several did
-    ChunkResolver resolver_;              // has the stack of all that was counted, unless
-    std::unique_ptr<ExactEngine> alone_;  // this has it
-    std::uint64_t now_ = 0;               // accesses counted
+    std::size_t alone_since_ = 0;                 // accesses counted by one thread since several did
+    ChunkResolver resolver_;                      // has the stack of all that was counted, unless
+    std::unique_ptr<ExactEngine> alone_;          // this has it
+    std::uint64_t now_ = 0;                       // accesses counted
+    std::size_t since_look_ = 0, last_look_ = 0;  // accesses between looks at the histogram
 };
 
 }  // namespace

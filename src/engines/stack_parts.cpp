@@ -13,7 +13,6 @@ namespace revisit {
 namespace {
 
 constexpr unsigned kBatch = 64;
-constexpr std::uint64_t kNoPlace = ~std::uint64_t{1};  // nor is the one after it
 constexpr std::size_t kWordsAtOnce = std::size_t{1} << 14;
 
 std::size_t pieces_of(std::size_t count, std::size_t piece) {
@@ -68,22 +67,68 @@ std::size_t swap_page(std::uint32_t* __restrict stack, std::uint32_t* __restrict
 
 }  // namespace
 
+namespace {
+
+// Calls use(place, at, length) for all runs of places side by side, 0 being none.
+template <class Use>
+void each_run(std::span<const std::uint32_t> places, Use use) {
+    constexpr std::size_t kWorthLeaping = 16;
+    const std::size_t count = places.size();
+    for (std::size_t i = 0; i < count;) {
+        const std::uint32_t place = places[i];
+        std::size_t end = i + 1;
+        if (place != 0) {
+            while (end < count && places[end] == place + (end - i)) {
+                const bool leap = end - i >= kWorthLeaping && end + kBatch <= count &&
+                                  consecutive<kBatch>(&places[end]);
+                end += leap ? kBatch : 1;
+            }
+            use(place, i, end - i);
+        }
+        i = end;
+    }
+}
+
+struct PlaceRun {
+    std::uint32_t place, at, length;
+};
+
+}  // namespace
+
 // Some of a chunk's list, looked at by one thread.
 struct StackParts::Piece {
     std::size_t chunk, index;
     std::uint64_t first_span;  // of the first entry, if its place were 0
-    std::span<std::uint64_t> places;
-    std::size_t reuses = 0, runs = 0;
+    // Places as runs where these are few, else one by one.
+    std::vector<PlaceRun> in_runs = {};
+    std::vector<std::uint32_t> one_by_one = {};
+    std::size_t count = 0, reuses = 0, runs = 0;
 
-    std::uint32_t span(std::size_t i) const {
-        return static_cast<std::uint32_t>(first_span + i - places[i]);
+    std::uint32_t span(std::size_t at, std::uint32_t place) const {
+        return static_cast<std::uint32_t>(first_span + at - place);
+    }
+    template <class Use>
+    void each(Use use) const {
+        for (const PlaceRun& run : in_runs) use(run.place, run.at, run.length);
+        each_run(one_by_one, use);
+    }
+    std::span<const std::uint32_t> places() {
+        if (one_by_one.empty()) {
+            one_by_one.resize(count);
+            for (const PlaceRun& run : in_runs)
+                for (std::uint32_t j = 0; j < run.length; ++j) one_by_one[run.at + j] = run.place + j;
+            in_runs = {};
+        }
+        return one_by_one;
     }
 };
 
-ChunkTouches::ChunkTouches(BigVector<std::uint64_t> first_touches, LastAccessPages<std::uint32_t> pages,
-                           TimeBitmap marks, const PartOf& part_of)
+ChunkTouches::ChunkTouches(BigVector<std::uint64_t> first_touches, TouchStretches stretches,
+                           LastAccessPages<std::uint32_t> pages, TimeBitmap marks,
+                           const PartOf& part_of)
     : count_(marks.live()),
       list_(std::move(first_touches)),
+      stretches_(std::move(stretches)),
       starts_(part_of.count() + 1),
       pages_(std::move(pages)),
       marks_(std::move(marks)),
@@ -138,20 +183,42 @@ void ChunkTouches::free_tables() {
     places_ = {};
 }
 
-// Replaces the blocks of a piece of the list by the places where they were found.
-std::span<std::uint64_t> ChunkTouches::read_places(const PartOf& part_of, std::size_t piece) {
-    const std::size_t low = piece * kPiece;
-    const std::span list = std::span(list_).subspan(low, std::min(kPiece, list_.size() - low));
+// The places that the pages hold for blocks, by the batch where these lie side by side.
+void ChunkTouches::read_pages(std::span<const std::uint64_t> blocks, std::uint32_t* places) {
+    using Pages = LastAccessPages<std::uint32_t>;
+    constexpr std::size_t kScattered = 16 * kBatch;
+    while (!blocks.empty()) {
+        const std::size_t in_page = blocks[0] & (Pages::kPage - 1);
+        std::size_t done = kBatch;
+        if (blocks.size() >= kBatch && in_page + kBatch <= Pages::kPage &&
+            consecutive<kBatch>(blocks.data())) {
+            std::memcpy(places, pages_->leaf_of_page(blocks[0] >> Pages::kPageBits) + in_page,
+                        kBatch * sizeof *places);
+        } else {
+            done = std::min(kScattered, blocks.size());
+            Lookahead look(*pages_, blocks.first(done));
+            for (std::size_t batch = 0; batch < look.batches(); ++batch)
+                look.read(batch, places + batch * kBatch);
+        }
+        places += done;
+        blocks = blocks.subspan(done);
+    }
+}
+
+// Where the blocks of a piece of the list were found.
+std::vector<std::uint32_t> ChunkTouches::read_places(const PartOf& part_of, std::size_t piece) {
+    const std::size_t low = piece * kPiece, high = std::min(low + kPiece, listed());
+    std::vector<std::uint32_t> out(high - low);
     if (pages_) {
-        Lookahead look(*pages_, std::span<const std::uint64_t>(list));
-        for (std::size_t batch = 0; batch < look.batches(); ++batch)
-            look.read(batch, list.data() + batch * kBatch);
-        return list;
+        stretches_.each(list_, low, high, [&](std::size_t at, auto blocks) {
+            read_pages(blocks, out.data() + at - low);
+        });
+        return out;
     }
     const auto starts = piece_starts_.begin() + static_cast<std::ptrdiff_t>(piece * part_of.count());
     std::vector<std::uint32_t> next(starts, starts + part_of.count());
-    for (std::uint64_t& entry : list) entry = places_[next[part_of(entry)]++];
-    return list;
+    for (std::size_t i = low; i < high; ++i) out[i - low] = places_[next[part_of(list_[i])]++];
+    return out;
 }
 
 StackParts::StackParts(Crew& crew, unsigned parts, bool sites, bool times)
@@ -270,29 +337,24 @@ void StackParts::find_places(std::span<ChunkTouches> chunks, std::span<const std
 
 // Brings the places into the order of the list, marks them as found and looks for runs.
 void StackParts::read_piece(ChunkTouches& chunk, Piece& piece) {
-    piece.places = chunk.read_places(part_of_, piece.index);
-    const std::size_t count = piece.places.size();
+    piece.one_by_one = chunk.read_places(part_of_, piece.index);
+    piece.count = piece.one_by_one.size();
+    const std::size_t few = piece.count / 8;
     std::uint8_t* const touched = touched_.data();
-    std::uint8_t nowhere = 0;
-    std::uint64_t before = kNoPlace;
-    for (std::size_t at = 0; at < count; at += kBatch) {
-        const std::uint64_t* const batch = piece.places.data() + at;
-        if (at + kBatch <= count && batch[0] != 0 && consecutive<kBatch>(batch)) {
-            std::memset(touched + batch[0], 1, kBatch);
-            piece.runs += batch[0] != before + 1;
-            piece.reuses += kBatch;
-            before = batch[kBatch - 1];
-            continue;
-        }
-        const std::size_t end = std::min<std::size_t>(kBatch, count - at);
-        for (std::size_t j = 0; j < end; ++j) {
-            const std::uint64_t place = batch[j];
-            *(place == 0 ? &nowhere : touched + place) = 1;
-            piece.runs += (place != 0) & (place != before + 1);
-            piece.reuses += place != 0;
-            before = place == 0 ? kNoPlace : place;
-        }
-    }
+    each_run(piece.one_by_one, [&](std::uint32_t place, std::size_t at, std::size_t length) {
+        if (length == 1)
+            touched[place] = 1;
+        else
+            std::memset(touched + place, 1, length);
+        piece.reuses += length;
+        if (piece.runs++ < few)
+            piece.in_runs.push_back(
+                {place, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(length)});
+    });
+    if (piece.runs <= few)
+        piece.one_by_one = {};
+    else
+        piece.in_runs = {};
 }
 
 // Appends what the chunks brought, each at its own places.
@@ -323,8 +385,8 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
 
     std::vector<Piece> pieces;
     for (std::size_t k = 0; k < chunks.size(); ++k)
-        for (std::size_t at = 0; at < chunks[k].list_.size(); at += ChunkTouches::kPiece)
-            pieces.push_back({k, at / ChunkTouches::kPiece, base[k] + at, {}});
+        for (std::size_t at = 0; at < chunks[k].listed(); at += ChunkTouches::kPiece)
+            pieces.push_back({k, at / ChunkTouches::kPiece, base[k] + at});
     const std::size_t bytes = (places_ / 64 + 1) * 64, clear = std::size_t{1} << 20;
     touched_.resize(bytes);
     crew_.run(pieces_of(bytes, clear), [&](std::size_t piece) {
@@ -345,60 +407,44 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         count_one_by_one(pieces, tables, use);
 }
 
-void StackParts::count_runs(std::span<const Piece> pieces, DistanceTable& table, const UseFound& use) {
+void StackParts::count_runs(std::span<Piece> pieces, DistanceTable& table, const UseFound& use) {
     std::vector<std::size_t> starts = {0};
     for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.runs);
     std::vector<ReuseRun> runs(starts.back());
     crew_.run(pieces.size(), [&](std::size_t p) {
-        const Piece& piece = pieces[p];
         std::size_t next = starts[p];
-        std::uint64_t before = kNoPlace;
-        for (std::size_t i = 0; i < piece.places.size(); ++i) {
-            const std::uint64_t place = piece.places[i];
-            if (place == before + 1 && i + kBatch <= piece.places.size() &&
-                consecutive<kBatch>(piece.places.data() + i)) {
-                runs[next - 1].length += kBatch;
-                i += kBatch - 1;
-                before = piece.places[i];
-                continue;
-            }
-            if (place != 0 && place != before + 1)
-                runs[next++] = {found_before(place), 0, piece.span(i)};
-            if (place != 0) ++runs[next - 1].length;
-            before = place == 0 ? kNoPlace : place;
-        }
+        pieces[p].each([&](std::uint32_t place, std::size_t at, std::size_t length) {
+            runs[next++] = {found_before(place), static_cast<std::uint32_t>(length),
+                            pieces[p].span(at, place)};
+        });
     });
     count_run_distances(runs);
     for (const ReuseRun& run : runs) table.add(run.span, run.length);
     if (!use) return;
     crew_.run(pieces.size(), [&](std::size_t p) {
-        const Piece& piece = pieces[p];
-        std::vector<std::uint32_t> distances(piece.places.size());
+        Piece& piece = pieces[p];
+        std::vector<std::uint32_t> distances(piece.count);
         std::size_t next = starts[p];
-        std::uint64_t before = kNoPlace;
-        for (std::size_t i = 0; i < distances.size(); ++i) {
-            const std::uint64_t place = piece.places[i];
-            next += (place != 0) & (place != before + 1);
-            if (place != 0) distances[i] = runs[next - 1].span;
-            before = place == 0 ? kNoPlace : place;
-        }
-        use({piece.chunk, piece.index * ChunkTouches::kPiece, piece.places, distances});
+        piece.each([&](std::uint32_t, std::size_t at, std::size_t length) {
+            std::fill_n(distances.begin() + static_cast<std::ptrdiff_t>(at), length, runs[next++].span);
+        });
+        use({piece.chunk, piece.index * ChunkTouches::kPiece, piece.places(), distances});
     });
 }
 
-void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables,
+void StackParts::count_one_by_one(std::span<Piece> pieces, std::span<DistanceTable> tables,
                                   const UseFound& use) {
     std::vector<std::size_t> starts = {0};
     for (const Piece& piece : pieces) starts.push_back(starts.back() + piece.reuses);
     const std::size_t reuses = starts.back();
     ReuseArrays found(reuses);
     crew_.run(pieces.size(), [&](std::size_t p) {
-        const Piece& piece = pieces[p];
+        const auto places = pieces[p].places();
         std::size_t to = starts[p];
-        for (std::size_t i = 0; i < piece.places.size(); ++i) {
-            if (piece.places[i] == 0) continue;
-            found.key[to] = found_before(piece.places[i]);
-            found.span[to++] = piece.span(i);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            if (places[i] == 0) continue;
+            found.key[to] = found_before(places[i]);
+            found.span[to++] = pieces[p].span(i, places[i]);
         }
     });
     count_distances_by_key(found, crew_);
@@ -411,11 +457,11 @@ void StackParts::count_one_by_one(std::span<const Piece> pieces, std::span<Dista
     });
     if (!use) return;
     crew_.run(pieces.size(), [&](std::size_t p) {
-        const Piece& piece = pieces[p];
-        std::vector<std::uint32_t> distances(piece.places.size());
+        const auto places = pieces[p].places();
+        std::vector<std::uint32_t> distances(places.size());
         for (std::size_t i = 0; i < distances.size(); ++i)
-            if (piece.places[i] != 0) distances[i] = found.span[found_before(piece.places[i])];
-        use({piece.chunk, piece.index * ChunkTouches::kPiece, piece.places, distances});
+            if (places[i] != 0) distances[i] = found.span[found_before(places[i])];
+        use({pieces[p].chunk, pieces[p].index * ChunkTouches::kPiece, places, distances});
     });
 }
 

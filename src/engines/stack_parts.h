@@ -28,7 +28,7 @@
 // window comes.
 //
 // Cost. An access that is a first touch of a scan takes 11 ns of CPU time in all, where one thread
-// takes 9 (Neoverse V1), and some 15 bytes while it lasts; with scattered ids a first touch takes up to
+// takes 9 (Neoverse V1), and some 7 bytes while it lasts; with scattered ids a first touch takes up to
 // 80 ns on top and 50 bytes. Source. The collapsed sequence is ours; the handing back of first touches
 // is from Niu et al., PARDA, IPDPS 2012, which does it chunk after chunk.
 #pragma once
@@ -44,6 +44,7 @@
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
 #include "engines/time_bitmap.h"
+#include "engines/touch_stretches.h"
 
 namespace revisit {
 
@@ -73,8 +74,8 @@ class ChunkTouches {
 
     ChunkTouches() = default;
     // The list may be empty when no block is on the stack yet.
-    ChunkTouches(BigVector<std::uint64_t> first_touches, LastAccessPages<std::uint32_t> pages,
-                 TimeBitmap marks, const PartOf& part_of);
+    ChunkTouches(BigVector<std::uint64_t> first_touches, TouchStretches stretches,
+                 LastAccessPages<std::uint32_t> pages, TimeBitmap marks, const PartOf& part_of);
     // Dealt to parts. add_last() is to be called once for each of the blocks.
     ChunkTouches(BigVector<std::uint64_t> first_touches, const PartOf& part_of);
     void add_last(std::uint64_t block, std::uint32_t rank, const PartOf& part_of) {
@@ -93,10 +94,13 @@ class ChunkTouches {
     friend class StackParts;
     void free_lists();
     void free_tables();
-    std::span<std::uint64_t> read_places(const PartOf& part_of, std::size_t piece);
+    std::size_t listed() const { return list_.size() + stretches_.count(); }
+    std::vector<std::uint32_t> read_places(const PartOf& part_of, std::size_t piece);
+    void read_pages(std::span<const std::uint64_t> blocks, std::uint32_t* places);
 
-    std::size_t count_ = 0;              // of blocks
-    BigVector<std::uint64_t> list_;      // in order of first touch; later, where each was found
+    std::size_t count_ = 0;          // of blocks
+    BigVector<std::uint64_t> list_;  // in order of first touch, but for
+    TouchStretches stretches_;
     std::vector<std::uint32_t> starts_;  // of parts in the arrays below; one more at the end
     // Either the engine's table, whose positions `marks_` turns into ranks; afterwards it holds the
     // places where blocks were found, 0 = nowhere.
@@ -117,7 +121,7 @@ class ChunkTouches {
 // Some first touches of a chunk and what was found out.
 struct FoundTouches {
     std::size_t chunk, first;                  // the chunk, and where in its list they begin
-    std::span<const std::uint64_t> places;     // on the stack, 0 = not there
+    std::span<const std::uint32_t> places;     // on the stack, 0 = not there
     std::span<const std::uint32_t> distances;  // anything for those
 };
 
@@ -172,8 +176,8 @@ class StackParts {
     void find_places(std::span<ChunkTouches> chunks, std::span<const std::size_t> base);
     void read_piece(ChunkTouches& chunk, Piece& piece);
     void sum_found(std::size_t places);
-    void count_runs(std::span<const Piece> pieces, DistanceTable& table, const UseFound& use);
-    void count_one_by_one(std::span<const Piece> pieces, std::span<DistanceTable> tables,
+    void count_runs(std::span<Piece> pieces, DistanceTable& table, const UseFound& use);
+    void count_one_by_one(std::span<Piece> pieces, std::span<DistanceTable> tables,
                           const UseFound& use);
     std::uint32_t found_before(std::uint64_t place) const {
         const Word& word = words_[place >> 6];

@@ -1,11 +1,17 @@
 // The GPU's counters as engines. Everything that is not CUDA: options, sites, edges of bins, errors.
+//
+// All devices that there are count, or those that REVISIT_GPU_DEVICES names: "0,2", or "0,0" to let one
+// device be two, which is how several were tried where there is one.
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cstdlib>
+
 #include "engines/hprda.h"
-#include "engines/tally.h"
-#include "gpu/exact_counter.h"
+#include "gpu/devices.h"
 #include "gpu/gpu.h"
 #include "gpu/hprda_counter.h"
+#include "gpu/outcome.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -18,23 +24,36 @@ bool counted_on_device(const Binning& bins) {
     return bins.kind() == Binning::Kind::log2 && bins.parameter() <= gpu::kMostPerOctave;
 }
 
-// Calls add(distance, count) with one distance of every bin that is not empty.
-template <class Add>
-void each_bin(const std::vector<std::uint64_t>& by_bin, const Binning& bins, Add add) {
-    constexpr std::uint64_t kTop = ~std::uint64_t{0};
-    for (std::uint64_t low = 0; low < kTop; low = bins.high_edge(low)) {
-        const std::uint64_t index = bins.index(low);
-        if (index >= by_bin.size()) break;
-        if (by_bin[index] != 0) add(low, by_bin[index]);
+Result<std::vector<int>> devices_to_use() {
+    const gpu::Devices devices = gpu::find_devices();
+    if (devices.list.empty()) return fail("--device gpu: " + devices.why);
+    std::vector<int> out;
+    const char* const wanted = std::getenv("REVISIT_GPU_DEVICES");
+    if (wanted == nullptr) {
+        for (std::size_t i = 0; i < devices.list.size(); ++i) out.push_back(static_cast<int>(i));
+        return out;
+    }
+    for (std::string_view rest = wanted;;) {
+        const std::string_view one = rest.substr(0, rest.find(','));
+        int device = -1;
+        const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), device);
+        if (error != std::errc() || end != one.data() + one.size() || device < 0 ||
+            static_cast<std::size_t>(device) >= devices.list.size())
+            return fail(fmt::format("REVISIT_GPU_DEVICES: expected numbers from 0 to {}, found \"{}\"",
+                                    devices.list.size() - 1, wanted));
+        out.push_back(device);
+        if (one.size() == rest.size()) return out;
+        rest.remove_prefix(one.size() + 1);
     }
 }
 
-Histogram histogram_of(const gpu::Counts& counts, const Binning& bins, std::uint64_t cold) {
-    DistanceCounter counter(bins);
-    counter.add_cold(cold);
-    each_bin(counts.by_bin, bins, [&](auto distance, auto count) { counter.add(distance, count); });
-    for (auto [distance, count] : counts.by_distance) counter.add(distance, count);
-    return counter.histogram();
+gpu::Settings settings_for(const EngineOptions& options, int device) {
+    gpu::Settings settings;
+    settings.per_octave =
+        counted_on_device(options.bins) ? static_cast<unsigned>(options.bins.parameter()) : 0;
+    settings.time = options.time;
+    settings.device = device;
+    return settings;
 }
 
 class GpuExactEngine : public Engine {
@@ -46,7 +65,9 @@ class GpuExactEngine : public Engine {
         try {
             const std::uint32_t* sites = nullptr;
             if (options_.sites) {
-                number_sites(batch);
+                numbers_.number(batch, numbered_);
+                if (const std::uint32_t expected = numbers_.news(); expected != 0)
+                    counter_->expect_sites(expected);
                 sites = numbered_.data();
             }
             counter_->add(batch.blocks.data(), batch.count(), gpu::Memory::pageable, sites);
@@ -67,7 +88,12 @@ class GpuExactEngine : public Engine {
             profile.reuse = histogram_of(outcome.reuse, options_.bins, outcome.distinct);
             if (options_.time)
                 profile.time = histogram_of(outcome.time, options_.bins, outcome.distinct);
-            if (options_.sites) site_profiles(outcome).fill(profile, options_.bins, true, false);
+            if (options_.sites) {
+                Attribution sites;
+                numbers_.add_counts(outcome, options_.bins, sites);
+                numbers_.add_writes(sites);
+                sites.fill(profile, options_.bins, true, false);
+            }
             return profile;
         } catch (const std::exception& failure) {
             return fail(failure.what());
@@ -75,63 +101,38 @@ class GpuExactEngine : public Engine {
     }
 
  private:
-    // Site ids are arbitrary; the device wants 0, 1, 2, …
-    void number_sites(const BlockBatch& batch) {
-        numbered_.resize(batch.count());
-        for (std::size_t i = 0; i < batch.count(); ++i) {
-            const std::uint32_t id = batch.sites.empty() ? 0 : batch.sites[i];
-            const std::uint32_t number = number_of(id);
-            numbered_[i] = number;
-            writes_[number] += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
-        }
-        if (ids_.size() <= expected_) return;
-        expected_ = std::max<std::size_t>(1024, ids_.size() * 2);
-        counter_->expect_sites(static_cast<std::uint32_t>(expected_));
-    }
-
-    // Recorders number sites from 0: those are found by index.
-    std::uint32_t number_of(std::uint32_t id) {
-        if (id < near_.size() && near_[id] != kNoNumber) return near_[id];
-        auto [found, is_new] = number_of_.try_emplace(id, static_cast<std::uint32_t>(ids_.size()));
-        if (is_new) {
-            ids_.push_back(id);
-            writes_.push_back(0);
-            if (id < kNear) {
-                if (id >= near_.size()) near_.resize(id + 1, kNoNumber);
-                near_[id] = found->second;
-            }
-        }
-        return found->second;
-    }
-
-    Attribution site_profiles(const gpu::Outcome& outcome) const {
-        Attribution out;
-        for (std::size_t i = 0; i < ids_.size(); ++i) {
-            SiteTally& tally = out.sites[ids_[i]];
-            const auto first =
-                outcome.sites.begin() + static_cast<std::ptrdiff_t>(i * outcome.bins_a_site);
-            std::vector<std::uint64_t> bins(first,
-                                            first + static_cast<std::ptrdiff_t>(outcome.bins_a_site));
-            tally.writes = writes_[i];
-            tally.reuse.cold = tally.accesses = bins.back();
-            bins.pop_back();
-            each_bin(bins, options_.bins, [&](std::uint64_t distance, std::uint64_t count) {
-                tally.reuse.add(options_.bins, distance, count);
-                tally.accesses += count;
-            });
-        }
-        return out;
-    }
-
-    static constexpr std::uint32_t kNear = 1u << 20, kNoNumber = ~0u;
-
     EngineOptions options_;
     std::unique_ptr<gpu::ExactCounter> counter_;
-    std::vector<std::uint32_t> near_;
-    std::unordered_map<std::uint32_t, std::uint32_t> number_of_;
-    std::vector<std::uint32_t> ids_, numbered_;
-    std::vector<std::uint64_t> writes_;
-    std::size_t expected_ = 0;
+    SiteNumbers numbers_;
+    std::vector<std::uint32_t> numbered_;
+};
+
+class GpuPart final : public PartCounter {
+ public:
+    GpuPart(const EngineOptions& options, std::unique_ptr<gpu::ExactCounter> counter)
+        : options_(options), counter_(std::move(counter)) {}
+
+    Result<void> add(std::span<const std::uint64_t> blocks) override {
+        try {
+            counter_->add(blocks.data(), blocks.size(), gpu::Memory::pageable);
+            return {};
+        } catch (const std::exception& failure) {
+            return fail(failure.what());
+        }
+    }
+    Result<PartCount> finish() override {
+        try {
+            gpu::Touches touches = counter_->take_touches();
+            return PartCount{histogram_of(counter_->finish().reuse, options_.bins, 0),
+                             std::move(touches.first), std::move(touches.last)};
+        } catch (const std::exception& failure) {
+            return fail(failure.what());
+        }
+    }
+
+ private:
+    EngineOptions options_;
+    std::unique_ptr<gpu::ExactCounter> counter_;
 };
 
 class GpuHprdaEngine : public Engine {
@@ -217,11 +218,32 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
     if (options.sites && !on_device)
         return fail(fmt::format("--device gpu counts sites in bins log2 to log2:{}, found {}",
                                 gpu::kMostPerOctave, options.bins.spec()));
+    auto devices = devices_to_use();
+    if (!devices) return std::unexpected(devices.error());
     try {
-        gpu::Settings settings;
-        settings.per_octave = on_device ? static_cast<unsigned>(options.bins.parameter()) : 0;
-        settings.time = options.time;
-        return std::make_unique<GpuExactEngine>(options, gpu::make_exact_counter(settings));
+        if (devices->size() == 1)
+            return std::make_unique<GpuExactEngine>(
+                options, gpu::make_exact_counter(settings_for(options, devices->front())));
+        std::vector<std::unique_ptr<gpu::ExactCounter>> counters;
+        for (int device : *devices) {
+            gpu::Settings settings = settings_for(options, device);
+            settings.touches = true;
+            counters.push_back(gpu::make_exact_counter(settings));
+        }
+        return make_devices_engine(options, std::move(counters));
+    } catch (const std::exception& failure) {
+        return fail(failure.what());
+    }
+}
+
+Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions& options,
+                                                           unsigned index) {
+    auto devices = devices_to_use();
+    if (!devices) return std::unexpected(devices.error());
+    try {
+        gpu::Settings settings = settings_for(options, (*devices)[index % devices->size()]);
+        settings.touches = true;
+        return std::make_unique<GpuPart>(options, gpu::make_exact_counter(settings));
     } catch (const std::exception& failure) {
         return fail(failure.what());
     }
@@ -234,6 +256,10 @@ GpuReport describe_gpu() {
 }
 
 Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view, const EngineOptions&) {
+    return fail("--device gpu: this build has no CUDA; build with nvcc on the path");
+}
+
+Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions&, unsigned) {
     return fail("--device gpu: this build has no CUDA; build with nvcc on the path");
 }
 

@@ -15,6 +15,7 @@
 #include <cub/device/device_scan.cuh>
 #include <future>
 #include <map>
+#include <utility>
 
 #include "gpu/exact_counter.h"
 #include "gpu/link_kernels.cuh"
@@ -56,6 +57,7 @@ class Counter final : public ExactCounter {
  public:
     explicit Counter(const Settings& settings)
         : settings_(settings), bins_(DeviceBins::of(std::max(1u, settings.per_octave))) {
+        turn_to_device();
         check(cudaStreamCreate(&compute_), "make a stream");
         check(cudaStreamCreate(&copy_), "make a stream");
         for (cudaEvent_t& event : copied_)
@@ -71,7 +73,8 @@ class Counter final : public ExactCounter {
         allow_shared(split<4>, sizeof(SplitShared<4>));
         allow_shared(split<5>, sizeof(SplitShared<5>));
         allow_shared(finish_tile, sizeof(FinishShared));
-        check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, 0), "tell its size");
+        check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, settings_.device),
+              "tell its size");
         check(cudaStreamSynchronize(compute_), "start");
     }
     Counter(const Counter&) = delete;
@@ -79,6 +82,7 @@ class Counter final : public ExactCounter {
 
     ~Counter() override {
         if (running_.valid()) running_.wait();
+        cudaSetDevice(settings_.device);
         cudaStreamSynchronize(copy_);
         for (cudaEvent_t event : copied_) cudaEventDestroy(event);
         cudaStreamDestroy(compute_);
@@ -86,6 +90,7 @@ class Counter final : public ExactCounter {
     }
 
     void add(const u64* blocks, std::size_t count, Memory where, const u32* sites) override {
+        turn_to_device();
         if (where == Memory::device) {
             drain();
             for (std::size_t done = 0; done < count;) {
@@ -114,6 +119,7 @@ class Counter final : public ExactCounter {
     }
 
     void expect_sites(u32 sites) override {
+        turn_to_device();
         if (running_.valid()) running_.get();
         const std::size_t width = bins_.count() + 1, old = sites_ * width, size = sites * width;
         DeviceArray<unsigned long long> table(size);
@@ -127,7 +133,20 @@ class Counter final : public ExactCounter {
         sites_ = sites;
     }
 
+    Touches take_touches() override {
+        turn_to_device();
+        drain();
+        touches_.last = fetch_numbers(stack_.data(), stacked_);
+        touches_.last_times = fetch_numbers(stack_times_.data(), stacked_);
+        for (u64& time : touches_.first_times) time -= begin_;
+        for (u64& time : touches_.last_times) time -= begin_;
+        begin_ = now_;
+        stacked_ = 0;
+        return std::exchange(touches_, {});
+    }
+
     Outcome finish() override {
+        turn_to_device();
         drain();
         Outcome out;
         out.accesses = now_;
@@ -152,6 +171,10 @@ class Counter final : public ExactCounter {
         PinnedArray blocks, sites;
     };
 
+    // Of this thread: any may call.
+    void turn_to_device() const { check(cudaSetDevice(settings_.device), "be used"); }
+    bool keeps_times() const { return settings_.time || settings_.touches; }
+
     template <class Kernel>
     static void allow_shared(Kernel kernel, std::size_t bytes) {
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -164,6 +187,14 @@ class Counter final : public ExactCounter {
     static std::vector<u64> fetch(const unsigned long long* from, std::size_t count) {
         std::vector<u64> out(count);
         check(cudaMemcpy(out.data(), from, count * sizeof(u64), cudaMemcpyDeviceToHost), "copy back");
+        return out;
+    }
+
+    static std::vector<u64> fetch_numbers(const u64* from, std::size_t count) {
+        std::vector<u64> out(count);
+        if (count != 0)
+            check(cudaMemcpy(out.data(), from, count * sizeof(u64), cudaMemcpyDeviceToHost),
+                  "copy back");
         return out;
     }
 
@@ -212,6 +243,7 @@ class Counter final : public ExactCounter {
         const std::size_t slot = filling_, count = staged_;
         const std::size_t next_limit = std::max(staging_limit_, chunk_size(staging_limit_ * 2));
         running_ = std::async(std::launch::async, [this, slot, count, with_sites] {
+            turn_to_device();
             add_pinned(staging_[slot].blocks.require<u64>(0), count,
                        with_sites ? staging_[slot].sites.require<u32>(0) : nullptr);
         });
@@ -264,7 +296,8 @@ class Counter final : public ExactCounter {
             for (auto& sums : tile_sums_) sums.require(capacity_ / kTile + 2);
         }
         next_stack_.require(count);
-        if (settings_.time) next_times_.require(count);
+        if (keeps_times()) next_times_.require(count);
+        if (settings_.touches) first_.require(length), first_times_.require(length);
         Sequence all{stack_.data(), stack_times_.data(), static_cast<u32>(stacked_), blocks, count,
                      now_};
 
@@ -285,7 +318,9 @@ class Counter final : public ExactCounter {
         stage("emit", [&] {
             EmitTargets out{from,
                             next_stack_.data(),
-                            settings_.time ? next_times_.data() : nullptr,
+                            keeps_times() ? next_times_.data() : nullptr,
+                            settings_.touches ? first_.data() : nullptr,
+                            settings_.touches ? first_times_.data() : nullptr,
                             settings_.time && every ? wide_[0].data() : nullptr,
                             sites == nullptr ? nullptr : links_.data(),
                             bins_,
@@ -300,6 +335,14 @@ class Counter final : public ExactCounter {
         check(cudaStreamSynchronize(compute_), "link accesses");
         if (settings_.time && every) report(reuses, time_map_);
         count_reuses(from, to, reuses, sites, length);
+        if (settings_.touches) {
+            auto append = [&](std::vector<u64>& list, const u64* from) {
+                const auto more = fetch_numbers(from, count - reuses - stacked_);
+                list.insert(list.end(), more.begin(), more.end());
+            };
+            append(touches_.first, first_.data());
+            append(touches_.first_times, first_times_.data());
+        }
 
         stack_.swap(next_stack_);
         stack_times_.swap(next_times_);
@@ -462,7 +505,8 @@ class Counter final : public ExactCounter {
     cudaEvent_t copied_[2] = {};
 
     DeviceArray<unsigned long long> range_, reuse_bins_, time_bins_, site_bins_;
-    DeviceArray<u64> input_[2], keys_[2], wide_[2], stack_, next_stack_, stack_times_, next_times_;
+    DeviceArray<u64> input_[2], keys_[2], wide_[2], stack_, next_stack_, stack_times_, next_times_,
+        first_, first_times_;
     DeviceArray<u32> input_sites_[2], indices_[2], links_, counts_, tile_sums_[2], report_values_,
         report_runs_;
     DeviceArray<FollowedWord> words_;
@@ -474,6 +518,8 @@ class Counter final : public ExactCounter {
     std::size_t sites_ = 0;
     u64 stacked_ = 0;  // blocks on the stack
     u64 now_ = 0;
+    u64 begin_ = 0;    // of the stretch that touches_ is about
+    Touches touches_;  // its first ones so far
 
     Staging staging_[2];
     std::size_t filling_ = 0, staged_ = 0, staging_limit_ = kStagingChunk;
@@ -485,8 +531,10 @@ class Counter final : public ExactCounter {
 std::unique_ptr<ExactCounter> make_exact_counter(const Settings& settings) {
     if (settings.per_octave > kMostPerOctave)
         throw std::runtime_error("the GPU counts at most 32 bins a power of two");
-    if (const Devices devices = find_devices(); devices.list.empty())
-        throw std::runtime_error("--device gpu: " + devices.why);
+    const Devices devices = find_devices();
+    if (devices.list.empty()) throw std::runtime_error("--device gpu: " + devices.why);
+    if (static_cast<std::size_t>(settings.device) >= devices.list.size())
+        throw std::runtime_error("--device gpu: there is no device " + std::to_string(settings.device));
     return std::make_unique<Counter>(settings);
 }
 

@@ -29,7 +29,9 @@ struct Settings {
     // Bins a power of two counted on the device (at most kMostPerOctave); 0 reports every distance.
     unsigned per_octave = 1;
     bool time = false;
-    std::size_t chunk = 0;     // accesses at a time; 0 = chosen
+    std::size_t chunk = 0;  // accesses at a time; 0 = chosen
+    int device = 0;
+    bool touches = false;      // keep what take_touches() hands out
     bool stage_times = false;  // measure stages (they are then not overlapped with each other)
 };
 inline constexpr unsigned kMostPerOctave = 32;
@@ -56,6 +58,12 @@ struct Outcome {
     std::vector<Stage> stages;
 };
 
+// What a stretch of accesses leaves, for those who know what came before it: its blocks in the order of
+// first touch and in the order of last touch, and when that was, in accesses from its beginning.
+struct Touches {
+    std::vector<std::uint64_t> first, first_times, last, last_times;
+};
+
 class ExactCounter {
  public:
     virtual ~ExactCounter() = default;
@@ -65,6 +73,8 @@ class ExactCounter {
                      const std::uint32_t* sites = nullptr) = 0;
     // From now on accesses carry sites 0 … sites-1: all of them, from the first, and in log2 bins only.
     virtual void expect_sites(std::uint32_t sites) = 0;
+    // Of all accesses since the last call. The next ones begin with an empty stack; counts add up.
+    virtual Touches take_touches() = 0;
     virtual Outcome finish() = 0;
 };
 std::unique_ptr<ExactCounter> make_exact_counter(const Settings& settings);

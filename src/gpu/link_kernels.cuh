@@ -129,6 +129,8 @@ struct EmitTargets {
     Elements reuses;
     u64* stack;        // for the next chunk
     u64* stack_times;  // null unless wanted
+    u64* first;        // blocks that are new, in order; null unless wanted
+    u64* first_times;  // when that was
     u64* spans;        // time distance by reuse, where every one is reported
     u32* keys;         // by access, kNone for first touches; null unless sites are wanted
     DeviceBins bins;
@@ -171,6 +173,12 @@ __global__ void __launch_bounds__(kThreads)
             if (out.spans != nullptr) out.spans[to] = all.time(i) - all.time(previous);
         }
         if (out.keys != nullptr && i < all.count) out.keys[i] = key;
+        // What is not a reuse is new or on the stack, which comes before all else.
+        if (out.first != nullptr && previous == kNone && i >= all.stacked && i < all.count) {
+            const u32 to = i - (row_counts[row] + __popc(warm[v] & before_me)) - all.stacked;
+            out.first[to] = all.block(i);
+            out.first_times[to] = all.time(i);
+        }
         if ((links[v] & kFollowed) == 0) {
             const FollowedWord word = words[i >> 5];
             const u32 to =
