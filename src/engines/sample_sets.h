@@ -47,6 +47,7 @@ typedef struct {
     int64_t* ahead;
     uint32_t parts, room;
     uint64_t count;
+    uint64_t oldest, newest; /* starts, while there are samples */
     sets_part* unused;
     struct sets_slab* slabs;
 } sample_sets;
@@ -72,7 +73,7 @@ static inline open_sample* sets_sample(const sample_sets* s, sets_place at) {
 }
 /* When the oldest began; `otherwise` when none is open. */
 static inline uint64_t sets_oldest(const sample_sets* s, uint64_t otherwise) {
-    return s->count ? s->first[0] : otherwise;
+    return s->count ? s->oldest : otherwise;
 }
 
 /* A part's samples are told what happened to all of them. */
@@ -111,9 +112,8 @@ static inline uint32_t sets_before(const sets_part* part, uint64_t time) {
     return i;
 }
 
-/* A block last used at `last` enters the sets of the samples that began later. Nonzero when one began
-   with that use: the place of the sample that this use ends. */
-static inline int sets_enter(sample_sets* s, uint64_t last, sets_place* ended) {
+static inline __attribute__((noinline)) int sets_enter_older(sample_sets* s, uint64_t last,
+                                                             sets_place* ended) {
     const uint32_t begin = sets_parts_until(s, last), parts = s->parts;
     int64_t *net = s->net, *ahead = s->ahead;
     for (uint32_t p = begin; p < parts; p++) {
@@ -135,6 +135,13 @@ static inline int sets_enter(sample_sets* s, uint64_t last, sets_place* ended) {
     ended->part = begin - 1;
     ended->index = after - 1;
     return 1;
+}
+
+/* A block last used at `last` enters the sets of the samples that began later. Nonzero when one began
+   with that use: the place of the sample that this use ends. Most blocks were used since the newest
+   sample began, and enter none. */
+static inline int sets_enter(sample_sets* s, uint64_t last, sets_place* ended) {
+    return last > s->newest ? 0 : sets_enter_older(s, last, ended);
 }
 
 /* The sample that began at `start`, if one did. */
@@ -211,7 +218,8 @@ static inline int sets_add(sample_sets* s, const open_sample* sample) {
     sets_part* part = s->part[s->parts - 1];
     part->depth[part->count] = part->holes[part->count] = 0;
     part->sample[part->count++] = *sample;
-    s->count++;
+    if (s->count++ == 0) s->oldest = sample->start;
+    s->newest = sample->start;
     return 1;
 }
 
@@ -237,6 +245,12 @@ static inline void sets_join(sample_sets* s, uint32_t p) {
     to->count += from->count;
     sets_remove_part(s, p + 1);
 }
+static inline void sets_find_ends(sample_sets* s) {
+    if (!s->count) return;
+    const sets_part* last = s->part[s->parts - 1];
+    s->oldest = s->first[0];
+    s->newest = last->sample[last->count - 1].start;
+}
 static inline void sets_remove(sample_sets* s, sets_place at) {
     sets_part* part = s->part[at.part];
     const uint32_t i = at.index, behind = --part->count - i;
@@ -246,11 +260,12 @@ static inline void sets_remove(sample_sets* s, sets_place at) {
     s->count--;
     if (part->count == 0) {
         sets_remove_part(s, at.part);
-        return;
+    } else {
+        s->first[at.part] = part->sample[0].start;
+        sets_join(s, at.part);
+        if (at.part > 0) sets_join(s, at.part - 1);
     }
-    s->first[at.part] = part->sample[0].start;
-    sets_join(s, at.part);
-    if (at.part > 0) sets_join(s, at.part - 1);
+    sets_find_ends(s);
 }
 
 /* Removes the samples that are not to be kept. */
@@ -273,6 +288,7 @@ static inline void sets_keep(sample_sets* s, int (*is_kept)(const open_sample*, 
         s->first[p] = part->sample[0].start;
         sets_join(s, p);
     }
+    sets_find_ends(s);
 }
 
 static inline void sets_free(sample_sets* s) {
