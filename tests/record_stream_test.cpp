@@ -131,6 +131,45 @@ class BlockList : public ProcessSink {
     BlockCutter cutter_{64};
 };
 
+// Handed over just before it died, and not yet taken when it is found dead.
+TEST(record_stream, what_a_process_hands_over_before_it_dies_is_taken_once) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots);
+    revisit_stream* s = slots->stream();
+    pid_t child = fork();
+    if (child == 0) {
+        std::uint32_t me = revisit_producer_start(s);
+        for (int i = 0; i < 2; i++) {
+            std::int32_t slot = revisit_slot_open(s, me, 0);
+            std::uint64_t* data = revisit_slot_data(s, static_cast<std::uint32_t>(slot));
+            std::uint32_t words = 0;
+            if (i == 0) {
+                for (std::uint64_t word :
+                     {REVISIT_RECORD(REVISIT_PROCESS, 0), std::uint64_t(getpid()),
+                      std::uint64_t(REVISIT_NO_PARENT), REVISIT_RECORD(REVISIT_DEFINE_BLOCK, 1),
+                      std::uint64_t(1), REVISIT_ACCESS(8, 0), std::uint64_t(0x1000)})
+                    data[words++] = word;
+            }
+            data[words++] = REVISIT_BLOCK(1, 1);
+            data[words++] = 64;
+            revisit_slot_hand_over(s, slot, words);
+        }
+        _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    std::vector<std::uint64_t> blocks;
+    Consumer consumer(*slots, {}, [&](std::uint32_t, bool) -> Result<std::unique_ptr<ProcessSink>> {
+        return std::make_unique<BlockList>(blocks, false);
+    });
+    auto first = consumer.step(milliseconds(100));
+    ASSERT_TRUE(first && *first);
+    Result<void> reaped = consumer.reap();
+    ASSERT_TRUE(reaped) << reaped.error().sentence();
+    Result<void> finished = consumer.finish();
+    ASSERT_TRUE(finished) << finished.error().sentence();
+    EXPECT_EQ(blocks.size(), 2u);
+}
+
 TEST(record_stream, slots_of_accesses_alone_are_read_to_the_same_blocks) {
     constexpr std::uint32_t kSizes[] = {1, 8, 64, 200, 0};
     auto blocks_of = [&](bool plain, unsigned threads, std::uint64_t& accesses) {

@@ -20,7 +20,12 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
     if (found != by_producer_.end()) return &found->second;
     if (slot.words.size() < 3 || REVISIT_TAG(slot.words[0]) != REVISIT_PROCESS) {
         if (slot.salvaged) return nullptr;  // died before it had said who it is
-        return fail("the recorder's stream is broken: a process does not say who it is");
+        return fail(
+            fmt::format("the recorder's stream is broken: a process does not say who it is (producer "
+                        "{} of {}, thread "
+                        "{}: {} words, {:#x})",
+                        slot.producer, slots_.producers(), slot.thread, slot.words.size(),
+                        slot.words.empty() ? 0 : slot.words[0]));
     }
     auto pid = static_cast<std::uint32_t>(slot.words[1]);
     // The same process before exec: that program is gone.
@@ -131,10 +136,19 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
     return done;
 }
 
+// A process may have handed a slot over and died since the queue was last looked at: what is queued
+// comes first, or it would be taken twice, once from here and once as left behind.
 Result<void> Consumer::reap() {
+    std::vector<std::uint32_t> dead;
     for (auto& [producer, process] : by_producer_)
         if (!process.finished && !revisit_process_lives(process.decoder->pid()))
-            if (Result<void> done = finish(producer, process, true); !done) return done;
+            dead.push_back(producer);
+    if (dead.empty()) return {};
+    for (const std::uint64_t until = slots_.handed_over(); !slots_.taken_up_to(until);)
+        if (Result<bool> more = step(std::chrono::milliseconds(1)); !more)
+            return std::unexpected(more.error());
+    for (std::uint32_t producer : dead)
+        if (Result<void> done = finish(producer, by_producer_.at(producer), true); !done) return done;
     return {};
 }
 

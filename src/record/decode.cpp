@@ -65,6 +65,8 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
             return 6;
         case REVISIT_WATCH_CLOCK:
             return 6;
+        case REVISIT_WATCH_NOTE:
+            return 1;
         default:
             return std::nullopt;
     }
@@ -388,6 +390,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_WATCH_REUSE:
         case REVISIT_WATCH_RATE:
         case REVISIT_WATCH_CLOCK:
+        case REVISIT_WATCH_NOTE:
             watched(REVISIT_TAG(words[0]), n, words.subspan(1, *length));
             break;
         default:
@@ -509,6 +512,9 @@ void Decoder::watched(std::uint32_t tag, std::uint64_t n, std::span<const std::u
         case REVISIT_WATCH_RATE:
             event.kind = WatchEvent::Kind::rate;
             event.place = place_of_address(n);
+            break;
+        case REVISIT_WATCH_NOTE:
+            event.kind = WatchEvent::Kind::note;
             break;
         default:
             event.kind = WatchEvent::Kind::clock;

@@ -59,7 +59,7 @@ struct SampleRecord {
 
 // What a sampled program tells, as the record has it (record/stream.h), with its places looked up.
 struct WatchEvent {
-    enum class Kind : std::uint8_t { sample, window, set, reuse, rate, clock };
+    enum class Kind : std::uint8_t { sample, window, set, reuse, rate, clock, note };
     Kind kind;
     std::uint16_t thread = 0;
     std::uint32_t label = kNowhere;  // sample, set: the use; reuse: the reuse

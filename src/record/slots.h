@@ -54,6 +54,9 @@ class Slots {
     std::uint64_t words_taken() const { return words_taken_; }
 
     std::uint32_t producers() const { return __atomic_load_n(&stream_->producers, __ATOMIC_RELAXED); }
+    // Slots handed over so far, and whether so many have been taken.
+    std::uint64_t handed_over() const { return __atomic_load_n(&stream_->head, __ATOMIC_ACQUIRE); }
+    bool taken_up_to(std::uint64_t count) const { return next_ >= count; }
     bool drained() const { return __atomic_load_n(&stream_->head, __ATOMIC_ACQUIRE) == next_; }
 
     revisit_stream* stream() { return stream_; }

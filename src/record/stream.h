@@ -109,6 +109,7 @@ enum {
                              foreseen, from there to a second and from there to a third */
     REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,
                        those without an address, predictions checked, wrong ones, stray traps */
+    REVISIT_WATCH_NOTE,   /* n = REVISIT_NOTE_…; the number of an error, or 0 */
     REVISIT_TAGS
 };
 
@@ -151,6 +152,13 @@ enum {
     REVISIT_REUSE_TRAPPED = 2, /* by its watchpoint */
     REVISIT_REUSE_NEVER = 3,   /* the thread ended and the watchpoint was still waiting */
     REVISIT_REUSE_FAR = 4 /* of WATCH_SET, by looking further ahead; the word is the time distance */
+};
+
+enum {
+    REVISIT_NOTE_RESTRICTED = 1,    /* the program restricts its system calls: no more samples */
+    REVISIT_NOTE_NO_SAMPLES = 2,    /* a thread cannot be sampled: that error */
+    REVISIT_NOTE_NO_WATCHPOINT = 3, /* a watchpoint could not be set: that error, told once a thread */
+    REVISIT_NOTES
 };
 
 /* What the analyzer wants beside accesses; a producer may leave out what is not asked for. */

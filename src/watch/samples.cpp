@@ -103,6 +103,12 @@ void Samples::add(const record::WatchEvent& event) {
                 rates.push_back({event.place, stretch(0), stretch(2), stretch(4)});
             }
             break;
+        case Kind::note: {
+            Note& note = notes[event.n];
+            note.threads++;
+            note.error = static_cast<int>(words[0]);
+            break;
+        }
         case Kind::clock:
             thread.end = event.n;
             thread.recording = words[0];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -65,6 +66,11 @@ struct ThreadSamples {
     std::uint64_t checked = 0, missed = 0, stray = 0;
 };
 
+struct Note {  // something that kept the sampler from its work
+    unsigned threads = 0;
+    int error = 0;
+};
+
 class Samples {
  public:
     void add(const record::WatchEvent& event);
@@ -72,6 +78,7 @@ class Samples {
 
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
+    std::map<std::uint64_t, Note> notes;  // by REVISIT_NOTE_…
 
  private:
     static void add_window(ThreadSamples& thread, std::span<const std::uint64_t> words);

@@ -8,9 +8,29 @@
 
 #include "core/blocks.h"
 #include "record/probe.h"
+#include "record/stream.h"
 
 namespace revisit::watch {
 namespace {
+
+constexpr std::string_view kInstead = "use --method exact, which runs any program under valgrind";
+
+void tell(const std::map<std::uint64_t, Note>& notes, std::vector<std::string>& to) {
+    for (auto [what, note] : notes) {
+        std::string reason = std::strerror(note.error);
+        if (what == REVISIT_NOTE_RESTRICTED)
+            to.push_back(
+                "watch: the program restricted its system calls (seccomp): sampling ended there");
+        else if (what == REVISIT_NOTE_NO_SAMPLES)
+            to.push_back(fmt::format("watch: {} threads could not be sampled ({}); {}", note.threads,
+                                     reason, kInstead));
+        else if (what == REVISIT_NOTE_NO_WATCHPOINT)
+            to.push_back(
+                fmt::format("watch: {} threads lacked a watchpoint ({}): a debugger may hold them; "
+                            "long reuses are estimated from fewer",
+                            note.threads, reason));
+    }
+}
 
 class WatchSink : public record::ProcessSink {
  public:
@@ -23,6 +43,7 @@ class WatchSink : public record::ProcessSink {
     Result<void> finish(const record::Decoder& process) override {
         Profile profile = estimate(samples_, process.origins(), options_, counts_);
         explain(profile, process.origins());
+        tell(samples_.notes, profile.notes);
         return take_(process.pid(), std::move(profile));
     }
 
@@ -66,8 +87,6 @@ class CountingSink : public record::ProcessSink {
     FunctionCounts* counts_;
     std::vector<std::uint64_t> by_label_;
 };
-
-constexpr std::string_view kInstead = "use --method exact, which runs any program under valgrind";
 
 }  // namespace
 

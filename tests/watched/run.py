@@ -58,6 +58,26 @@ check(watch([threads])[0].stdout == run([threads]).stdout, "threads")
 script = "import os\nprint(sum(i * i for i in range(300000)))\npid = os.fork()\nif pid == 0: os._exit(3)\nprint(os.waitpid(pid, 0)[1])"
 check(watch(["python3", "-c", script])[0].stdout == run(["python3", "-c", script]).stdout, "python and fork")
 
+# Programs that make it hard. What each prints, and its status, must be the same.
+c_flags = ["-O1", "-g", "-w"]
+hard = run(["cc", *c_flags, os.path.join(source, "tests/watched/hardships.c"), "-o", "hardships", "-lpthread", "-ldl"])
+open(os.path.join(directory, "later.c"), "w").write(
+    "static unsigned t[1 << 14]; unsigned loaded_later(int n) { unsigned s = 0, a = 1; for (int r = 0; r < n; r++)\n"
+    "for (int i = 0; i < 10000; i++) { a = a * 1103515245 + 12345; s += t[a >> 18] += a; } return s; }\n")
+if hard.returncode == 0 and run(["cc", *c_flags, "-shared", "-fPIC", "later.c", "-o", "later.so"]).returncode == 0:
+    for which in ["small-stack", "own-signal-stack", "masks", "children", "threads", "restricted",
+                  "restricted-prctl", "closes-files", "timers", "loads"]:
+        command = ["./hardships", which, "./later.so"]
+        plain = run(command)
+        got, profile = watch(command, "--every", "100us", "--overhead", "40%")
+        check((got.stdout, got.returncode) == (plain.stdout, plain.returncode),
+              "%s: %s %d instead of %s %d, %s" % (which, got.stdout, got.returncode, plain.stdout, plain.returncode, got.stderr))
+        notes = " ".join(profile["notes"])
+        if which.startswith("restricted"):
+            check("(seccomp): sampling ended there" in notes, which + ": " + notes)
+        if which == "loads":
+            check(any(s.get("frame", s).get("function") == "loaded_later" for s in profile["sites"]), "code loaded later has a name")
+
 # What cannot be sampled is told in one line.
 open(os.path.join(directory, "static.c"), "w").write("int main(void) { return 0; }\n")
 if run(["cc", "-static", "static.c", "-o", "static"]).returncode == 0:

@@ -22,15 +22,13 @@ std::uint64_t signal_data(const siginfo_t* info) {
     return data;
 }
 
-void set_watchpoint(perf_event_attr& attributes, std::uint64_t word, std::uint64_t touches,
-                    std::uint64_t data) {
+void set_watchpoint(perf_event_attr& attributes, std::uint64_t word, std::uint64_t touches) {
     memset(&attributes, 0, sizeof attributes);
     attributes.type = PERF_TYPE_BREAKPOINT;
     attributes.bp_type = HW_BREAKPOINT_RW;
     attributes.bp_addr = word;
     attributes.bp_len = HW_BREAKPOINT_LEN_8;
     attributes.sample_period = touches;
-    attributes.sig_data = data;
 }
 
 std::uint64_t program_time(const Thread& t, std::uint64_t now) {
@@ -66,8 +64,8 @@ bool is_ours(const Thread& t, std::uint64_t word) {
 
 void wait_for(Thread& t, std::uint64_t word, std::uint64_t touches) {
     perf_event_attr attributes;
-    set_watchpoint(attributes, word, touches, kStretchData);
-    t.stretch.waits = t.stretch.event.open(attributes);
+    set_watchpoint(attributes, word, touches);
+    t.stretch.waits = t.stretch.event.open(attributes, kStretchData);
 }
 
 // What vector registers hold is followed only where that was needed before: most code that computes
@@ -143,8 +141,9 @@ void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
     Watch& watch = t.watch[slot];
     t.reservoir.release(slot);
     perf_event_attr attributes;
-    set_watchpoint(attributes, word, 1 + touches, slot + 1);
-    if (!watch.event.open(attributes)) return;
+    set_watchpoint(attributes, word, 1 + touches);
+    if (!watch.event.open(attributes, slot + 1))
+        return write_note(t, REVISIT_NOTE_NO_WATCHPOINT, watch.event.error());
     t.reservoir.set(slot);
     watch.word = word;
     watch.sample = t.counts.samples;
@@ -210,6 +209,7 @@ void check_prediction(Thread& t, Look& look) {
 void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
     const Settings& settings = process.settings;
     std::uint64_t number = ++t.counts.samples, interrupted = Machine::pc(context);
+    know_code(t, interrupted);
     Look look = look_ahead(t, context);
     const Noted& use = look.use();
     bool have_use = use.pc != 0;
@@ -314,32 +314,57 @@ void pace(Thread& t, std::uint64_t now, std::uint64_t cost) {
     t.sampler.set_period(t.period);
 }
 
+// The event that sent `data`, unless that has been closed since.
+Event* sender(Thread& t, std::uint64_t data) {
+    unsigned purpose = Event::purpose(data);
+    Event* event = purpose == kSamplerData                       ? &t.sampler
+                   : purpose == kStretchData                     ? &t.stretch.event
+                   : purpose >= 1 && purpose <= kMostWatchpoints ? &t.watch[purpose - 1].event
+                                                                 : nullptr;
+    return event != nullptr && event->sent(data) ? event : nullptr;
+}
+
+void handle_event(Thread& t, const siginfo_t* info, void* raw) {
+    std::uint64_t now = thread_time(), data = signal_data(info);
+    auto& context = *static_cast<ucontext_t*>(raw);
+    Event* event = sender(t, data);
+    unsigned purpose = Event::purpose(data);
+    if (event == nullptr || t.outside) {  // the stream is being written to, outside of handlers
+        t.counts.stray++;
+        if (event != nullptr) event->disable();
+        if (event != nullptr && purpose <= kMostWatchpoints) t.reservoir.release(purpose - 1);
+        if (event == &t.stretch.event) t.stretch.waits = false;
+        return;
+    }
+    t.sampler.disable();
+    if (purpose == kSamplerData)
+        sample(t, context, now);
+    else if (purpose == kStretchData)
+        milepost_reached(t, context, now);
+    else
+        reused(t, purpose - 1, context, now);
+    std::uint64_t end = thread_time();
+    if (purpose == kSamplerData) pace(t, end, end - now + process.trap_cost);
+    t.sampler.enable();
+    t.recording += end - now + process.trap_cost;
+    if (t.stretch.waits && (purpose == kStretchData || t.stretch.start == 0)) t.stretch.start = end;
+}
+
 }  // namespace
 
+// Nothing may be asked of the kernel before it is known that we are still wanted: the program may have
+// forbidden it since.
 void handle_trap(int signal, siginfo_t* info, void* raw) {
     if (info->si_code != kTrapPerf) return pass_on(signal, info, raw);
     Thread* t = self;
-    std::uint64_t now = thread_time();
     if (process.calibrates) {
-        process.calibrated = now;
         if (t != nullptr) t->stretch.event.disable();
         return;
     }
-    if (t == nullptr || !process.active || t->ended) return;
-    auto& context = *static_cast<ucontext_t*>(raw);
-    std::uint64_t data = signal_data(info);
-    t->sampler.disable();
-    if (data == kSamplerData)
-        sample(*t, context, now);
-    else if (data == kStretchData)
-        milepost_reached(*t, context, now);
-    else if (data >= 1 && data <= kMostWatchpoints)
-        reused(*t, static_cast<unsigned>(data - 1), context, now);
-    std::uint64_t end = thread_time();
-    if (data == kSamplerData) pace(*t, end, end - now + process.trap_cost);
-    t->sampler.enable();
-    t->recording += end - now + process.trap_cost;
-    if (t->stretch.waits && (data == kStretchData || t->stretch.start == 0)) t->stretch.start = end;
+    if (t == nullptr || t->ended) return;
+    __atomic_store_n(&t->in_handler, true, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&process.active, __ATOMIC_SEQ_CST)) handle_event(*t, info, raw);
+    __atomic_store_n(&t->in_handler, false, __ATOMIC_RELEASE);
 }
 
 bool start_sampling(Thread& t) {
@@ -349,19 +374,20 @@ bool start_sampling(Thread& t) {
     attributes.config = PERF_COUNT_SW_CPU_CLOCK;
     attributes.sample_period = t.period = process.settings.period;
     attributes.disabled = 1;
-    attributes.sig_data = kSamplerData;
-    if (!t.sampler.open(attributes)) return false;
+    if (!t.sampler.open(attributes, kSamplerData)) {
+        write_note(t, REVISIT_NOTE_NO_SAMPLES, t.sampler.error());
+        return false;
+    }
     t.sampler.enable();
     return true;
 }
 
-void end_sampling(Thread& t) {
+void end_sampling(Thread& t, std::uint64_t now) {
     if (t.ended) return;
     t.sampler.disable();
     t.ended = true;
     t.sampler.close();
     t.stretch.event.close();
-    std::uint64_t now = thread_time();
     for (unsigned i = 0; i < t.reservoir.watchpoints(); i++) {
         t.watch[i].event.close();
         if (t.reservoir.held(i))

@@ -1,16 +1,9 @@
-// The library's own start and end, and the calls it stands in for: threads, forks, ends, signals.
-//
-// The program must not notice. SIGTRAP is ours while it runs: a program that masks all signals keeps
-// that one open, one that sets a handler for it gets it for its own traps only.
-#include <dlfcn.h>
-#include <errno.h>
+// The library's own start and end, in the program and in its children.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <new>
 
 #include "watch/preload/thread.h"
 
@@ -20,11 +13,6 @@ constinit Process process;  // before any constructor runs
 __thread Thread* self __attribute__((tls_model("initial-exec")));
 
 namespace {
-
-template <class Function>
-Function next_one(const char* name) {
-    return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
 
 bool read_settings(const char* text) {
     std::uint64_t* field = &process.settings.period;
@@ -78,8 +66,7 @@ std::uint64_t cost_of_touching(Thread& t, std::uint64_t touches) {
         attributes.bp_addr = reinterpret_cast<std::uint64_t>(&touched);
         attributes.bp_len = HW_BREAKPOINT_LEN_8;
         attributes.sample_period = touches;
-        attributes.sig_data = kStretchData;
-        if (!t.stretch.event.open(attributes)) return 0;
+        if (!t.stretch.event.open(attributes, kStretchData)) return 0;
         std::uint64_t before = thread_time();
         for (std::uint64_t k = 0; k < touches; k++) touched = 1;
         std::uint64_t after = thread_time();
@@ -99,14 +86,6 @@ void calibrate(Thread& t) {
     std::uint64_t with_a_step = cost_of_touching(t, 2);
     process.step_cost = with_a_step > process.trap_cost ? with_a_step - process.trap_cost : 0;
     process.calibrates = false;
-}
-
-constexpr int kOurSignals[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL};
-
-bool is_ours(int signal) {
-    for (int one : kOurSignals)
-        if (signal == one) return true;
-    return false;
 }
 
 void install_handlers() {
@@ -133,34 +112,36 @@ void introduce(Thread& t, std::uint64_t parent) {
     t.writer.put_text(text, bytes);
 }
 
-void end_all() {
-    if (process.active && self != nullptr && process.pid == system_call(SYS_getpid))
-        end_sampling(*self);
-}
-
+// A sample in the middle of this would write to a slot that is no longer ours.
 void before_fork() {
-    if (process.active && self != nullptr) self->writer.hand_over();
+    Thread* t = self;
+    if (!process.active || t == nullptr) return;
+    t->outside = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    t->writer.hand_over();
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    t->outside = false;
+    t->sampler.enable();
 }
 
 void after_fork_in_child() {
     if (!process.active) return;
     Thread* t = self;
     process.pid = system_call(SYS_getpid);
+    if (t != nullptr) {  // the events are the parent's thread's; only the files are ours to close
+        t->sampler.close_copy();
+        t->stretch.event.close_copy();
+        for (unsigned i = 0; i < kMostWatchpoints; i++) {
+            t->watch[i].event.close_copy();
+            t->reservoir.release(i);
+        }
+    }
     if (t == nullptr || !(process.stream->want & REVISIT_WANT_CHILDREN)) {
         process.active = false;
         return;
     }
-    // The events are the parent's thread's; only the files are ours to close.
-    t->sampler.close();
-    t->stretch.event.close();
-    t->stretch.waits = false;
-    for (unsigned i = 0; i < kMostWatchpoints; i++) {
-        t->watch[i].event.close();
-        t->reservoir.release(i);
-    }
-    t->recording = 0;
-    t->counts = {};
-    t->ended = false;
+    t->forget_the_past();
+    t->identity = system_call(SYS_gettid);
     std::uint64_t parent = process.producer;
     process.producer = revisit_producer_start(process.stream);
     t->writer.start(process.stream, process.producer, static_cast<std::uint32_t>(t->number));
@@ -192,137 +173,11 @@ __attribute__((destructor)) void end() {
     end_all();
 }
 
-struct Start {
-    void* (*function)(void*);
-    void* argument;
-};
-
-pthread_key_t thread_key;
-pthread_once_t key_once = PTHREAD_ONCE_INIT;
-
-void thread_ends(void*) {
-    if (self != nullptr && process.active) end_sampling(*self);
-}
-
-void make_key() {
-    pthread_key_create(&thread_key, thread_ends);
-}
-
-void* thread_starts(void* argument) {
-    Start start = *static_cast<Start*>(argument);
-    free(argument);
-    if (process.active && self == nullptr)
-        if (Thread* t = make_thread(); t != nullptr) {
-            pthread_once(&key_once, make_key);
-            pthread_setspecific(thread_key, t);
-            write_stack(*t);
-            self = t;
-            start_sampling(*t);
-        }
-    return start.function(start.argument);
-}
-
-// Blocking everything must not block our signal.
-const sigset_t* without_trap(int how, const sigset_t* set, sigset_t& copy) {
-    if (!process.active || set == nullptr || how == SIG_UNBLOCK) return set;
-    copy = *set;
-    sigdelset(&copy, SIGTRAP);
-    return &copy;
-}
-
 }  // namespace
 
-int real_sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
-    static auto real = next_one<int (*)(int, const struct sigaction*, struct sigaction*)>("sigaction");
-    return real(signal, action, old);
-}
-
-Thread* make_thread() {
-    void* memory = map_memory(sizeof(Thread), PROT_READ | PROT_WRITE);
-    void* stack = map_memory(kSignalStack, PROT_READ | PROT_WRITE);
-    if (memory == nullptr || stack == nullptr) return nullptr;
-    auto* t = new (memory) Thread;
-    t->signal_stack = stack;
-    t->number = __atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED);
-    t->reservoir = Reservoir(static_cast<unsigned>(process.settings.watchpoints));
-    t->random = Random(process.settings.seed * 0x9e3779b97f4a7c15 + t->number + 1);
-    t->kept.start();
-    t->writer.start(process.stream, process.producer, static_cast<std::uint32_t>(t->number));
-    stack_t own = {};
-    own.ss_sp = stack;
-    own.ss_size = kSignalStack;
-    stack_t before = {};
-    sigaltstack(nullptr, &before);
-    if (before.ss_flags & SS_DISABLE) sigaltstack(&own, nullptr);
-    return t;
+void end_all() {
+    if (process.active && self != nullptr && process.pid == system_call(SYS_getpid))
+        end_sampling(*self, thread_time());
 }
 
 }  // namespace revisit::watch
-
-using namespace revisit::watch;
-
-#define REVISIT_STANDS_IN extern "C" __attribute__((visibility("default")))
-
-REVISIT_STANDS_IN int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
-                                     void* (*function)(void*), void* argument) {
-    static auto real =
-        next_one<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
-    if (!process.active) return real(thread, attributes, function, argument);
-    auto* start = static_cast<Start*>(malloc(sizeof(Start)));
-    if (start == nullptr) return EAGAIN;
-    *start = {function, argument};
-    int result = real(thread, attributes, thread_starts, start);
-    if (result != 0) free(start);
-    return result;
-}
-
-REVISIT_STANDS_IN int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
-    static auto real = next_one<int (*)(int, const sigset_t*, sigset_t*)>("pthread_sigmask");
-    sigset_t copy;
-    return real(how, without_trap(how, set, copy), old);
-}
-
-REVISIT_STANDS_IN int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
-    static auto real = next_one<int (*)(int, const sigset_t*, sigset_t*)>("sigprocmask");
-    sigset_t copy;
-    return real(how, without_trap(how, set, copy), old);
-}
-
-REVISIT_STANDS_IN int sigaction(int signal, const struct sigaction* action,
-                                struct sigaction* old) noexcept {
-    if (!process.active) return real_sigaction(signal, action, old);
-    if (is_ours(signal)) {
-        struct sigaction before = process.program_action[signal];
-        if (action != nullptr) {
-            process.program_action[signal] = *action;
-            if (is_fault(signal)) install_fault_handler(signal);
-        }
-        if (old != nullptr) *old = before;
-        return 0;
-    }
-    if (action == nullptr) return real_sigaction(signal, action, old);
-    struct sigaction copy = *action;
-    sigdelset(&copy.sa_mask, SIGTRAP);
-    return real_sigaction(signal, &copy, old);
-}
-
-REVISIT_STANDS_IN void (*signal(int signal, void (*handler)(int)) noexcept)(int) {
-    static auto real = next_one<void (*(*)(int, void (*)(int)))(int)>("signal");
-    if (!is_ours(signal) || !process.active) return real(signal, handler);
-    struct sigaction action, before;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;
-    sigaction(signal, &action, &before);
-    return before.sa_handler;
-}
-
-REVISIT_STANDS_IN [[noreturn]] void _exit(int status) {
-    end_all();
-    system_call(SYS_exit_group, status);
-    __builtin_unreachable();
-}
-
-REVISIT_STANDS_IN [[noreturn]] void _Exit(int status) noexcept {
-    _exit(status);
-}

@@ -41,11 +41,19 @@ inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d 
 #endif
 }
 
-inline std::uint64_t thread_time() {
-    timespec now;
-    system_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, reinterpret_cast<long>(&now));
+inline std::uint64_t time_by(long clock) {
+    timespec now = {};
+    system_call(SYS_clock_gettime, clock, reinterpret_cast<long>(&now));
     return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
            static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+inline std::uint64_t thread_time() {
+    return time_by(CLOCK_THREAD_CPUTIME_ID);
+}
+// Of another thread of this process, by the number that the kernel has for it.
+inline std::uint64_t thread_time_of(long identity) {
+    return time_by(~identity * 8 | 6);
 }
 
 inline void* map_memory(std::size_t bytes, int protection) {
@@ -55,10 +63,14 @@ inline void* map_memory(std::size_t bytes, int protection) {
 }
 
 // A perf event of the calling thread, with a number out of the way of the program's own files.
+// Its signals carry what it is for and a number of its own: a copy of the file in a forked child keeps
+// an event alive that was closed here, and what it tells then must not be taken for its successor's.
 class Event {
  public:
-    bool open(perf_event_attr& attributes) {
+    bool open(perf_event_attr& attributes, unsigned purpose) {
         close();
+        data_ = purpose | ++opened_ << 8;
+        attributes.sig_data = data_;
         attributes.size = sizeof attributes;
         attributes.exclude_kernel = 1;
         attributes.exclude_hv = 1;
@@ -66,7 +78,10 @@ class Event {
         attributes.remove_on_exec = 1;
         long low = system_call(SYS_perf_event_open, reinterpret_cast<long>(&attributes), 0, -1, -1,
                                PERF_FLAG_FD_CLOEXEC);
-        if (low < 0) return false;
+        if (low < 0) {
+            error_ = static_cast<int>(-low);
+            return false;
+        }
         long high = system_call(SYS_fcntl, low, 1030 /* F_DUPFD_CLOEXEC */, 600);
         if (high >= 0) {
             system_call(SYS_close, low);
@@ -78,9 +93,19 @@ class Event {
     }
     // The program may have closed the file and opened another in its place.
     void close() {
+        if (file_ >= 0 && identity() == identity_) {
+            disable();  // for copies that outlive this one
+            system_call(SYS_close, file_);
+        }
+        file_ = -1;
+    }
+    // In a forked child, where the event is still the parent's.
+    void close_copy() {
         if (file_ >= 0 && identity() == identity_) system_call(SYS_close, file_);
         file_ = -1;
     }
+    bool sent(std::uint64_t data) const { return file_ >= 0 && data == data_; }
+    static unsigned purpose(std::uint64_t data) { return data & 255; }
     void enable() { control(PERF_EVENT_IOC_ENABLE); }
     void disable() { control(PERF_EVENT_IOC_DISABLE); }
     void set_period(std::uint64_t period) {
@@ -88,8 +113,7 @@ class Event {
             system_call(SYS_ioctl, file_, static_cast<long>(PERF_EVENT_IOC_PERIOD),
                         reinterpret_cast<long>(&period));
     }
-    bool is_open() const { return file_ >= 0; }
-    void forget() { file_ = -1; }
+    int error() const { return error_; }  // of the last open that failed
 
  private:
     void control(unsigned long request) {
@@ -102,8 +126,8 @@ class Event {
             return 0;
         return id;
     }
-    int file_ = -1;
-    std::uint64_t identity_ = 0;
+    int file_ = -1, error_ = 0;
+    std::uint64_t identity_ = 0, data_ = 0, opened_ = 0;
 };
 
 }  // namespace revisit::watch

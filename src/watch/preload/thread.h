@@ -1,6 +1,7 @@
 // One sampled thread: its events, what its watchpoints wait for, its place in the stream.
 #pragma once
 
+#include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -100,6 +101,11 @@ struct Counts {  // what the summary tells
 };
 
 struct Thread {
+    Thread* next = nullptr;  // of all there are
+    bool in_use = false;
+    bool in_handler = false;
+    bool outside = false;  // writes to the stream outside of a handler
+    long identity = 0;     // the kernel's number
     Event sampler;
     Watch watch[kMostWatchpoints];
     Stretch stretch;
@@ -113,6 +119,9 @@ struct Thread {
     std::uint64_t usual_cost = 0;  // nanoseconds a sample takes
     bool ended = false;
     void* signal_stack = nullptr;
+    stack_t program_stack = {};                      // the one the program has asked for
+    std::uint8_t noted = 0;                          // bits of REVISIT_NOTE_… that were told
+    std::uint32_t code_wait = 0, code_patience = 0;  // samples until modules are looked for again
     Machine::State state;
     Machine::Kept kept;
     LookMemory memory;
@@ -123,10 +132,35 @@ struct Thread {
     std::uint8_t soon_share = 0;  // of the last reuses by watchpoint, in 255ths
     std::int8_t soon[256];        // by use, hashed: how often its reuse may be looked for further ahead
     bool needs_vectors[256];      // by where it was interrupted: a look-ahead ended for want of them
+
+    // For the next thread, or for this one in a child.
+    void forget_the_past() {
+        counts = {};
+        stretch.waits = stretch.checks = false;
+        recording = period = usual_cost = 0;
+        code_wait = code_patience = 0;
+        ended = outside = in_handler = false;
+        soon_share = noted = 0;
+        __builtin_memset(soon, 0, sizeof soon);
+        __builtin_memset(needs_vectors, 0, sizeof needs_vectors);
+    }
 };
 
 inline constexpr std::size_t kSignalStack = 64 * 1024;
-inline constexpr std::uint64_t kSamplerData = 100, kStretchData = 99;
+inline constexpr unsigned kSamplerData = 100, kStretchData = 99;  // and watchpoints from 1 up
+inline constexpr int kOurSignals[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL};
+
+// Code that the stream knows the file of.
+struct Code {
+    static constexpr unsigned kMost = 512, kMostTold = 4096;
+    struct Range {
+        std::uint64_t low, high;
+    } range[kMost] = {};
+    std::uint32_t count = 0;
+    std::uint64_t told[kMostTold] = {};  // hashes of what was told
+    bool is_being_read = false;
+    std::uint32_t unloads = 0;  // that were taken account of
+};
 
 // The process's part of it.
 struct Process {
@@ -139,7 +173,8 @@ struct Process {
     std::uint64_t step_cost = 0;  // … of a touch that the kernel steps over
     bool active = false;
     bool calibrates = false;
-    std::uint64_t calibrated = 0;              // when the handler was reached
+    std::uint32_t unloads = 0;  // calls of dlclose
+    Code code;
     struct sigaction program_action[32] = {};  // what the program wants for the signals we handle
 };
 extern Process process;
@@ -155,14 +190,27 @@ void pass_on(int signal, siginfo_t* info, void* context);
 
 // handler.cpp: opens what samples and watches the calling thread.
 bool start_sampling(Thread& thread);
-void end_sampling(Thread& thread);
+void end_sampling(Thread& thread, std::uint64_t now);
 
 // stream.cpp
 void write_modules(Thread& thread);
+void know_code(Thread& thread, std::uint64_t pc);
+void write_note(Thread& thread, unsigned what, int error);  // once
 void write_stack(Thread& thread);
 
 // start.cpp
+void end_all();
+
+// stand_ins.cpp
 int real_sigaction(int signal, const struct sigaction* action, struct sigaction* old);
+
+// threads.cpp
+using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 Thread* make_thread();
+void leave_thread(Thread& thread);
+void stop_everywhere();
+int change_signal_stack(Thread& thread, const stack_t* wanted, stack_t* old);
+int create_thread(CreateThread real, pthread_t* thread, const pthread_attr_t* attributes,
+                  void* (*function)(void*), void* argument);
 
 }  // namespace revisit::watch
