@@ -3,6 +3,7 @@
 //        bench_parallel beside [LOG2_ACCESSES [THREADS…]]      sites and pairs, times, phases
 //        bench_parallel ranks [LOG2_ACCESSES [RANKS…]]
 //        bench_parallel volume
+// BENCH_TRACES=stack,scan keeps the traces whose name has one of these in it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,6 +25,22 @@ namespace {
 
 double seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<bench::TraceKind> traces() {
+    const char* const wanted = std::getenv("BENCH_TRACES");
+    std::vector<bench::TraceKind> out;
+    for (const bench::TraceKind& kind : bench::parallel_traces())
+        for (std::string_view rest = wanted == nullptr ? "" : wanted;;) {
+            const std::string_view one = rest.substr(0, rest.find(','));
+            if (kind.name.find(one) != kind.name.npos) {
+                out.push_back(kind);
+                break;
+            }
+            if (one.size() == rest.size()) break;
+            rest.remove_prefix(one.size() + 1);
+        }
+    return out;
 }
 
 struct Measured {
@@ -134,7 +151,7 @@ void bench_beside(std::size_t accesses, std::span<const unsigned> counts) {
     }
     fmt::print("{} accesses in memory, exact and beside it; ratios to one thread of the same\n",
                accesses);
-    for (const bench::TraceKind& kind : bench::parallel_traces()) {
+    for (const bench::TraceKind& kind : traces()) {
         bench::fill(kind, blocks);
         fmt::print("{:<24}", kind.name);
         for (auto [beside, name] : {std::pair{Beside::sites, "sites and pairs"},
@@ -217,7 +234,7 @@ void bench_threads(std::size_t accesses, std::span<const unsigned> counts) {
     bench::fill(bench::parallel_traces().front(), blocks);
     print_ceilings(counts, blocks);
     fmt::print("{} accesses in memory, M accesses/s; ratios to one thread of exact\n", accesses);
-    for (const bench::TraceKind& kind : bench::parallel_traces()) {
+    for (const bench::TraceKind& kind : traces()) {
         bench::fill(kind, blocks);
         const Measured one = best_of(blocks, "exact", 1);
         fmt::print("{:<24} exact {:7.1f}", kind.name, one.rate / 1e6);
@@ -259,7 +276,7 @@ void bench_ranks(const Cluster& cluster, std::size_t accesses, std::span<const u
     for (unsigned n : counts) start.push_back(cluster_seconds(cluster.program, cluster.file, n));
     fmt::print("{} accesses in a file; ratios to one rank, start-up ({:.2f} s for one) taken off\n",
                accesses, start_one);
-    for (const bench::TraceKind& kind : bench::parallel_traces()) {
+    for (const bench::TraceKind& kind : traces()) {
         bench::fill(kind, blocks);
         store(cluster.file, blocks);
         const double alone = cluster_seconds(cluster.program, cluster.file, 1) - start_one;

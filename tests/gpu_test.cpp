@@ -190,6 +190,14 @@ TEST_F(Gpu, small_case_for_sanitizers) {
     BlockBatch batch{blocks, {}, {}, {}};
     EXPECT_EQ(to_json(profile_of("exact", Device::gpu, options, batch)),
               to_json(profile_of("olken", Device::cpu, options, batch)));
+}
+TEST_F(Gpu, small_case_of_two_devices_for_sanitizers) {
+    std::mt19937_64 random(4);
+    std::vector<std::uint64_t> blocks(9000);
+    for (auto& block : blocks) block = random() % 700;
+    EngineOptions options;
+    options.sites = true;
+    BlockBatch batch{blocks, {}, {}, {}};
     setenv("REVISIT_GPU_DEVICES", "0,0", 1);
     EXPECT_EQ(to_json(profile_of("exact", Device::gpu, options, batch)),
               to_json(profile_of("olken", Device::cpu, options, batch)));

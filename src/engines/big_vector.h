@@ -40,6 +40,9 @@ class HugePageAllocator {
             munmap(data, mapped(bytes));
     }
 
+    // Whether so many elements come as zeros, when they are first allocated.
+    static bool clears(std::size_t count) { return count * sizeof(T) >= kLarge; }
+
     template <class U>
     void construct(U* at) noexcept {
         ::new (static_cast<void*>(at)) U;  // whatever lies there

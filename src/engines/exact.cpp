@@ -233,8 +233,9 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
             (bitmap_.*count_batch)(previous[batch % 2], look.size(batch), distances, order);
         distances_.add_cold(static_cast<std::uint64_t>(std::popcount(fresh)));
         const auto these = blocks.subspan(batch * kBatch, look.size(batch));
-        if (first_touches_ != nullptr && (fresh != ~std::uint64_t{0} || stretches_ == nullptr ||
-                                          !stretches_->take(these, first_touches_->size())))
+        if (first_touches_ != nullptr &&
+            (fresh != ~std::uint64_t{0} || stretches_ == nullptr ||
+             !stretches_->take(std::span<const std::uint64_t, kBatch>(these), first_touches_->size())))
             for (std::uint64_t left = fresh; left != 0; left &= left - 1)
                 first_touches_->push_back(these[static_cast<unsigned>(std::countr_zero(left))]);
         if (first_touches_at_ != nullptr)

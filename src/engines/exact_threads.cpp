@@ -313,8 +313,10 @@ class ThreadedExactEngine : public Engine {
         const bool divisible = window.count() >= 4 * threads_ * tuning_.least_chunk;
         const bool calibrate =
             tuning_.weigh && threads_ < tuning_.sure_from && !pace_.known() && divisible;
-        const std::size_t pieces =
-            calibrate + (calibrate || (share <= 1.0 / 64 && divisible) ? 4 * threads_ : threads_);
+        const unsigned each = calibrate || (divisible && share <= 1.0 / 256) ? 4
+                              : divisible && share <= 1.0 / 64               ? 2
+                                                                             : 1;
+        const std::size_t pieces = calibrate + each * threads_;
         std::optional<ChunkTouches> before;
         if (alone_) {
             if (auto done = alone_->settle(); !done) return done;

@@ -26,14 +26,6 @@ std::uint64_t gather_bits(const std::uint8_t* bytes) {
     return eight * 0x0102040810204080u >> 56;
 }
 
-// Whether `count` numbers go up by one each.
-template <unsigned kCount, class Number>
-REVISIT_INLINE bool consecutive(const Number* numbers) {
-    Number off = 0;
-    for (Number i = 0; i < kCount; ++i) off |= numbers[i] - numbers[0] - i;
-    return off == 0;
-}
-
 // A page of a chunk's last positions and the stack's page: the chunk's takes the places that were
 // there, the stack's the new ones. Returns how many blocks are new to it.
 template <class Rank>
@@ -184,9 +176,19 @@ void ChunkTouches::free_tables() {
 }
 
 // The places that the pages hold for blocks, by the batch where these lie side by side.
-void ChunkTouches::read_pages(std::span<const std::uint64_t> blocks, std::uint32_t* places) {
+void ChunkTouches::read_pages(std::span<const std::uint64_t> blocks, bool in_order,
+                              std::uint32_t* places) {
     using Pages = LastAccessPages<std::uint32_t>;
     constexpr std::size_t kScattered = 16 * kBatch;
+    for (std::size_t at = 0; in_order && at < blocks.size();) {  // the first tells all
+        const std::uint64_t block = blocks[0] + at;
+        const std::size_t in_page = block & (Pages::kPage - 1);
+        const std::size_t count = std::min(blocks.size() - at, Pages::kPage - in_page);
+        std::memcpy(places + at, pages_->leaf_of_page(block >> Pages::kPageBits) + in_page,
+                    count * sizeof *places);
+        at += count;
+        if (at == blocks.size()) return;
+    }
     while (!blocks.empty()) {
         const std::size_t in_page = blocks[0] & (Pages::kPage - 1);
         std::size_t done = kBatch;
@@ -210,8 +212,8 @@ std::vector<std::uint32_t> ChunkTouches::read_places(const PartOf& part_of, std:
     const std::size_t low = piece * kPiece, high = std::min(low + kPiece, listed());
     std::vector<std::uint32_t> out(high - low);
     if (pages_) {
-        stretches_.each(list_, low, high, [&](std::size_t at, auto blocks) {
-            read_pages(blocks, out.data() + at - low);
+        stretches_.each(list_, low, high, [&](std::size_t at, auto blocks, bool in_order) {
+            read_pages(blocks, in_order, out.data() + at - low);
         });
         return out;
     }
@@ -389,9 +391,10 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
             pieces.push_back({k, at / ChunkTouches::kPiece, base[k] + at});
     const std::size_t bytes = (places_ / 64 + 1) * 64, clear = std::size_t{1} << 20;
     touched_.resize(bytes);
-    crew_.run(pieces_of(bytes, clear), [&](std::size_t piece) {
-        std::memset(touched_.data() + piece * clear, 0, std::min(clear, bytes - piece * clear));
-    });
+    if (!HugePageAllocator<std::uint8_t>::clears(bytes))
+        crew_.run(pieces_of(bytes, clear), [&](std::size_t piece) {
+            std::memset(touched_.data() + piece * clear, 0, std::min(clear, bytes - piece * clear));
+        });
     crew_.run(pieces.size(), [&](std::size_t p) { read_piece(chunks[pieces[p].chunk], pieces[p]); });
     for (ChunkTouches& chunk : chunks) chunk.free_tables();
     sum_found(places_);
