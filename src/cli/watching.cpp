@@ -26,6 +26,15 @@ void WatchingOptions::declare(CLI::App& app) {
         ->type_name("N")
         ->check(CLI::Range(1, 4))
         ->group(kGroup);
+    app.add_option("-p,--pid", "a process that runs already: not offered")
+        ->type_name("PID")
+        ->check([](const std::string&) {
+            return std::string(
+                "a process that runs already cannot be profiled: its threads would have to be stopped "
+                "where loading a library is safe, which cannot be known; start the program with "
+                "revisit profile -- PROGRAM");
+        })
+        ->group("");
     app.add_option(
            "--weights", weights,
            "inverse: a reuse counts one over its chance of being seen; proportional: as many as "

@@ -2,6 +2,9 @@
 
 #include <elf.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -103,21 +106,58 @@ Result<std::string> find_sampler() {
     return directory + "/librevisit-watch.so";
 }
 
-// A program without an interpreter named in it is linked statically: nothing can be loaded into it.
-Result<void> check_program(const record::Program& program) {
-    std::ifstream file(program.path, std::ios::binary);
+namespace {
+
+// What "#!" names in the first line of a script.
+std::string interpreter_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string line;
+    if (!std::getline(file, line) || !line.starts_with("#!")) return {};
+    std::size_t begin = line.find_first_not_of(" \t", 2);
+    if (begin == std::string::npos) return {};
+    return line.substr(begin, line.find_first_of(" \t\r", begin) - begin);
+}
+
+// The loader leaves out libraries that a user names where a program has more rights than the user.
+bool has_rights_of_another(const std::string& path) {
+    struct stat status;
+    if (stat(path.c_str(), &status) != 0) return false;
+    return (status.st_mode & S_ISUID && status.st_uid != geteuid()) ||
+           (status.st_mode & S_ISGID && status.st_gid != getegid()) ||
+           (geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0);
+}
+
+Result<void> check_file(const std::string& path, int depth) {
+    if (has_rights_of_another(path))
+        return fail(path, "",
+                    fmt::format("runs with the rights of another user or with capabilities, so the "
+                                "sampler cannot be loaded into it; {}",
+                                kInstead));
+    std::ifstream file(path, std::ios::binary);
     Elf64_Ehdr header{};
     file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};  // a script
+    if (file.gcount() < EI_NIDENT || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
+        std::string interpreter = interpreter_of(path);
+        return interpreter.empty() || depth > 4 ? Result<void>{} : check_file(interpreter, depth + 1);
+    }
+    if (header.e_ident[EI_CLASS] != ELFCLASS64)
+        return fail(path, "", "is a program of 32 bits, which cannot be sampled");
     for (unsigned i = 0; i < header.e_phnum; i++) {
         Elf64_Phdr part{};
         file.seekg(static_cast<std::streamoff>(header.e_phoff + i * header.e_phentsize));
         file.read(reinterpret_cast<char*>(&part), sizeof part);
         if (file && part.p_type == PT_INTERP) return {};
     }
+    // No interpreter is named in it: nothing can be loaded into it.
     return fail(
-        program.path, "",
+        path, "",
         fmt::format("is linked statically, so the sampler cannot be loaded into it; {}", kInstead));
+}
+
+}  // namespace
+
+Result<void> check_program(const record::Program& program) {
+    return check_file(program.path, 0);
 }
 
 std::string settings_text(const Settings& settings) {

@@ -82,6 +82,7 @@ struct X64Instruction {
         general_to_vector,
         vector_to_general,  // the low bytes
         vector_other,       // the vector register in `reg` becomes unknown
+        vector_to_mask,     // a mask register, which is not followed
         vector_to_flags,
         vector_to_opaque,  // a general register becomes unknown
         vector_writes,     // an unknown value into memory

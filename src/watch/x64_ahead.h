@@ -421,6 +421,8 @@ class X64Ahead {
             }
             case Op::vector_writes:
                 return memory_.store(address, 8, 0, false);
+            case Op::vector_to_mask:
+                return true;
             case Op::vector_to_flags:
                 set_flags(kAllFlags, 0, false);
                 break;

@@ -555,7 +555,7 @@ static void evex(Reader& in, X64Instruction& i) {
     unsigned map = first & 7, pp = second & 3, length = third >> 5 & 3;
     p.rex = (first & 0x80 ? 0u : 4u) | (first & 0x40 ? 0u : 2u) | (first & 0x20 ? 0u : 1u);
     bool is_masked = third & 7, broadcasts = third & 0x10;
-    if (is_masked || broadcasts || length == 3 || first & 8 || !(second & 4) || in.short_of) return;
+    if (broadcasts || length == 3 || first & 8 || !(second & 4) || in.short_of) return;
     unsigned whole = 16u << length, modrm = in.at < in.bytes ? in.code[in.at] : 0, mod = modrm >> 6;
     bool stores = op == 0x11 || op == 0x29 || op == 0x7f || op == 0xe7 || op == 0x2b;
     bool moves = map == 1 && (((op & 0xfe) == 0x10 && pp < 2) || ((op & 0xfe) == 0x28 && pp < 2) ||
@@ -563,16 +563,28 @@ static void evex(Reader& in, X64Instruction& i) {
                               (op == 0x2b && pp < 2));
     bool makes = mod == 3 &&
                  ((map == 1 && (op == 0xef || op == 0x57)) || (map == 2 && op >= 0x7a && op <= 0x7c));
-    if (!moves && !makes) return;
+    // Comparisons into a mask, and what string functions combine their operands with.
+    bool compares =
+        (map == 1 && pp == 1 && ((op >= 0x74 && op <= 0x76) || (op >= 0x64 && op <= 0x66))) ||
+        (map == 2 && pp != 0 && (op == 0x26 || op == 0x27)) ||
+        (map == 3 && pp == 1 && (op == 0x3e || op == 0x3f || op == 0x1e || op == 0x1f));
+    bool combines = (map == 1 && pp == 1 &&
+                     (op == 0xda || op == 0xde || op == 0xdb || op == 0xdf || op == 0xeb ||
+                      op == 0xef || op == 0xf8)) ||
+                    (map == 3 && pp == 1 && op == 0x25);
+    if (!moves && !makes && !compares && !combines) return;
+    if (is_masked && (mod != 3 || moves)) return;
     mod_rm(in, p, i);
+    if (map == 3) immediate(in, i, 1);
     i.reg = static_cast<std::uint8_t>(i.reg | (first & 0x10 ? 0 : 16));
     if (mod == 3) i.rm = static_cast<std::uint8_t>(i.rm | (first & 0x40 ? 0 : 16));
     if (mod == 1) i.displacement *= whole;
     i.bytes = static_cast<std::uint8_t>(whole);
-    i.op = makes      ? Op::vector_other
-           : mod == 3 ? Op::vector_move
-           : stores   ? Op::vector_store
-                      : Op::vector_load;
+    i.op = compares            ? Op::vector_to_mask
+           : makes || combines ? Op::vector_other
+           : mod == 3          ? Op::vector_move
+           : stores            ? Op::vector_store
+                               : Op::vector_load;
     i.to_reg = !stores;
     touches(i, whole, !stores, stores);
 }
@@ -659,7 +671,14 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         p.is_256 = last & 4;
         p.pp = last & 3;
         op = in.byte();
-        if (p.map == 1 && op == 0x77)
+        bool masks_only = (op >= 0x41 && op <= 0x4b) || op == 0x92;
+        if (p.map == 1 && (masks_only || op == 0x93 || op == 0x98 || op == 0x99)) {
+            mod_rm(in, p, i);
+            i.op = i.has_memory ? Op::unknown
+                   : masks_only ? Op::vector_to_mask
+                   : op == 0x93 ? Op::vector_to_opaque
+                                : Op::vector_to_flags;
+        } else if (p.map == 1 && op == 0x77)
             i.op = Op::nop;  // vzeroupper: the low halves stay
         else if (p.map == 1) {
             if (!vector(in, p, i, op, p.pp)) i.op = Op::unknown;

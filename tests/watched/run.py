@@ -34,7 +34,7 @@ if not findings["watchpoints"]["works"] or "built without its sampler" in got.st
 # The program's output and status are its own.
 example = os.path.join(build, "examples", "quicksort")
 plain = run([example, "3000000"])
-got, profile = watch([example, "3000000"], "--every", "500us")
+got, profile = watch([example, "3000000"], "--every", "200us", "--overhead", "30%")
 check(got.stdout == plain.stdout and got.stderr == plain.stderr and got.returncode == 0, "output is the program's")
 check(watch(["sh", "-c", "exit 7"])[0].returncode == 7, "status is the program's")
 check(watch(["sh", "-c", "kill -SEGV $$"])[0].returncode == 139, "a fault stays one")
@@ -84,6 +84,18 @@ open(os.path.join(directory, "static.c"), "w").write("int main(void) { return 0;
 if run(["cc", "-static", "static.c", "-o", "static"]).returncode == 0:
     got, _ = watch(["./static"])
     check(got.returncode == 2 and "linked statically" in got.stderr and got.stderr.count("\n") == 1, "static program")
+    open(os.path.join(directory, "script"), "w").write("#!%s/static\n" % directory)
+    os.chmod(os.path.join(directory, "script"), 0o755)
+    got, _ = watch(["./script"])
+    check(got.returncode == 2 and "static: is linked statically" in got.stderr and got.stderr.count("\n") == 1,
+          "a script whose interpreter is static")
+if os.geteuid() == 0 and run(["cc", "static.c", "-o", "other"]).returncode == 0:
+    os.chown(os.path.join(directory, "other"), 65534, 65534)
+    os.chmod(os.path.join(directory, "other"), 0o4755)
+    got, _ = watch(["./other"])
+    check(got.returncode == 2 and "rights of another user" in got.stderr and got.stderr.count("\n") == 1, "set-user-id")
+got = run([revisit, "profile", "--method", "watch", "-p", "1"])
+check(got.returncode == 2 and "runs already" in got.stderr and got.stderr.count("\n") == 1, "attaching: " + got.stderr)
 got, _ = watch(["true"], "--granularity", "4")
 check(got.returncode == 2 and "power of two from 8 up" in got.stderr, "granularity")
 print("passed")
