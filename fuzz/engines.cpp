@@ -2,28 +2,28 @@
 // pick how many distinct blocks there are, how they are spread over 64 bits and how the trace is cut
 // into batches.
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
+#include "engines/exact_threads.h"
 #include "revisit/revisit.h"
 
 using namespace revisit;
 
 namespace {
 
-Profile run(std::string_view method, const std::vector<std::uint64_t>& blocks,
+Profile run(std::unique_ptr<Engine> engine, const std::vector<std::uint64_t>& blocks,
             const std::vector<std::uint32_t>& sites, const std::vector<std::uint16_t>& threads,
-            const std::vector<std::uint8_t>& flags, std::size_t cut, const EngineOptions& options) {
-    auto engine = make_engine(method, options);
-    if (!engine) std::abort();
+            const std::vector<std::uint8_t>& flags, std::size_t cut) {
     for (std::size_t at = 0; at < blocks.size(); at += cut) {
         std::size_t count = std::min(cut, blocks.size() - at);
-        if (!(*engine)->add({{blocks.data() + at, count},
-                             {sites.data() + at, count},
-                             {threads.data() + at, count},
-                             {flags.data() + at, count}}))
+        if (!engine->add({{blocks.data() + at, count},
+                          {sites.data() + at, count},
+                          {threads.data() + at, count},
+                          {flags.data() + at, count}}))
             std::abort();
     }
-    auto profile = (*engine)->finish();
+    auto profile = engine->finish();
     if (!profile) std::abort();
     profile->method = "same";
     return *profile;
@@ -59,10 +59,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         flags.push_back(other % 2 != 0 ? kWrite : 0);
     }
     if (data[2] & 16) options.model = StackModel::private_;
-    std::string naive = to_json(run("naive", blocks, sites, threads, flags, blocks.size(), options));
+    const std::string naive = to_json(
+        run(make_engine("naive", options).value(), blocks, sites, threads, flags, blocks.size()));
     for (std::string_view method : {"olken", "exact", "partition"}) {
-        if (!make_engine(method, options)) continue;
-        if (to_json(run(method, blocks, sites, threads, flags, cut, options)) != naive) std::abort();
+        auto engine = make_engine(method, options);
+        if (!engine) continue;
+        if (to_json(run(std::move(*engine), blocks, sites, threads, flags, cut)) != naive) std::abort();
     }
+    if (options.model == StackModel::private_) return 0;
+    options.threads = 2 + data[0] % 2;
+    const std::size_t chunk = 1 + data[1] % 90;
+    auto engine = make_exact_threads(options, {1, chunk, chunk * 4, chunk * 3, size % 2 == 0, 3, 16});
+    if (to_json(run(std::move(engine), blocks, sites, threads, flags, cut)) != naive) std::abort();
     return 0;
 }
