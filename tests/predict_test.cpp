@@ -518,6 +518,93 @@ TEST_F(FromSource, lines_too_many_to_interpret_are_estimated_within_the_budget) 
         EXPECT_GT(accuracy(truth->profile.reuse, p->profile.reuse), 0.95);
 }
 
+// Runs that repeat, from a part of them, against all of them: every bin, site and pair.
+TEST_F(OddSource, a_part_of_a_run_that_repeats_tells_the_whole) {
+    struct Case {
+        const char* text;
+        bool repeats;
+    };
+    for (const auto& [text, repeats] : std::initializer_list<Case>{
+             // time steps, with something before and after
+             {"double A[50][50], B[50][50], s; void f(int n) { for (int i = 0; i < 50; i++) B[i][3] = "
+              "1; "
+              "for (int t = 0; t < n; t++) { for (int i = 1; i < 49; i++) for (int j = 1; j < 49; j++) "
+              "B[i][j] = A[i][j - 1] + A[i + 1][j]; for (int i = 1; i < 49; i++) for (int j = 1; j < "
+              "49; "
+              "j++) A[i][j] = B[i][j]; } for (int i = 0; i < 50; i++) s += A[7][i]; }",
+              true},
+             // rows of 50 doubles: the same place in a line after four of them
+             {"double A[90][50], B[50][44], C[90][44]; void f(int n) { for (int i = 0; i < n; i++) for "
+              "(int k = 0; k < 50; k++) for (int j = 0; j < 44; j++) C[i][j] += A[i][k] * B[k][j]; }",
+              true},
+             // a row read again twelve iterations later
+             {"double A[99][48], C[99][48]; void f(int n) { for (int i = 0; i < n; i++) for (int j = "
+              "0; j "
+              "< 48; j++) C[i][j] += A[i][j] + A[i + 12][j]; }",
+              true},
+             // what moves was touched before the loop
+             {"double A[99][48]; void f(int n) { for (int i = 0; i < n; i++) A[i][5] = 1; for (int i = "
+              "0; "
+              "i < n; i++) for (int k = 0; k < 9; k++) for (int j = 0; j < 48; j++) A[i][j] += k; }",
+              false},
+             // and is read after it
+             {"double A[99][48], s; void f(int n) { for (int i = 0; i < n; i++) for (int k = 0; k < 9; "
+              "k++) for (int j = 0; j < 48; j++) A[i][j] += k; for (int i = 0; i < n; i++) s += "
+              "A[i][0]; "
+              "}",
+              false},
+             // a triangle does not repeat
+             {"double A[99][99]; void f(int n) { for (int i = 0; i < n; i++) for (int j = 0; j < i; "
+              "j++) "
+              "A[i][j] += A[j][i]; }",
+              false},
+             // one array moved through at two speeds
+             {"double A[9000]; void f(int n) { for (int i = 0; i < n; i++) for (int j = 0; j < 48; "
+              "j++) "
+              "A[i * 64 + j] += A[i * 32 + j]; }",
+              false}}) {
+        auto r = odd(text, 85);
+        r.granularity = 64;
+        r.bins = Binning::exact();
+        const auto programs = compile(r.source, {{}});
+        ASSERT_TRUE(programs) << programs.error().sentence();
+        const auto& program = programs->front();
+        const auto part =
+            simulate_repeating(program, r.parameters, r, Deadline(), std::uint64_t{1} << 40);
+        ASSERT_TRUE(part);
+        EXPECT_EQ(part->has_value(), repeats) << text;
+        if (!*part) continue;
+        EXPECT_LT((*part)->shown, 40) << text;
+        const auto whole =
+            simulate(program, r.parameters, r, r.bins, Deadline(), std::uint64_t{1} << 40);
+        ASSERT_TRUE(whole);
+        const Profile &a = (*part)->run.profile, &b = whole->profile;
+        EXPECT_EQ(a.reuse, b.reuse) << text;
+        ASSERT_EQ(a.sites.size(), b.sites.size());
+        for (std::size_t i = 0; i < a.sites.size(); ++i)
+            EXPECT_EQ(a.sites[i].reuse, b.sites[i].reuse) << text;
+        std::map<std::pair<std::uint32_t, std::uint32_t>, double> pairs;
+        for (const Pair& p : a.pairs) pairs[{p.use, p.reuse}] += p.count;
+        for (const Pair& p : b.pairs) pairs[{p.use, p.reuse}] -= p.count;
+        for (const auto& [key, difference] : pairs) EXPECT_EQ(difference, 0) << text;
+    }
+}
+
+TEST_F(OddSource, sites_know_the_loop_around_them) {
+    auto r =
+        odd("double A[90], s;\nvoid f(int n) {\n  A[3] = 1;\n  for (int t = 0; t < n; t++)\n    for "
+            "(int i = "
+            "0; i < n; i++)\n      A[i] += 1;\n}",
+            20);
+    r.method = Method::simulate;
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    ASSERT_EQ(p->profile.sites.size(), 3u);
+    EXPECT_EQ(p->profile.sites[0].loop.line, 0u);
+    EXPECT_EQ(p->profile.sites[1].loop.line, 5u);
+    EXPECT_EQ(p->profile.sites[1].loop.function, "f");
+}
+
 TEST_F(OddSource, an_address_that_data_decides_is_refused) {
     EXPECT_FALSE(predict(odd(
         "double A[50]; int k[50]; void f(int n) { for (int i = 0; i < n; i++) A[k[i]] = 1; }", 40)));

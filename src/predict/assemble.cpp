@@ -6,6 +6,29 @@
 
 namespace revisit::predict {
 
+namespace {
+
+// The innermost loop of the function around a reference, as a place in the source.
+Frame loop_around(const Function& f, std::uint32_t reference) {
+    std::int32_t loop = -1;
+    for (const Block& b : f.blocks)
+        for (const Instruction& i : b.code) {
+            const bool touches = i.op == Op::load || i.op == Op::store || i.op == Op::fill;
+            const auto first = static_cast<std::uint32_t>(i.imm);
+            if ((touches && first == reference) ||
+                (i.op == Op::move && (first == reference || first + 1 == reference)))
+                loop = b.loop;
+        }
+    if (loop < 0) return {};
+    // What was moved out of a loop has lost its own line, and file.
+    std::string file = f.references[reference].file;
+    for (const Reference& r : f.references)
+        if (file.empty()) file = r.file;
+    return {f.name, file, f.loops[static_cast<std::size_t>(loop)].line};
+}
+
+}  // namespace
+
 void Assembly::add_reference(std::uint32_t function, std::uint32_t reference) {
     const Function& f = program_.functions[function];
     const Reference& r = f.references[reference];
@@ -14,6 +37,7 @@ void Assembly::add_reference(std::uint32_t function, std::uint32_t reference) {
     site.module = r.expression;
     site.offset = r.column;
     site.frame = {r.inlined.empty() ? f.name : r.inlined, r.file, r.line};
+    site.loop = loop_around(f, reference);
     if (!r.inlined.empty()) site.inlined.push_back({f.name, r.file, 0});
     profile_.sites.push_back(std::move(site));
     by_site_.emplace_back(bins_);

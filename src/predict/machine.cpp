@@ -209,6 +209,8 @@ class Machine {
         const auto& extents = program_.functions[f.function].references[reference].extents;
         for (std::size_t k = 0; k < extents.size(); ++k)
             trace_.references[place].indices[k].add(f.values[extents[k].first]);
+        if (muted_) return;
+        if (options_.progression) options_.progression(place, address, 0, 1);
         ++trace_.count;
         if (options_.sink) {
             out_addresses_.push_back(address);
@@ -324,6 +326,10 @@ class Machine {
                 index.add(x.indices[k].first + x.indices[k].step * (rounds - 1));
             }
         }
+        if (muted_) return;
+        if (options_.progression)
+            for (const auto& p : progressions_)
+                options_.progression(p.place, p.address, p.step, rounds);
         const auto& a = f.loops.back();
         if (options_.keep) {
             for (std::int64_t t = 0; t < rounds; ++t)
@@ -367,6 +373,7 @@ class Machine {
             close(f.loops.back());
             f.loops.pop_back();
             f.whole = false;
+            if (f.loops.empty()) ask(kNoLoop, 0);
         }
     }
 
@@ -380,6 +387,14 @@ class Machine {
         run.iterations = a.iteration + 1;
         run.first = a.first;
         run.step = a.step;
+    }
+
+    // Whether what an outermost loop does next is wanted.
+    void ask(std::uint32_t loop, std::uint32_t iteration) {
+        if (!options_.outermost || depth_ != 1) return;
+        const auto show = options_.outermost(loop, iteration);
+        if (show == RunOptions::Show::stop) throw Stop{Stop::Why::budget, {}, 0};
+        muted_ = show == RunOptions::Show::nothing;
     }
 
     // Control arrives at the header of a loop.
@@ -396,6 +411,7 @@ class Machine {
                     trace_.loops[a.place].linear = false;
                 a.last = now;
             }
+            if (f.loops.size() == 1) ask(a.place, a.iteration);
             return;
         }
         Active a{loop, -1, loop_place(f, loop), 0, 0, 0, 0};
@@ -410,6 +426,7 @@ class Machine {
         else
             a.step = 1;
         f.loops.push_back(a);
+        if (f.loops.size() == 1) ask(a.place, 0);
     }
 
     void follow(Frame& f, const Edge& edge, std::int32_t& block) {
@@ -432,7 +449,8 @@ class Machine {
             const bool again = !f.loops.empty() && f.loops.back().loop == loop;
             arrive(f, loop, again);
             if (!again) f.whole = f.observed = false;
-            if (options_.stride) stride(f);
+            if (options_.stride && !(options_.outermost && depth_ == 1 && f.loops.size() == 1))
+                stride(f);
             if (!f.whole || !again) f.observed = false;
             f.whole = true;
             f.path.clear();
@@ -703,6 +721,7 @@ class Machine {
     std::uint64_t steps_ = 0;
     std::uint64_t ticks_ = 0;
     int depth_ = 0;
+    bool muted_ = false;            // accesses are not shown
     std::vector<Known> knowledge_;  // by loop place
     PathRunner strider_;
     struct Progression {

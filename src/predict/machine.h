@@ -17,6 +17,8 @@ namespace revisit::predict {
 
 using Parameters = std::map<std::string, std::int64_t>;
 
+inline constexpr std::uint32_t kNoLoop = UINT32_MAX;
+
 struct RunOptions {
     std::uint64_t max_accesses = 50'000'000;
     std::uint64_t max_steps = 2'000'000'000;
@@ -27,6 +29,15 @@ struct RunOptions {
     std::function<bool(std::span<const std::uint64_t> addresses,
                        std::span<const std::uint32_t> references, std::span<const std::uint32_t> sizes)>
         sink;
+    // Instead of `sink`: so many accesses from one address on, `step` bytes apart, in turn with what
+    // else the same iterations do.
+    std::function<void(std::uint32_t reference, std::uint64_t address, std::int64_t step,
+                       std::int64_t rounds)>
+        progression;
+    // Of the entry function's outermost loops: hears each arrival at a header, and kNoLoop after them.
+    // What it answers holds until it is asked again.
+    enum class Show : std::uint8_t { accesses, nothing, stop };
+    std::function<Show(std::uint32_t loop, std::uint32_t iteration)> outermost;
     Deadline deadline;
     std::int32_t watch = 0;  // how many watches the program has (extremes.h); 0 = do not look
     bool stride = true;      // take whole runs of an inner loop at once where that is the same

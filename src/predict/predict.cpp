@@ -39,7 +39,15 @@ class Predictor {
             return fail(request_.source.path, "", "sizes are missing: give" + names);
         }
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
-        if (request_.method == Method::fit) return fitted();
+        if (request_.method == Method::fit) {
+            auto prediction = fitted();
+            if (!prediction) return prediction;
+            if (!prediction->failures.empty() && request_.estimate)
+                if (auto done = estimated(*prediction, *learnt_); !done)
+                    return std::unexpected(done.error());
+            finish(*prediction);
+            return prediction;
+        }
         // How long is the run? Counting alone goes by whole inner loops.
         RunOptions count;
         count.keep = false;
@@ -50,9 +58,22 @@ class Predictor {
         if (counted->complete && counted->count <= request_.simulate_up_to)
             return interpreted(kInterpretAtMost, Deadline());
         short_enough_ = counted->complete;
+        // By blocks repetition is found sooner than formulas, and more often.
+        if (!short_enough_ && request_.granularity > 1)
+            if (auto p = repeated(); p) return std::move(*p);
         auto prediction = fitted();
-        if ((prediction && prediction->failures.empty()) || !short_enough_) return prediction;
-        return interpreted(kInterpretAtMost, Deadline());
+        if (prediction && prediction->failures.empty()) {
+            finish(*prediction);
+            return prediction;
+        }
+        if (short_enough_) return interpreted(kInterpretAtMost, Deadline());
+        if (request_.granularity <= 1)
+            if (auto p = repeated(); p) return std::move(*p);
+        if (prediction && request_.estimate)
+            if (auto done = estimated(*prediction, *learnt_); !done)
+                return std::unexpected(done.error());
+        if (prediction) finish(*prediction);
+        return prediction;
     }
 
  private:
@@ -63,10 +84,29 @@ class Predictor {
             return fail(request_.source.path, "",
                         "too long to interpret: more than " + std::to_string(limit) +
                             " accesses, or a loop without end");
+        return measured(std::move(*run), "every access of the run was interpreted");
+    }
+
+    // From a part of the run, where the rest does the same.
+    std::optional<Prediction> repeated() {
+        auto found = simulate_repeating(session_.target, session_.sizes, request_,
+                                        Deadline(std::max(1.0, session_.deadline.left())),
+                                        request_.simulate_at_most);
+        if (!found || !*found) return std::nullopt;
+        Repetition& r = **found;
+        const auto every =
+            r.period == 1 ? "every iteration" : "every " + std::to_string(r.period) + " iterations";
+        return measured(std::move(r.run),
+                        "the loop at line " + std::to_string(r.line) + " does the same again after " +
+                            every + ", moved by whole blocks, in all " + std::to_string(r.iterations) +
+                            "; " + std::to_string(r.shown + r.period) + " were interpreted");
+    }
+
+    Prediction measured(Simulation run, const std::string& how) {
         Prediction p;
-        p.profile = std::move(run->profile);
-        p.failures = std::move(run->doubts);
-        for (const ReferencePlace& place : run->references) {
+        p.profile = std::move(run.profile);
+        p.failures = std::move(run.doubts);
+        for (const ReferencePlace& place : run.references) {
             const Reference& r = session_.target.functions[place.function].references[place.reference];
             for (std::size_t e = 0; e < r.extents.size(); ++e)
                 for (const auto index : {place.indices[e].low, place.indices[e].high})
@@ -74,7 +114,7 @@ class Predictor {
                         (index < 0 || index >= static_cast<std::int64_t>(r.extents[e].second)))
                         p.failures.push_back(outside(r, e, index));
         }
-        p.certificate.push_back("every access of the run was interpreted");
+        p.certificate.push_back(how);
         finish(p);
         return p;
     }
@@ -166,9 +206,7 @@ class Predictor {
             if (certain) break;
             if (data_decides(best_learnt->doubts)) break;
         }
-        if (!best->failures.empty() && !short_enough_ && request_.estimate)
-            if (auto done = estimated(*best, *best_learnt); !done) return std::unexpected(done.error());
-        finish(*best);
+        learnt_ = std::move(best_learnt);
         return std::move(*best);
     }
 
@@ -231,7 +269,8 @@ class Predictor {
     }
     const Request& request_;
     Session session_;
-    bool short_enough_ = false;  // to be interpreted whole, if need be
+    std::optional<Learning> learnt_;  // what the formulas came from
+    bool short_enough_ = false;       // to be interpreted whole, if need be
 };
 
 }  // namespace

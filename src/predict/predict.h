@@ -75,7 +75,20 @@ struct Simulation {
 };
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
-                            std::uint64_t max_accesses);
+                            std::uint64_t max_accesses,
+                            const decltype(RunOptions::outermost)& outermost = {});
+
+// The whole run from a part of it, where an outermost loop does the same again and again, moved on by
+// whole blocks; nothing when none does, or the part is longer than `max_accesses`.
+struct Repetition {
+    Simulation run;
+    std::uint32_t line = 0;  // of the loop
+    std::int64_t period = 1, shown = 0, iterations = 0;
+};
+Result<std::optional<Repetition>> simulate_repeating(const Program& program,
+                                                     const Parameters& parameters,
+                                                     const Request& request, const Deadline& deadline,
+                                                     std::uint64_t max_accesses);
 
 // From reduced copies of the run, for what has no formulas and is too long to interpret.
 struct Reduction {

@@ -14,7 +14,8 @@ namespace revisit::predict {
 
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
-                            std::uint64_t max_accesses) {
+                            std::uint64_t max_accesses,
+                            const decltype(RunOptions::outermost)& outermost) {
     EngineOptions engine_options;
     engine_options.bins = bins;
     engine_options.granularity = request.granularity;
@@ -28,6 +29,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     options.seed = request.seed;
     options.branch_probability = request.branch_probability;
     options.deadline = deadline;
+    options.outermost = outermost;
     BlockCutter cutter(request.granularity);
     std::vector<std::uint32_t> sites;
     std::optional<Error> failed;
