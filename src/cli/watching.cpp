@@ -44,9 +44,9 @@ void WatchingOptions::declare(CLI::App& app) {
         ->group(kGroup);
     app.add_option(
            "--clock", clock,
-           "what turns processor time into accesses. stretches: timed between accesses that were "
-           "foreseen; count: counted in a second run, under valgrind")
-        ->check(CLI::IsMember({"stretches", "count"}))
+           "what turns processor time into accesses. run: stretches of the run itself, timed and "
+           "counted; count: counted in a second run, under valgrind")
+        ->check(CLI::IsMember({"run", "count"}))
         ->capture_default_str()
         ->group(kGroup);
     app.add_option(

@@ -12,7 +12,7 @@ struct WatchingOptions {
     std::uint64_t window = 1024;
     unsigned watchpoints = 0;  // 0 = as many as there are
     std::string weights = "inverse";
-    std::string clock = "stretches";
+    std::string clock = "run";
     std::uint64_t check = 0;
 
     void declare(CLI::App& app);

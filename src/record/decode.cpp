@@ -63,6 +63,8 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
             return 5;
         case REVISIT_WATCH_RATE:
             return 6;
+        case REVISIT_WATCH_REPLAY:
+            return 2;
         case REVISIT_WATCH_CLOCK:
             return 6;
         case REVISIT_WATCH_NOTE:
@@ -389,6 +391,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_WATCH_SET:
         case REVISIT_WATCH_REUSE:
         case REVISIT_WATCH_RATE:
+        case REVISIT_WATCH_REPLAY:
         case REVISIT_WATCH_CLOCK:
         case REVISIT_WATCH_NOTE:
             watched(REVISIT_TAG(words[0]), n, words.subspan(1, *length));
@@ -510,7 +513,8 @@ void Decoder::watched(std::uint32_t tag, std::uint64_t n, std::span<const std::u
             if (words[2] != 0) event.label = whole_label(words[2], words[3]);
             break;
         case REVISIT_WATCH_RATE:
-            event.kind = WatchEvent::Kind::rate;
+        case REVISIT_WATCH_REPLAY:
+            event.kind = tag == REVISIT_WATCH_RATE ? WatchEvent::Kind::rate : WatchEvent::Kind::replay;
             event.place = place_of_address(n);
             break;
         case REVISIT_WATCH_NOTE:

@@ -107,6 +107,8 @@ enum {
     REVISIT_WATCH_REUSE,  /* n = number of the sample; five words, see below */
     REVISIT_WATCH_RATE,   /* n = pc; accesses and time from the interruption to a first touch that was
                              foreseen, from there to a second and from there to a third */
+    REVISIT_WATCH_REPLAY, /* n = pc; accesses from one interruption to the next, 0 if they could not be
+                             counted, and the time they took */
     REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,
                        those without an address, predictions checked, wrong ones, stray traps */
     REVISIT_WATCH_NOTE,   /* n = REVISIT_NOTE_…; the number of an error, or 0 */

@@ -53,6 +53,13 @@ struct A64State {
     }
 };
 
+// In all that is known of both.
+inline bool same_registers(const A64State& a, const A64State& b) {
+    for (unsigned r = 0; r < 32; r++)
+        if (a.is_known(r) && b.is_known(r) && a.x[r] != b.x[r]) return false;
+    return true;
+}
+
 enum class Step : std::uint8_t {
     done,    // executed; pc moved on
     access,  // executed, and it touched memory

@@ -5,22 +5,25 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 namespace revisit::watch {
 namespace {
 
-// Kernel time between two samples belongs to nobody's accesses: samples are taken in user code alone,
-// one a period of it.
-double advance(const std::vector<Sample>& samples, std::size_t i) {
-    double before = i == 0 ? 0 : static_cast<double>(samples[i - 1].time);
-    return std::clamp(static_cast<double>(samples[i].time) - before, 0.0,
-                      static_cast<double>(samples[i].period));
-}
-
 struct FunctionRate {
     double nanoseconds = 0;  // that samples found it running
     double rate = 0;         // accesses a nanosecond; 0 = not known
+    bool with_kernel = false;
 };
+
+// Kernel time between two samples belongs to nobody's accesses: samples are taken in user code alone,
+// one a period of it. But replays take pages that are met for the first time as the program does, and
+// the kernel's work for these is in their rates.
+double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kernel = false) {
+    double before = i == 0 ? 0 : static_cast<double>(samples[i - 1].time);
+    double time = std::max(0.0, static_cast<double>(samples[i].time) - before);
+    return with_kernel ? time : std::min(time, static_cast<double>(samples[i].period));
+}
 
 using Rates = std::map<std::string, FunctionRate>;
 
@@ -35,43 +38,143 @@ double common_rate(const Rates& rates) {
     return time > 0 ? accesses / time : 0;
 }
 
-double middle(std::vector<double>& values) {
+double middle(std::vector<double> values) {
     auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::ranges::nth_element(values, half);
     return *half;
 }
 
-// The third stretch is longer than the second; what a trap takes is in both and falls out of the
-// difference. One during which the machine did something else comes out far too slow: the middle one
-// counts.
-std::string rates_by_stretches(const Samples& samples, FunctionNames& names, Rates& rates) {
-    struct Measured {
-        std::vector<double> accesses, time;
-        double rate() { return middle(accesses) / middle(time); }
-    };
-    std::map<std::string, Measured> measured;
-    Measured all;
-    for (const Rate& one : samples.rates)
-        for (Measured* to : {&measured[names.of(one.place)], &all}) {
-            to->accesses.push_back(one.third.accesses - one.second.accesses);
-            to->time.push_back(one.third.nanoseconds - one.second.nanoseconds);
+// What was measured in one function: accesses in so many nanoseconds, several times.
+struct Measured {
+    std::vector<double> accesses, time;
+
+    void add(double accesses_made, double nanoseconds) {
+        accesses.push_back(accesses_made);
+        time.push_back(nanoseconds);
+    }
+    std::size_t size() const { return time.size(); }
+
+    // Accesses by time, over all; a measurement during which the machine did something else comes out
+    // far too slow and is left out.
+    double rate() const {
+        std::vector<double> rates(size());
+        for (std::size_t i = 0; i < size(); i++) rates[i] = accesses[i] / time[i];
+        constexpr double kFar = 4;
+        double usual = middle(rates), all_accesses = 0, all_time = 0;
+        for (std::size_t i = 0; i < size(); i++) {
+            if (accesses[i] * kFar < usual * time[i]) continue;
+            all_accesses += accesses[i];
+            all_time += time[i];
         }
-    if (all.time.empty() || middle(all.time) <= 0) return {};
-    // One or two stretches say little about a function: its rate is drawn to that of all.
+        return all_accesses / all_time;
+    }
+
+    // Of one measurement, relative to the rate.
+    double squared_error(double rate) const {
+        double sum = 0;
+        for (std::size_t i = 0; i < size(); i++) {
+            double off = accesses[i] / time[i] / rate - 1;
+            sum += std::min(1.0, off * off);
+        }
+        return size() > 1 ? sum / static_cast<double>(size() - 1) : 1;
+    }
+};
+
+using ByFunction = std::map<std::string, Measured>;
+
+// Some microseconds of every stretch go into being interrupted and into caches that hold something
+// else after it. Stretches have all lengths, so these show: the delay for which those of a function
+// have most nearly the same rate.
+double delay_of(const ByFunction& measured) {
+    constexpr double kMost = 15000, kStep = 100, kUsual = 2000, kFarOff = 0.09;
+    double best = 0, least = 0;
+    for (double delay = 0; delay <= kMost; delay += kStep) {
+        double off = std::pow((delay - kUsual) / kMost, 2) / 10;  // where little is known
+        for (const auto& [name, values] : measured) {
+            std::vector<double> rates;
+            for (std::size_t i = 0; i < values.size(); i++)
+                rates.push_back(values.accesses[i] / std::max(kStep, values.time[i] - delay));
+            double usual = middle(rates);
+            for (double rate : rates) off += std::min(kFarOff, std::pow(rate / usual - 1, 2));
+        }
+        if (delay > 0 && off >= least) continue;
+        best = delay;
+        least = off;
+    }
+    return best;
+}
+
+ByFunction counted(const Samples& samples, FunctionNames& names) {
+    ByFunction out;
+    for (const Replayed& one : samples.replays)
+        if (one.accesses > 0 && one.nanoseconds > 0)
+            out[names.of(one.place)].add(one.accesses, one.nanoseconds);
+    return out;
+}
+
+ByFunction replayed(const Samples& samples, FunctionNames& names) {
+    ByFunction out = counted(samples, names);
+    double delay = delay_of(out);
+    for (auto& [name, values] : out)
+        for (double& time : values.time) time = std::max(time / 4, time - delay);
+    return out;
+}
+
+// The third stretch is longer than the second; what a trap takes is in both and falls out of the
+// difference.
+ByFunction foreseen(const Samples& samples, FunctionNames& names) {
+    ByFunction out;
+    for (const Rate& one : samples.rates)
+        if (double time = one.third.nanoseconds - one.second.nanoseconds; time > 0)
+            out[names.of(one.place)].add(one.third.accesses - one.second.accesses, time);
+    return out;
+}
+
+// Replays where there are any, else what was foreseen. One or two measurements say little about a
+// function: its rate is drawn to that of all.
+std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates) {
+    ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
+    std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
+    for (const Replayed& one : samples.replays)
+        if (one.accesses == 0) astray[names.of(one.place)]++;
+    constexpr std::size_t kFew = 3;
+    std::size_t replays = 0, foreseen_ones = 0;
+    std::set<std::string> by_replay;
+    for (const auto& [name, values] : measured) {
+        replays += values.size();
+        by_replay.insert(name);
+    }
+    for (auto& [name, values] : foreseen_too) {
+        auto& known = measured[name];
+        if (known.size() >= values.size() || (known.size() >= kFew && known.size() > astray[name]))
+            continue;
+        replays -= known.size();
+        foreseen_ones += values.size();
+        by_replay.erase(name);
+        known = std::move(values);
+    }
+    for (const std::string& name : by_replay) rates[name].with_kernel = true;
+    double time = 0, accesses = 0;
+    for (const auto& [name, values] : measured) {
+        double share = std::max(1.0, rates[name].nanoseconds);
+        time += share;
+        accesses += share * values.rate();
+    }
+    if (accesses <= 0) return {};
     constexpr double kEnough = 4;
-    std::vector<double> off;
-    for (auto& [name, values] : measured) {
-        double own = std::min(1.0, static_cast<double>(values.time.size()) / kEnough);
-        if (middle(values.time) <= 0) own = 0;
-        double rate = own > 0 ? values.rate() : 1;
-        rates[name].rate = std::exp(own * std::log(rate) + (1 - own) * std::log(all.rate()));
-        for (std::size_t i = 0; i < values.time.size(); i++)
-            off.push_back(std::abs(values.accesses[i] / values.time[i] / rates[name].rate - 1));
+    double all = accesses / time, error = 0;
+    for (const auto& [name, values] : measured) {
+        FunctionRate& function = rates[name];
+        auto count = static_cast<double>(values.size());
+        double own = std::min(1.0, count / kEnough);
+        function.rate = std::exp(own * std::log(values.rate()) + (1 - own) * std::log(all));
+        double share = function.nanoseconds / time;
+        error += share * share * values.squared_error(function.rate) / count;
     }
     return fmt::format(
-        "processor time at each function's rate, from {} stretches timed between accesses "
-        "foreseen; half of these are within {:.0f} % of it",
-        off.size(), 100 * middle(off));
+        "processor time at each function's rate, within {:.0f} %, from {} stretches that were run "
+        "and then replayed to count their accesses and {} timed between accesses that were foreseen",
+        196 * std::sqrt(error), replays, foreseen_ones);
 }
 
 std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
@@ -96,6 +199,8 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
 // run with that gave 0.75 for particles where one without gave 0.99, on a machine that was busier as
 // well.)
 double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& rates, double common) {
+    constexpr std::size_t kEnough = 3;
+    if (samples.rates.size() < kEnough) return delay_of(counted(samples, names));
     std::vector<double> delays;
     for (const Rate& one : samples.rates) {
         double rate = rates[names.of(one.place)].rate;
@@ -129,7 +234,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         for (std::size_t i = 0; i < thread.samples.size(); i++)
             rates[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
-    if (description_.empty()) description_ = rates_by_stretches(samples, names, rates);
+    if (description_.empty()) description_ = rates_by_runs(samples, names, rates);
     double common = common_rate(rates);
     if (common <= 0) {
         common = 1;
@@ -142,9 +247,9 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         clock.delay = delay;
         double now = 0;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
-            double rate = rates[names.of(thread.samples[i].place)].rate;
-            clock.last_rate = rate > 0 ? rate : common;
-            now += advance(thread.samples, i) * clock.last_rate;
+            const FunctionRate& function = rates[names.of(thread.samples[i].place)];
+            clock.last_rate = function.rate > 0 ? function.rate : common;
+            now += advance(thread.samples, i, function.with_kernel) * clock.last_rate;
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.accesses.push_back(now);
         }

@@ -2,13 +2,15 @@
 //
 // Problem. A time distance counts accesses; without a counter there is only time. One rate for all is
 // wrong by as much as code differs: a loop in cache makes ten accesses in the time of one that misses.
-// Idea. A rate a function, from either of two sources: stretches (the look-ahead knows how many
-// accesses away a touch is, a watchpoint tells when it happens; the difference of a long and a short
-// stretch is free of what traps cost), or the accesses that each function makes in an instrumented run
-// of the same command, divided by the time that samples found it running. Between two samples the clock
-// goes at the rate of the function that the later one interrupted. Error. Stretches are too fast where
-// memory is slow, because looking ahead has fetched the data: three times on a list that does not fit
-// the cache. Counts are exact for the whole run.
+// Idea. A rate a function, from one of three sources. Replays: the program runs undisturbed from one
+// interruption to the next and what it did is then interpreted and counted (preload/replay.h).
+// Stretches, where replays go astray: the look-ahead knows how many accesses away a touch is, a
+// watchpoint tells when it happens; the difference of a long and a short stretch is free of what traps
+// cost. Counts: the accesses that each function makes in an instrumented run of the same command,
+// divided by the time that samples found it running. Between two samples the clock goes at the rate of
+// the function that the later one interrupted. Error. Stretches are too fast where memory is slow,
+// because looking ahead has fetched the data; there replays work best, as code that waits for memory
+// mostly reads. Counts are exact for the whole run.
 #pragma once
 
 #include <map>

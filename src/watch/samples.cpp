@@ -109,6 +109,10 @@ void Samples::add(const record::WatchEvent& event) {
             note.error = static_cast<int>(words[0]);
             break;
         }
+        case Kind::replay:
+            replays.push_back(
+                {event.place, static_cast<double>(words[0]), static_cast<double>(words[1])});
+            break;
         case Kind::clock:
             thread.end = event.n;
             thread.recording = words[0];

@@ -54,6 +54,12 @@ struct Rate {
     } first, second, third;  // from the interruption to the first touch, and on
 };
 
+// Accesses from one interruption to the next; none = they could not be counted.
+struct Replayed {
+    std::uint32_t place = kNowhere;
+    double accesses = 0, nanoseconds = 0;
+};
+
 struct ThreadSamples {
     struct Entry {  // a distance in a window, and how many uses had it
         std::uint16_t value, count;
@@ -79,6 +85,7 @@ class Samples {
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
     std::map<std::uint64_t, Note> notes;  // by REVISIT_NOTE_…
+    std::vector<Replayed> replays;
 
  private:
     static void add_window(ThreadSamples& thread, std::span<const std::uint64_t> words);

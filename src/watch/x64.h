@@ -32,6 +32,13 @@ struct X64State {
     bool is_known(unsigned i) const { return known >> i & 1; }
 };
 
+// In all that is known of both.
+inline bool same_registers(const X64State& a, const X64State& b) {
+    for (unsigned i = 0; i < 16; i++)
+        if (a.is_known(i) && b.is_known(i) && a.r[i] != b.r[i]) return false;
+    return true;
+}
+
 // Flags.
 inline constexpr std::uint8_t kCarry = 1, kParity = 2, kZero = 4, kSign = 8, kOverflow = 16,
                               kAllFlags = 31;

@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #include "watch/preload/look.h"
+#include "watch/preload/replay.h"
 
 namespace revisit::watch {
 namespace {
@@ -97,8 +98,8 @@ void write_set(Thread& t, const Noted& use, double chance) {
 // A trap takes some microseconds, and not always the same: too long to time reuses that come within a
 // few. Where the last one from a use did, its reuse is looked for further ahead instead. That is
 // decided before it is known how this one ends, so nothing is biased.
-constexpr std::uint64_t kSoon = 25000;  // nanoseconds
-constexpr unsigned kFurther = 12000;    // accesses
+constexpr std::uint64_t kSoon = 15000;  // nanoseconds
+constexpr unsigned kFurther = 6000;     // accesses
 constexpr std::int8_t kTries = 6;
 
 std::int8_t& tries_further(Thread& t, std::uint64_t use_pc) {
@@ -206,42 +207,6 @@ void check_prediction(Thread& t, Look& look) {
     wait_for(t, word, 1 + touches);
 }
 
-void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
-    const Settings& settings = process.settings;
-    std::uint64_t number = ++t.counts.samples, interrupted = Machine::pc(context);
-    know_code(t, interrupted);
-    Look look = look_ahead(t, context);
-    const Noted& use = look.use();
-    bool have_use = use.pc != 0;
-    if (!have_use) t.counts.without_address++;
-    if (have_use) write_path(t, use.path);
-    if (!t.writer.room(10)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_USE, (use.writes ? REVISIT_USE_WRITE : 0) |
-                                                       (have_use ? 0 : REVISIT_USE_NO_ADDRESS)));
-    t.writer.put(number);
-    t.writer.put(program_time(t, now));
-    t.writer.put(interrupted);
-    t.writer.put(use.pc);
-    t.writer.put(use.address);
-    t.writer.put(std::uint64_t{use.bytes});
-    t.writer.put(use.accesses);
-    t.writer.put(look.looked_at());
-    t.writer.put(t.period);
-    if (!have_use) return;
-    write_window(t);
-    if (look.distance().time != 0) {
-        write_path(t, look.reuse().path);
-        write_reuse(t, number, REVISIT_REUSE_AHEAD, 0, look.reuse().pc, use.address,
-                    look.distance().time | std::uint64_t{look.distance().distinct} << 32);
-    }
-    watch_an_open_use(t, look, now);
-    if (settings.check && number % settings.check == 0 && look.distance().time != 0)
-        check_prediction(t, look);
-    else if (settings.rates && !t.stretch.waits &&
-             (number % settings.rates == 1 || number == 2 || number == 4))
-        measure_rate(t, look, interrupted);
-}
-
 void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
     Stretch& stretch = t.stretch;
     stretch.event.disable();
@@ -300,18 +265,121 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
     t.reservoir.release(index);
 }
 
+// How fast accesses go is found out by a replay, or, at places where these go astray, by foreseeing.
+constexpr unsigned kAstray = 2, kAstrayAnywhere = 4, kAgain = 8;
+
+void replay_ends(Thread& t, const ucontext_t& context, std::uint64_t now) {
+    Replay& replay = t.replay;
+    std::uint64_t taken = program_time(t, now) - replay.start;
+    Replay::Place& place = replay.at(replay.from.pc);
+    constexpr unsigned kFastest = 16, kUsual = 10;  // instructions a nanosecond
+    std::uint64_t accesses = Replayer(t).count(replay.from, context, taken,
+                                               replay.failed + place.failed > 1 ? kUsual : kFastest);
+    if (accesses == 0) {  // astray, or too long to interpret: the next one is shorter
+        place.failed++;
+        place.speed = 8;
+        replay.failed++;
+    } else {
+        place.failed = 0;
+        place.speed = static_cast<float>(accesses) / static_cast<float>(taken + 1);
+        replay.failed = 0;
+    }
+    if (!t.writer.room(3)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_REPLAY, replay.from.pc));
+    t.writer.put(accesses);
+    t.writer.put(taken);
+}
+
+void rate_accesses(Thread& t, Look& look, std::uint64_t interrupted) {
+    Replay::Place& place = t.replay.at(interrupted);
+    unsigned& anywhere = t.replay.failed;
+    if (place.failed < kAstray && anywhere < kAstrayAnywhere) {
+        t.replay.phase = Replay::Phase::settles;
+        return;
+    }
+    if (place.failed >= kAstray && ++place.failed == kAgain) place.failed = kAstray - 1;
+    if (anywhere >= kAstrayAnywhere && ++anywhere == kAgain) anywhere = kAstrayAnywhere - 1;
+    if (!t.stretch.waits) measure_rate(t, look, interrupted);
+}
+
+void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
+    const Settings& settings = process.settings;
+    std::uint64_t number = ++t.counts.samples, interrupted = Machine::pc(context);
+    know_code(t, interrupted);
+    Look look = look_ahead(t, context);
+    const Noted& use = look.use();
+    bool have_use = use.pc != 0;
+    if (!have_use) t.counts.without_address++;
+    if (have_use) write_path(t, use.path);
+    if (!t.writer.room(10)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_USE, (use.writes ? REVISIT_USE_WRITE : 0) |
+                                                       (have_use ? 0 : REVISIT_USE_NO_ADDRESS)));
+    t.writer.put(number);
+    t.writer.put(program_time(t, now));
+    t.writer.put(interrupted);
+    t.writer.put(use.pc);
+    t.writer.put(use.address);
+    t.writer.put(std::uint64_t{use.bytes});
+    t.writer.put(use.accesses);
+    t.writer.put(look.looked_at());
+    t.writer.put(t.period);
+    if (!have_use) return;
+    write_window(t);
+    if (look.distance().time != 0) {
+        write_path(t, look.reuse().path);
+        write_reuse(t, number, REVISIT_REUSE_AHEAD, 0, look.reuse().pc, use.address,
+                    look.distance().time | std::uint64_t{look.distance().distinct} << 32);
+    }
+    watch_an_open_use(t, look, now);
+    if (settings.check && number % settings.check == 0 && look.distance().time != 0)
+        check_prediction(t, look);
+    else if (settings.rates && t.rating * settings.rates <= t.recording) {
+        std::uint64_t before = thread_time();
+        rate_accesses(t, look, interrupted);
+        t.rating += thread_time() - before;
+    }
+}
+
 // The next sample: after the period while all sampling so far has kept to its share of the time (a few
 // milliseconds are free, for short runs), else much later. Not in step with what the program does.
-void pace(Thread& t, std::uint64_t now, std::uint64_t cost) {
+std::uint64_t to_next_sample(Thread& t, std::uint64_t now, std::uint64_t cost) {
     constexpr std::uint64_t kFree = 3000000;
     const Settings& settings = process.settings;
     std::uint64_t spent = t.recording + cost;
     bool over = settings.share != 0 && spent > kFree + now / 1000 * settings.share;
-    t.usual_cost = (t.usual_cost * 7 + cost) / 8;
+    if (t.usual_cost == 0) t.usual_cost = cost;
+    std::uint64_t most = 4 * t.usual_cost;  // a replay takes far longer than a sample
+    t.usual_cost = (t.usual_cost * 7 + (cost < most ? cost : most)) / 8;
     std::uint64_t period = settings.period;
     if (over) period += 2 * t.usual_cost * 1000 / settings.share;
-    t.period = period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
-    t.sampler.set_period(t.period);
+    return period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
+}
+
+// A sample's period is all time since the one before, replays between them included.
+void set_timer(Thread& t, std::uint64_t now, std::uint64_t begin, bool after_sample) {
+    std::uint64_t time = t.replay.phase == Replay::Phase::idle
+                             ? to_next_sample(t, now, now - begin + process.timer_cost)
+                             : Replayer::next_stop(t);
+    t.period = after_sample ? time : t.period + time;
+    t.sampler.set_period(time);
+}
+
+constexpr std::uint64_t kTrialPeriod = 20000;
+
+void timer_went(Thread& t, const ucontext_t& context, std::uint64_t now) {
+    using Phase = Replay::Phase;
+    switch (t.replay.phase) {
+        case Phase::idle:
+            return sample(t, context, now);
+        case Phase::settles:
+            Machine::read_state(t.replay.from, context);
+            t.replay.phase = Phase::runs;
+            return;
+        case Phase::runs:
+            replay_ends(t, context, now);
+            t.replay.phase = Phase::idle;
+            t.rating += thread_time() - now;
+    }
 }
 
 // The event that sent `data`, unless that has been closed since.
@@ -336,17 +404,19 @@ void handle_event(Thread& t, const siginfo_t* info, void* raw) {
         if (event == &t.stretch.event) t.stretch.waits = false;
         return;
     }
+    bool sampled = t.replay.phase == Replay::Phase::idle;
     t.sampler.disable();
     if (purpose == kSamplerData)
-        sample(t, context, now);
+        timer_went(t, context, now);
     else if (purpose == kStretchData)
         milepost_reached(t, context, now);
     else
         reused(t, purpose - 1, context, now);
-    std::uint64_t end = thread_time();
-    if (purpose == kSamplerData) pace(t, end, end - now + process.trap_cost);
+    if (purpose == kSamplerData) set_timer(t, thread_time(), now, sampled);
     t.sampler.enable();
-    t.recording += end - now + process.trap_cost;
+    std::uint64_t end = thread_time();  // arming the timer takes some microseconds in a virtual machine
+    t.recording += end - now + (purpose == kSamplerData ? process.timer_cost : process.trap_cost);
+    if (purpose == kSamplerData) t.replay.start = program_time(t, end);
     if (t.stretch.waits && (purpose == kStretchData || t.stretch.start == 0)) t.stretch.start = end;
 }
 
@@ -362,9 +432,46 @@ void handle_trap(int signal, siginfo_t* info, void* raw) {
         return;
     }
     if (t == nullptr || t->ended) return;
+    if (process.times_signals) {
+        std::uint64_t now = thread_time();
+        t->sampler.disable();
+        process.signals++;
+        t->sampler.set_period(kTrialPeriod);
+        t->sampler.enable();
+        process.in_handler += thread_time() - now;
+        return;
+    }
     __atomic_store_n(&t->in_handler, true, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&process.active, __ATOMIC_SEQ_CST)) handle_event(*t, info, raw);
     __atomic_store_n(&t->in_handler, false, __ATOMIC_RELEASE);
+}
+
+// What a signal of the timer takes outside of its handler: a loop that touches nothing, with and
+// without.
+void time_signals(Thread& t) {
+    constexpr unsigned kTimes = 3, kRounds = 200000;
+    auto loop = [] {
+        std::uint64_t begin = thread_time();
+        for (unsigned i = 0; i < kRounds; i++) __asm__ volatile("" : "+r"(i));
+        return thread_time() - begin;
+    };
+    std::uint64_t plain = loop(), cost = 0;
+    for (unsigned i = 0; i < kTimes; i++)
+        if (std::uint64_t time = loop(); time < plain) plain = time;
+    process.times_signals = true;
+    for (unsigned i = 0; i < kTimes; i++) {
+        process.signals = process.in_handler = 0;
+        t.sampler.set_period(kTrialPeriod);
+        t.sampler.enable();
+        std::uint64_t time = loop();
+        t.sampler.disable();
+        time -= plain + process.in_handler < time ? plain + process.in_handler : time;
+        if (process.signals == 0) continue;
+        time /= process.signals;
+        if (cost == 0 || time < cost) cost = time;
+    }
+    process.times_signals = false;
+    process.timer_cost = cost > 0 ? cost : 1;
 }
 
 bool start_sampling(Thread& t) {
@@ -377,6 +484,10 @@ bool start_sampling(Thread& t) {
     if (!t.sampler.open(attributes, kSamplerData)) {
         write_note(t, REVISIT_NOTE_NO_SAMPLES, t.sampler.error());
         return false;
+    }
+    if (process.timer_cost == 0) {
+        time_signals(t);
+        t.sampler.set_period(t.period);
     }
     t.sampler.enable();
     return true;

@@ -20,8 +20,11 @@ class LookMemory {
         side_.forget();
         code_page_ = ~std::uint64_t{0};
         watched_ = 0;
+        loses_stores_ = false;
         pid_ = pid;
     }
+    // What was stored when there was no more room is read as the program has left it.
+    void lose_stores() { loses_stores_ = true; }
     void avoid(std::uint64_t word) { watch_[watched_++] = word; }
 
     [[gnu::always_inline]] bool fetch(std::uint64_t pc, std::uint32_t& instruction) {
@@ -62,7 +65,7 @@ class LookMemory {
     }
 
     bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
-        return side_.store(address, bytes, value, known);
+        return side_.store(address, bytes, value, known) || loses_stores_;
     }
 
  private:
@@ -82,6 +85,7 @@ class LookMemory {
 
     std::uint64_t watch_[kMostWatchpoints + 1];
     unsigned watched_ = 0;
+    bool loses_stores_ = false;
     std::uint64_t code_page_ = 0;
     long pid_ = 0;
     SideBuffer side_;

@@ -96,6 +96,20 @@ struct Stretch {
     std::uint64_t taken[3] = {};  // time to each post
 };
 
+// Two interruptions, to count what happened in between: see replay.h.
+struct Replay {
+    enum class Phase : std::uint8_t { idle, settles, runs } phase = Phase::idle;
+    Machine::State from;
+    std::uint64_t start = 0;  // program time
+    struct Place {            // by where they begin, hashed
+        float speed;          // accesses a nanosecond, of the last one; 0 = none yet
+        std::uint8_t failed;  // how many came to nothing in a row
+    } place[256];
+    unsigned failed = 0;  // … anywhere
+
+    Place& at(std::uint64_t pc) { return place[pc >> 6 & 255]; }
+};
+
 struct Counts {  // what the summary tells
     std::uint64_t samples = 0, without_address = 0, stray = 0, checked = 0, missed = 0;
 };
@@ -109,11 +123,13 @@ struct Thread {
     Event sampler;
     Watch watch[kMostWatchpoints];
     Stretch stretch;
+    Replay replay;
     Reservoir reservoir;
     Random random{1};
     Writer writer;
     Counts counts;
     std::uint64_t recording = 0;  // nanoseconds spent in handlers
+    std::uint64_t rating = 0;     // … of these, on finding out how fast accesses go
     std::uint64_t number = 0;
     std::uint64_t period = 0;      // up to the next sample
     std::uint64_t usual_cost = 0;  // nanoseconds a sample takes
@@ -137,7 +153,8 @@ struct Thread {
     void forget_the_past() {
         counts = {};
         stretch.waits = stretch.checks = false;
-        recording = period = usual_cost = 0;
+        recording = rating = period = usual_cost = 0;
+        replay.phase = Replay::Phase::idle;
         code_wait = code_patience = 0;
         ended = outside = in_handler = false;
         soon_share = noted = 0;
@@ -169,12 +186,15 @@ struct Process {
     long pid = 0;
     std::uint32_t threads = 0;
     Settings settings;
-    std::uint64_t trap_cost = 0;  // nanoseconds from a touch to the handler and back, outside of it
-    std::uint64_t step_cost = 0;  // … of a touch that the kernel steps over
+    std::uint64_t trap_cost = 0;   // nanoseconds from a touch to the handler and back, outside of it
+    std::uint64_t timer_cost = 0;  // … of a signal of the timer
+    std::uint64_t step_cost = 0;   // … of a touch that the kernel steps over
     bool active = false;
     bool calibrates = false;
     std::uint32_t unloads = 0;  // calls of dlclose
     Code code;
+    bool times_signals = false;  // while that is so:
+    std::uint64_t signals = 0, in_handler = 0;
     struct sigaction program_action[32] = {};  // what the program wants for the signals we handle
 };
 extern Process process;
