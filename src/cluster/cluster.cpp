@@ -21,6 +21,7 @@
 #ifdef REVISIT_HAVE_MPI
 
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <deque>
@@ -208,6 +209,13 @@ void report(const Lanes& lanes, Outbox& out) {
     out.send(std::move(words), 0, kCounts);
 }
 
+// mpirun binds a rank to a core unless told, whatever threads it has.
+unsigned cores_of_this_process() {
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return ~0u;
+    return static_cast<unsigned>(CPU_COUNT(&cores));
+}
+
 // Among the ranks of this machine: the one whose turn it is to take the first device is 0.
 unsigned node_rank() {
     MPI_Comm here;
@@ -301,6 +309,10 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
             report(lanes, out);
         } else {
             profile = collect(lanes, out, ranks);
+            if (const unsigned cores = cores_of_this_process(); cores < lanes.size())
+                profile->notes.push_back(fmt::format(
+                    "a rank's {} threads had {} cores; let mpirun bind ranks to more: --bind-to none",
+                    lanes.size(), cores));
         }
         out.wait();
         MPI_Finalize();
