@@ -48,12 +48,7 @@ bench-record: build
 	@bench/record.py $(BUILD)
 
 eval-predict: build
-	@scripts/eval-predict $(BUILD) --paper
 	@scripts/eval-predict $(BUILD)
-	@scripts/eval-predict $(BUILD) --no-verify --bins log2
-	@scripts/eval-predict $(BUILD) --sweep
-	@scripts/eval-predict $(BUILD) --opt 0
-	@scripts/eval-predict $(BUILD) --granularity 64 --method auto
 
 fuzz:
 	@scripts/install-dependencies

@@ -478,6 +478,17 @@ TEST_F(OddSource, what_cannot_be_followed_is_not_called_exact) {
     }
 }
 
+TEST_F(OddSource, counts_beyond_59_bits_are_refused) {
+    auto r =
+        odd("void f(long n, double *restrict a) { for (long i = 0; i < n; i++) for (long j = 0; j < n; "
+            "j++) "
+            "for (long k = 0; k < n; k++) a[k] += 1; }",
+            9'000'000);
+    r.estimate = false;
+    const auto p = predict(r);
+    EXPECT_TRUE(!p || !p->profile.exact.value_or(true));
+}
+
 TEST_F(OddSource, zero_trip_loops_and_sizes_of_0_and_1_are_exact) {
     for (const std::int64_t n : {0, 1, 2}) {
         auto r =

@@ -89,9 +89,10 @@ class Predictor {
 
     // From a part of the run, where the rest does the same.
     std::optional<Prediction> repeated() {
-        auto found = simulate_repeating(session_.target, session_.sizes, request_,
-                                        Deadline(std::max(1.0, session_.deadline.left())),
-                                        request_.simulate_at_most);
+        auto found = simulate_repeating(
+            session_.target, session_.sizes, request_,
+            Deadline(request_.granularity > 1 ? std::max(1.0, session_.deadline.left()) : 4),
+            request_.simulate_at_most);
         if (!found || !*found) return std::nullopt;
         Repetition& r = **found;
         const auto every =
