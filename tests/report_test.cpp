@@ -118,6 +118,18 @@ TEST(Diff, a_profile_against_itself_has_not_changed) {
     EXPECT_FALSE(diff.failed());
 }
 
+TEST(Diff, coarse_bins_see_reuses_beyond_4_KiB_apart) {
+    Profile before, after;
+    before.granularity = after.granularity = 64;
+    before.reuse = {10, 0, 0, 0, {{0, 1, 60, 0}, {32, 64, 30, 0}, {64, 128, 10, 0}}};
+    after.reuse = {0, 0, 0, 0, {{0, 1, 20, 0}, {32, 64, 70, 0}, {128, 256, 10, 0}}};
+    DiffOptions options;
+    options.coarse = true;
+    auto diff = compare({before}, {after}, options).value();
+    EXPECT_NEAR(diff.accuracy.value, 0.9, 1e-12);
+    EXPECT_NEAR(diff.smoothed_accuracy.value, 0.95, 1e-12);
+}
+
 Profile called_profile() {
     Profile profile;
     profile.reuse = {12, 0, 0, 0, {{0, 1, 100, 0}, {4096, 8192, 50, 0}}};

@@ -33,6 +33,9 @@ class DiffCommand : public Command {
             ->type_name("EXPR")
             ->allow_extra_args(false)
             ->group("Gate");
+        app.add_flag("--coarse", coarse_,
+                     "S and S_hat of reuses alone over 20 bins: below 4 KiB, then doubling")
+            ->group("Gate");
         app.add_flag("--weight-match", weight_match_,
                      "score the new profile's choice of the sites that miss most by the old one's "
                      "misses, instead of all else")
@@ -61,6 +64,7 @@ class DiffCommand : public Command {
     Result<int> run() override {
         if (output_.json && markdown_) return fail("--json and --markdown exclude each other");
         DiffOptions options;
+        options.coarse = coarse_;
         for (const std::string& text : fail_if_) {
             auto condition = parse_condition(text);
             if (!condition) return fail("--fail-if: " + condition.error().message);
@@ -127,7 +131,7 @@ class DiffCommand : public Command {
     CacheOptions caches_;
     OutputOptions output_;
     std::vector<std::string> coverages_;
-    bool weight_match_ = false;
+    bool weight_match_ = false, coarse_ = false;
     bool reuses_only_ = false;
     bool markdown_ = false;
 };

@@ -82,11 +82,8 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
     settings.window = window;
     settings.uses = weights == "inverse" ? std::max<std::uint64_t>(1, window / 2) : 1;
     settings.budget = std::max<std::uint64_t>(4000, 4 * window);
-    // One register times accesses; the rest wait for reuses. With four for reuses nothing is timed.
+    // One register times accesses where replays go astray; the rest wait for reuses.
     settings.watchpoints = watchpoints > 0 ? watchpoints : 3;
-    if (watchpoints == 4) settings.rates = 0;
-    if (watchpoints == 4 && clock != "count")
-        return fail("--watchpoints: one of the four times accesses; 4 are left with --clock count");
     if (watchpoints == 4 && check > 0)
         return fail("--check-predictions takes one of the four watchpoints");
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));

@@ -67,6 +67,22 @@ double spread_cost(const Side& side) {
     return worst;
 }
 
+// Reuses alone, on the 20 bins of Wang, Liu and Chabbi (2019): all below 4 KiB, then doubling.
+Histogram on_coarse_bins(const Histogram& fine, std::uint64_t granularity) {
+    constexpr std::size_t kBins = 20;
+    const std::uint64_t first = std::max<std::uint64_t>(1, 4096 / granularity);
+    Histogram out;
+    for (std::size_t i = 0; i < kBins; i++)
+        out.bins.push_back({i == 0 ? 0 : first << (i - 1), first << i, 0, 0});
+    for (const Bin& bin : fine.bins) {
+        double middle = static_cast<double>(bin.low + bin.high - 1) / 2;
+        std::size_t at = 0;
+        while (at + 1 < kBins && middle >= static_cast<double>(out.bins[at].high)) at++;
+        out.bins[at].count += bin.count;
+    }
+    return out;
+}
+
 Result<FigureChange> change_of(const Side& before, const Side& after, std::string_view name,
                                const std::vector<CacheSpec>& caches) {
     FigureChange out;
@@ -192,9 +208,13 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
     diff.new_runs = new_runs.size();
     double noise = std::max(
         {noise_cost(before->sum.reuse, after->sum.reuse), spread_cost(*before), spread_cost(*after)});
-    diff.accuracy = {Unit::score, accuracy(before->sum.reuse, after->sum.reuse), noise};
-    diff.smoothed_accuracy = {Unit::score, smoothed_accuracy(before->sum.reuse, after->sum.reuse),
-                              noise};
+    Histogram was = before->sum.reuse, is = after->sum.reuse;
+    if (options.coarse) {
+        was = on_coarse_bins(was, diff.granularity);
+        is = on_coarse_bins(is, diff.granularity);
+    }
+    diff.accuracy = {Unit::score, accuracy(was, is), noise};
+    diff.smoothed_accuracy = {Unit::score, smoothed_accuracy(was, is), noise};
     std::vector<std::string> names = {"accesses", "distinct", "cold_share"};
     if (before->sum.reuse.invalidated > 0 || after->sum.reuse.invalidated > 0)
         names.push_back("invalidated_share");

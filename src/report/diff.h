@@ -12,6 +12,7 @@ namespace revisit {
 struct DiffOptions {
     std::vector<CacheSpec> caches;
     std::vector<Condition> fail_if;
+    bool coarse = false;         // S over the bins of the paper on watchpoints
     std::size_t most_moved = 8;  // rows of each list of what moved
 };
 

@@ -299,7 +299,8 @@ void rate_accesses(Thread& t, Look& look, std::uint64_t interrupted) {
     }
     if (place.failed >= kAstray && ++place.failed == kAgain) place.failed = kAstray - 1;
     if (anywhere >= kAstrayAnywhere && ++anywhere == kAgain) anywhere = kAstrayAnywhere - 1;
-    if (!t.stretch.waits) measure_rate(t, look, interrupted);
+    if (!t.stretch.waits && process.settings.watchpoints < kMostWatchpoints)
+        measure_rate(t, look, interrupted);
 }
 
 void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
