@@ -59,7 +59,10 @@ class ProfileSink : public ProcessSink {
 class SampledSink : public ProcessSink {
  public:
     SampledSink(const EngineOptions& options, TakeProfile take)
-        : target_error_(options.target_error), tally_(options), take_(std::move(take)) {}
+        : target_error_(options.target_error),
+          rate_(options.rate),
+          tally_(options),
+          take_(std::move(take)) {}
 
     Result<void> add(const AccessBatch&) override {
         return fail(
@@ -99,6 +102,8 @@ class SampledSink : public ProcessSink {
         for (const auto& [id, begin] : open_) count(begin, cold);
         drop();
         for (const Finished& one : finished_) tally(one);
+        const double expected = static_cast<double>(counts_.accesses) * rate_;
+        const bool is_short = target_error_ == 0 && expected > 100 && chosen_ < 0.9 * expected;
         // Instructions were counted; some touch several blocks, and count in each.
         auto in_blocks = [&](std::uint64_t& accesses) {
             if (chosen_ == 0) return;
@@ -110,6 +115,11 @@ class SampledSink : public ProcessSink {
         // The last page of a thread that was stopped short is not counted; its samples are.
         counts_.accesses = std::max(counts_.accesses, counts_.samples);
         Profile profile = tally_.profile(counts_);
+        if (is_short)
+            profile.notes.push_back(fmt::format(
+                "only {:.0f} % of the samples that the rate asks for were followed: a shared stack "
+                "follows 256 at a time; use a lower --rate",
+                100 * chosen_ / expected));
         if (const double wanted = target_error_ == 0 ? 0 : samples_for_error(target_error_);
             static_cast<double>(counts_.samples) < wanted)
             profile.notes.push_back(
@@ -164,7 +174,7 @@ class SampledSink : public ProcessSink {
         std::erase_if(ended_, [&](const auto& one) { return is_out(one.first); });
     }
 
-    double target_error_;
+    double target_error_, rate_;
     SampleTally tally_;
     TakeProfile take_;
     SampleCounts counts_;

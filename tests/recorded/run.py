@@ -248,6 +248,11 @@ def test_sampled():
             check(f"{what}: accesses", result["accesses"], full["accesses"])
             check(f"{what}: cold", result["reuse"]["cold"], full["reuse"]["cold"])
             check(f"{what}: notes", [n for n in result["notes"] if "recorded as a whole" in n], [])
+    # More samples open at a time than a shared stack follows: told, for what is left favours near reuses.
+    for model, is_told in (models[0], False), (models[1], True), (models[2], False):
+        result, _ = sampled(kernel, model=(*model, "--granularity", "4"))
+        check(f"kernel sampled whole, {' '.join(model)}: says that samples were not followed",
+              any("were followed" in n for n in result["notes"]), is_told)
     # As many samples as the error takes, up to twice that, of a run whose length nobody knew.
     for model in models:
         for error, least in ("10%", 96), ("1%", None):
