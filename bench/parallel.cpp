@@ -48,38 +48,19 @@ struct Measured {
     double rate = 0;  // accesses a second
 };
 
-Measured best_of(std::span<const std::uint64_t> blocks, const char* method, unsigned threads) {
-    Measured out;
-    double spent = 0;
-    for (int run = 0; run < 3 && spent < 3; ++run) {
-        EngineOptions options;
-        options.granularity = 1;
-        options.threads = threads;
-        options.bins = Binning::log2(64);
-        const double begin = seconds();
-        out.profile = analyze(blocks, method, options).value();
-        const double elapsed = seconds() - begin;
-        spent += elapsed;
-        out.rate = std::max(out.rate, static_cast<double>(blocks.size()) / elapsed);
-    }
-    return out;
+EngineOptions plain_options(unsigned threads) {
+    EngineOptions options;
+    options.granularity = 1;
+    options.threads = threads;
+    return options;
 }
 
-// The same with what is counted beside distances.
-enum class Beside : std::uint8_t { sites, times, phases };
-
-Measured best_beside(const BlockBatch& batch, Beside beside, unsigned threads) {
+Measured best_of(const BlockBatch& batch, const char* method, const EngineOptions& options) {
     Measured out;
     double spent = 0;
     for (int run = 0; run < 3 && spent < 3; ++run) {
-        EngineOptions options;
-        options.granularity = 1;
-        options.threads = threads;
-        options.sites = options.pairs = beside == Beside::sites;
-        options.time = beside == Beside::times;
-        options.phases = beside == Beside::phases ? 10 : 0;
         const double begin = seconds();
-        auto engine = make_engine("exact", options).value();
+        auto engine = make_engine(method, options).value();
         (void)engine->add(batch);
         out.profile = engine->finish().value();
         const double elapsed = seconds() - begin;
@@ -87,6 +68,23 @@ Measured best_beside(const BlockBatch& batch, Beside beside, unsigned threads) {
         out.rate = std::max(out.rate, static_cast<double>(batch.count()) / elapsed);
     }
     return out;
+}
+
+Measured best_of(std::span<const std::uint64_t> blocks, const char* method, unsigned threads) {
+    EngineOptions options = plain_options(threads);
+    options.bins = Binning::log2(64);
+    return best_of(BlockBatch{blocks, {}, {}, {}}, method, options);
+}
+
+// The same with what is counted beside distances.
+enum class Beside : std::uint8_t { sites, times, phases };
+
+Measured best_beside(const BlockBatch& batch, Beside beside, unsigned threads) {
+    EngineOptions options = plain_options(threads);
+    options.sites = options.pairs = beside == Beside::sites;
+    options.time = beside == Beside::times;
+    options.phases = beside == Beside::phases ? 10 : 0;
+    return best_of(batch, "exact", options);
 }
 
 // How many times as fast n threads do what one does, where nothing is shared but the machine: cores may
