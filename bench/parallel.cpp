@@ -1,12 +1,13 @@
 // What threads, ranks and sampling bring over one thread of the exact engine, on the same trace in the
 // same run, beside what the machine has to give. usage: bench_parallel [LOG2_ACCESSES [THREADS…]]
 //        bench_parallel beside [LOG2_ACCESSES [THREADS…]]      sites and pairs, times, phases
-//        bench_parallel ranks [LOG2_ACCESSES [RANKS…]]
-//        bench_parallel volume
+//        bench_parallel lengths [LOG2_ACCESSES [THREADS…]]     are several ever slower? short traces
+//        too bench_parallel ranks [LOG2_ACCESSES [RANKS…]] bench_parallel volume
 // BENCH_TRACES=stack,scan keeps the traces whose name has one of these in it.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -55,10 +56,11 @@ EngineOptions plain_options(unsigned threads) {
     return options;
 }
 
-Measured best_of(const BlockBatch& batch, const char* method, const EngineOptions& options) {
+Measured best_of(const BlockBatch& batch, const char* method, const EngineOptions& options,
+                 int runs = 3) {
     Measured out;
     double spent = 0;
-    for (int run = 0; run < 3 && spent < 3; ++run) {
+    for (int run = 0; run < runs && spent < 3; ++run) {
         const double begin = seconds();
         auto engine = make_engine(method, options).value();
         (void)engine->add(batch);
@@ -77,14 +79,18 @@ Measured best_of(std::span<const std::uint64_t> blocks, const char* method, unsi
 }
 
 // The same with what is counted beside distances.
-enum class Beside : std::uint8_t { sites, times, phases };
+enum class Beside : std::uint8_t { nothing, sites, times, phases };
 
-Measured best_beside(const BlockBatch& batch, Beside beside, unsigned threads) {
+EngineOptions beside_options(Beside beside, unsigned threads) {
     EngineOptions options = plain_options(threads);
     options.sites = options.pairs = beside == Beside::sites;
     options.time = beside == Beside::times;
     options.phases = beside == Beside::phases ? 10 : 0;
-    return best_of(batch, "exact", options);
+    return options;
+}
+
+Measured best_beside(const BlockBatch& batch, Beside beside, unsigned threads) {
+    return best_of(batch, "exact", beside_options(beside, threads));
 }
 
 // How many times as fast n threads do what one does, where nothing is shared but the machine: cores may
@@ -139,23 +145,35 @@ void print_ceilings(std::span<const unsigned> counts, std::span<const std::uint6
     std::fflush(stdout);
 }
 
-void bench_beside(std::size_t accesses, std::span<const unsigned> counts) {
-    std::vector<std::uint64_t> blocks(accesses);
-    std::vector<std::uint32_t> sites(accesses);
-    std::vector<std::uint8_t> flags(accesses);
-    for (std::size_t i = 0; i < accesses; ++i) {
-        sites[i] = static_cast<std::uint32_t>(i % 24);
-        flags[i] = i % 4 == 3 ? kWrite : 0;
+// A trace with the columns that sites and pairs are made of.
+struct Columns {
+    std::vector<std::uint64_t> blocks;
+    std::vector<std::uint32_t> sites;
+    std::vector<std::uint8_t> flags;
+
+    explicit Columns(std::size_t accesses) : blocks(accesses), sites(accesses), flags(accesses) {
+        for (std::size_t i = 0; i < accesses; ++i) {
+            sites[i] = static_cast<std::uint32_t>(i % 24);
+            flags[i] = i % 4 == 3 ? kWrite : 0;
+        }
     }
+    BlockBatch batch(bool with_sites) const {
+        if (!with_sites) return {blocks, {}, {}, {}};
+        return {blocks, sites, {}, flags};
+    }
+};
+
+void bench_beside(std::size_t accesses, std::span<const unsigned> counts) {
+    Columns columns(accesses);
     fmt::print("{} accesses in memory, exact and beside it; ratios to one thread of the same\n",
                accesses);
     for (const bench::TraceKind& kind : traces()) {
-        bench::fill(kind, blocks);
+        bench::fill(kind, columns.blocks);
         fmt::print("{:<24}", kind.name);
         for (auto [beside, name] : {std::pair{Beside::sites, "sites and pairs"},
                                     {Beside::times, "times"},
                                     {Beside::phases, "phases"}}) {
-            const BlockBatch batch{blocks, sites, {}, flags};
+            const BlockBatch batch = columns.batch(true);
             const Measured one = best_beside(batch, beside, 1);
             fmt::print("   {} {:.1f} M/s", name, one.rate / 1e6);
             for (unsigned n : counts) {
@@ -166,6 +184,50 @@ void bench_beside(std::size_t accesses, std::span<const unsigned> counts) {
             std::fflush(stdout);
         }
         fmt::print("\n");
+    }
+}
+
+// Ratios to one thread for lengths up to `accesses`: what several threads cost shows where they have
+// little time to pay, and where all accesses are first ones. Runs alternate; each side's best is taken.
+void bench_lengths(std::size_t accesses, std::span<const unsigned> counts) {
+    auto kinds = traces();
+    if (std::getenv("BENCH_TRACES") == nullptr) {
+        kinds.push_back(
+            {"all cold, 32-bit ids", [](std::uint64_t i) { return i * 0x9e3779b1u & 0xffffffff; }});
+        kinds.push_back({"all cold, 64-bit ids", bench::mixed});
+        kinds.push_back({"one block", [](std::uint64_t) { return std::uint64_t{7}; }});
+    }
+    for (const unsigned threads : counts) {
+        double least = 1e9;
+        fmt::print("{} threads over one, by log2 of the length\n{:<36}", threads, "");
+        for (std::size_t length = 1 << 16; length <= accesses; length *= 2)
+            fmt::print(" {:5}", std::countr_zero(length));
+        fmt::print("\n");
+        for (const bench::TraceKind& kind : kinds) {
+            Columns all(accesses);
+            bench::fill(kind, all.blocks);
+            for (auto [beside, name] : {std::pair{Beside::nothing, "distances"},
+                                        {Beside::sites, "sites"},
+                                        {Beside::times, "times"},
+                                        {Beside::phases, "phases"}}) {
+                fmt::print("{:<26}{:<10}", kind.name, name);
+                for (std::size_t length = 1 << 16; length <= accesses; length *= 2) {
+                    const BlockBatch batch = all.batch(beside == Beside::sites).part(0, length);
+                    double one = 0, many = 0;
+                    const int rounds = length <= 1 << 20 ? 9 : length <= 1 << 22 ? 5 : 3;
+                    for (int round = 0; round < rounds; ++round) {
+                        one = std::max(one, best_of(batch, "exact", beside_options(beside, 1), 1).rate);
+                        many = std::max(
+                            many, best_of(batch, "exact", beside_options(beside, threads), 1).rate);
+                    }
+                    fmt::print(" {:5.2f}", many / one);
+                    std::fflush(stdout);
+                    least = std::min(least, many / one);
+                }
+                fmt::print("\n");
+            }
+        }
+        fmt::print("least: {:.2f}\n", least);
     }
 }
 
@@ -326,7 +388,8 @@ void bench_volume(const Cluster& cluster) {
 int main(int count, char** values) {
     std::vector<std::string> rest(values + 1, values + count);
     std::string what = "threads";
-    if (!rest.empty() && (rest[0] == "ranks" || rest[0] == "volume" || rest[0] == "beside")) {
+    constexpr std::string_view kOthers[] = {"ranks", "volume", "beside", "lengths"};
+    if (!rest.empty() && std::ranges::find(kOthers, rest[0]) != std::end(kOthers)) {
         what = rest[0];
         rest.erase(rest.begin());
     }
@@ -341,6 +404,10 @@ int main(int count, char** values) {
     }
     if (what == "beside") {
         bench_beside(accesses, counts);
+        return 0;
+    }
+    if (what == "lengths") {
+        bench_lengths(accesses, counts);
         return 0;
     }
     const Cluster cluster = find_cluster(values[0]);

@@ -297,8 +297,13 @@ void ExactEngine::keep_times(std::uint64_t time) {
 BigVector<std::uint32_t> ExactEngine::last_sites() const {
     return site_at_ ? site_at_->by_rank(bitmap_) : BigVector<std::uint32_t>();
 }
-BigVector<std::uint64_t> ExactEngine::last_times() const {
+BigVector<std::uint64_t> ExactEngine::take_last_times() {
+    if (times_) return times_->take_last_times();
     return time_at_ ? time_at_->by_rank(bitmap_) : BigVector<std::uint64_t>();
+}
+std::optional<DistanceTable> ExactEngine::take_time_distances() {
+    if (times_) return times_->take_distances();
+    return std::move(timed_);
 }
 
 void ExactEngine::forget_pending() {

@@ -62,9 +62,10 @@ class ExactEngine : public Engine {
     // accesses, where they are kept.
     Result<void> touch(std::span<const std::uint64_t> blocks, std::span<const std::uint32_t> sites = {},
                        std::span<const std::uint64_t> times = {});
-    // Of all blocks, the one touched longest ago first; empty where they are not kept.
+    // Of all blocks, the one touched longest ago first; empty where they are not kept. Times are
+    // counted no more.
     BigVector<std::uint32_t> last_sites() const;
-    BigVector<std::uint64_t> last_times() const;
+    BigVector<std::uint64_t> take_last_times();
     // Calls take(block, rank) for all blocks, in any order; rank 0 has the oldest last access. Leaves
     // an empty table.
     template <class Take>
@@ -86,8 +87,7 @@ class ExactEngine : public Engine {
     std::size_t live() const { return bitmap_.live(); }
     const DistanceTable& distances() const { return distances_; }
     DistanceTable take_distances() { return std::move(distances_); }
-    // None unless times are kept by position.
-    std::optional<DistanceTable> take_time_distances() { return std::move(timed_); }
+    std::optional<DistanceTable> take_time_distances();
     SiteAttribution take_attribution() { return sites_->take(); }
 
     std::uint64_t renumberings() const { return renumberings_; }

@@ -10,13 +10,16 @@
 // ns (scans) to 80 (scattered blocks) on top, shared by all threads. So several threads lose only where
 // they are few and many accesses of a chunk are first touches.
 //
-// Which way is faster is measured, on the trace and the machine at hand (Pace below). Of the first
-// window, one chunk is counted while the other threads wait, which tells what an access costs where
+// It begins as one thread would, and goes on so to the end of a short trace. Where a window is long
+// enough, which way is faster is measured, on the trace and the machine at hand (Pace below). Of the
+// first part, one chunk is counted while the other threads wait, which tells what an access costs where
 // nobody else uses the caches; the rest tells what it costs together, and what a first touch does. What
 // a window will take follows from the share of first touches, estimated from the blocks whose hash
 // falls in a thousandth. If one thread would be faster, it counts with the usual engine and the others
 // are tried again now and then, as seldom as bounds the loss at some three percent. The stack moves
-// from one form to the other. The profile does not depend on any of this.
+// from one form to the other. The profile does not depend on any of this. Windows that are too short to
+// measure go by a guess that rather leaves a gain than takes a loss: `bench_parallel lengths` looks for
+// any.
 //
 // Sites, pairs and time distances go the same way: a chunk says when each of its first touches was, and
 // who touched its blocks last and when (chunk_resolver.h). The end of a window of phases is the end of
@@ -32,6 +35,7 @@
 #include <chrono>
 #include <future>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -53,20 +57,32 @@ std::size_t most_window() {
     return std::min<std::uint64_t>(StackParts::kMostPlaces / 2, pages * page / (4 * 75));
 }
 
-// Distinct blocks of a chunk, from those whose hash falls in 1/1024: few enough that a cache line's
-// worth of accesses is passed over at once.
-std::size_t estimate_distinct(std::span<const std::uint64_t> blocks, unsigned threads) {
+// First touches of a chunk, as shares of its accesses.
+struct FirstTouches {
+    double share = 1;
+    double in_order = 0;  // of all accesses, those in long runs of blocks that go up by one each
+    bool only_repeats = false;
+
+    double scattered() const { return std::max(0.0, share - in_order); }
+};
+
+// From the blocks whose hash falls in 1/1024: few enough that a cache line's worth of accesses is
+// passed over at once.
+FirstTouches estimate_first_touches(std::span<const std::uint64_t> blocks, unsigned threads) {
     constexpr unsigned kBits = 10;
     constexpr std::size_t kAtOnce = 64, kPiece = std::size_t{1} << 19;
+    if (blocks.empty()) return {};
     auto hash = [](std::uint64_t block) {
         return static_cast<std::uint32_t>(block ^ block >> 32 ^ block >> 15) * 0x9e3779b1u;
     };
     std::vector<std::unordered_set<std::uint64_t>> seen(blocks.size() / kPiece + 1);
+    std::vector<std::size_t> runs(seen.size());
     parallel_for(threads, seen.size(), [&](std::size_t piece) {
         auto rest = blocks.subspan(piece * kPiece);
         rest = rest.first(std::min(kPiece, rest.size()));
         for (; rest.size() >= kAtOnce; rest = rest.subspan(kAtOnce)) {
             std::uint32_t least = ~0u;
+            runs[piece] += consecutive<kAtOnce>(rest.data());
             for (std::size_t j = 0; j < kAtOnce; ++j) least = std::min(least, hash(rest[j]));
             if (least >> (32 - kBits) != 0) continue;
             for (std::uint64_t block : rest.first(kAtOnce))
@@ -74,7 +90,22 @@ std::size_t estimate_distinct(std::span<const std::uint64_t> blocks, unsigned th
         }
     });
     for (std::size_t piece = 1; piece < seen.size(); ++piece) seen[0].merge(seen[piece]);
-    return seen[0].size() << kBits;
+    const auto accesses = static_cast<double>(blocks.size());
+    const double share = static_cast<double>(seen[0].size() << kBits) / accesses;
+    const auto in_runs = static_cast<double>(kAtOnce * std::reduce(runs.begin(), runs.end()));
+    return {share, std::min(share, in_runs / accesses), false};
+}
+
+// Nearly all accesses repeat the one before: counting them takes no longer than reading them.
+bool only_repeats(std::span<const std::uint64_t> blocks) {
+    constexpr std::size_t kLookedAt = 1024;
+    if (blocks.size() < 2 * kLookedAt) return false;
+    std::size_t repeats = 0;
+    for (std::size_t i = 1; i <= kLookedAt; ++i) {
+        const std::size_t at = i * (blocks.size() / (kLookedAt + 1));
+        repeats += blocks[at] == blocks[at - 1];
+    }
+    return repeats * 16 > kLookedAt * 15;
 }
 
 double now() {  // ns
@@ -129,37 +160,40 @@ class ThreadedExactEngine : public Engine {
           tuning_(tuning),
           most_window_(most_window()),
           chunk_(tuning.first_chunk),
-          resolver_(options, threads, std::max(threads, tuning.parts)) {
-        options_.time = false;  // engines of chunks keep times by position
-    }
+          alone_(std::make_unique<ExactEngine>(options)) {}
     ~ThreadedExactEngine() override { (void)wait(); }
 
     Result<void> add(const BlockBatch& whole) override {
         try {
             BlockBatch batch = whole;
             since_look_ += batch.count();
-            // Phases that are too short for several threads need not be collected for them.
-            if (options_.phases != 0 && last_look_ < threads_ * tuning_.least_chunk &&
-                batch.count() < threads_ * tuning_.least_chunk && collected_.size() == 0)
-                return count_window(batch, 1);
+            // Phases that are too short for several threads need not be collected for them, nor what
+            // may be all there is.
+            if (collected_.size() == 0 && batch.count() < threads_ * tuning_.least_chunk &&
+                (options_.phases != 0 ? last_look_ < threads_ * tuning_.least_chunk
+                                      : alone_ && now_ + batch.count() <= tuning_.least_chunk))
+                return count_window(batch, {});
             auto drop = [&](std::size_t count) { batch = batch.part(count, batch.count() - count); };
-            // A trace that is in memory anyway is counted where it lies.
-            while (collected_.size() == 0 && batch.count() >= threads_ * tuning_.first_chunk) {
+            // A trace that is in memory anyway is counted where it lies; the first batch may be all of
+            // it.
+            while (collected_.size() == 0 &&
+                   batch.count() >= threads_ * (since_look_ == batch.count() && now_ == 0
+                                                    ? tuning_.least_chunk
+                                                    : tuning_.first_chunk)) {
                 if (auto done = wait(); !done) return done;
                 const std::size_t take =
                     std::min({batch.count(), threads_ * tuning_.direct_chunk, most_window_});
                 const auto window = batch.part(0, take);
-                if (auto done = count_window(window, first_touch_share(window.blocks)); !done)
-                    return done;
+                if (auto done = count_window(window, first_touches(window.blocks)); !done) return done;
                 drop(take);
             }
             while (batch.count() != 0) {
                 const std::size_t take = std::min(batch.count(), threads_ * chunk_ - collected_.size());
-                collected_.append(batch.part(0, take), resolver_.attributes());
+                collected_.append(batch.part(0, take), attributes());
                 drop(take);
                 if (collected_.size() < threads_ * chunk_) break;
-                const double share = first_touch_share(collected_.blocks);
-                if (share > 1.0 / 16 && 2 * threads_ * chunk_ <= most_window_ &&
+                const FirstTouches touches = first_touches(collected_.blocks);
+                if (touches.share > 1.0 / 16 && 2 * threads_ * chunk_ <= most_window_ &&
                     chunk_ < tuning_.most_chunk) {
                     chunk_ *= 2;
                     continue;
@@ -167,8 +201,9 @@ class ThreadedExactEngine : public Engine {
                 if (auto done = wait(); !done) return done;
                 std::swap(counting_, collected_);
                 collected_.clear();
-                running_ = std::async(std::launch::async,
-                                      [this, share] { return count_window(counting_.batch(), share); });
+                running_ = std::async(std::launch::async, [this, touches] {
+                    return count_window(counting_.batch(), touches);
+                });
             }
             return {};
         } catch (const std::bad_alloc&) {
@@ -180,7 +215,8 @@ class ThreadedExactEngine : public Engine {
         try {
             if (auto done = count_collected(); !done) return std::unexpected(done.error());
             last_look_ = std::exchange(since_look_, 0);
-            Histogram histogram = resolver_.reuse();
+            if (!resolver_) return alone_->reuse_so_far();
+            Histogram histogram = resolver_->reuse();
             if (alone_) {
                 if (auto done = alone_->settle(); !done) return std::unexpected(done.error());
                 histogram.merge(alone_->distances().histogram());
@@ -195,6 +231,7 @@ class ThreadedExactEngine : public Engine {
     Result<Profile> finish() override {
         auto reuse = reuse_so_far();
         if (!reuse) return std::unexpected(reuse.error());
+        if (!resolver_) return alone_->finish();
         try {
             Profile profile;
             profile.method = "exact";
@@ -203,11 +240,11 @@ class ThreadedExactEngine : public Engine {
             profile.reuse = std::move(*reuse);
             profile.distinct = profile.reuse.cold;
             if (alone_) take_counts();
-            if (times_) {
-                profile.time = resolver_.time();
+            if (options_.time) {
+                profile.time = resolver_->time();
                 profile.time->cold = profile.distinct;
             }
-            if (resolver_.attributes()) resolver_.fill_sites(profile);
+            if (attributes()) resolver_->fill_sites(profile);
             return profile;
         } catch (const std::bad_alloc&) {
             return fail(std::string(kNoMemory));
@@ -220,27 +257,28 @@ class ThreadedExactEngine : public Engine {
         return running_.get();
     }
 
-    std::size_t live() const { return alone_ ? alone_->live() : resolver_.live(); }
+    bool attributes() const { return options_.sites || options_.pairs; }
+    std::size_t live() const { return alone_ ? alone_->live() : resolver_->live(); }
 
     Result<void> count_collected() {
         if (auto done = wait(); !done) return done;
-        auto counted = count_window(collected_.batch(), first_touch_share(collected_.blocks));
+        auto counted = count_window(collected_.batch(), first_touches(collected_.blocks));
         collected_.clear();
         return counted;
     }
 
-    Result<void> count_window(BlockBatch window, double share) {
+    Result<void> count_window(BlockBatch window, const FirstTouches& touches) {
         try {
             while (window.count() != 0) {
-                const Step step = next_step(window.count(), share);
+                const Step step = next_step(window, touches);
                 const auto part = window.part(0, std::min(step.accesses, window.count()));
                 window = window.part(part.count(), window.count() - part.count());
                 const double begin = now();
                 if (step.together) {
                     // A short part has more first touches than the window.
-                    const double its_share =
-                        window.count() == 0 ? share : first_touch_share(part.blocks);
-                    if (auto done = count_together(part, its_share); !done) return done;
+                    const double share =
+                        window.count() == 0 ? touches.share : first_touches(part.blocks).share;
+                    if (auto done = count_together(part, share, step.calibrate); !done) return done;
                     alone_since_ = 0;
                 } else {
                     const bool was_alone = alone_ != nullptr;
@@ -262,40 +300,63 @@ class ThreadedExactEngine : public Engine {
     struct Step {
         bool together;
         std::size_t accesses;
+        bool calibrate = false;
     };
-    Step next_step(std::size_t left, double share) const {
-        const bool is_together = !alone_ && resolver_.live() != 0;
-        if (left < threads_ * tuning_.least_chunk) return {is_together, left};
+    Step next_step(const BlockBatch& window, const FirstTouches& touches) const {
+        const std::size_t left = window.count();
+        if (left < threads_ * tuning_.least_chunk) return {!alone_, left};
         if (!tuning_.weigh || threads_ >= tuning_.sure_from) return {true, left};
         const std::size_t trial = threads_ * tuning_.trial;
-        // Too short to measure: a first touch costs some three accesses to scattered blocks.
-        if (!pace_.known() && left < trial) return {share <= (threads_ - 1) / 4.0, left};
-        if (!pace_.known()) return {true, std::min(left, 4 * trial)};
-        const double ratio = pace_.together(share, threads_);
         // Worth more than the window: it stays as it is.
         const bool stay = live() > left / 4;
-        if (is_together ? ratio < 1 || stay : ratio < 0.95 && !stay) return {true, left};
-        if (is_together) return {false, std::min(left, trial)};
+        if (!pace_.known()) return first_step(window, touches, stay);
+        const double ratio = pace_.together(touches.share, threads_);
+        if (!alone_ ? ratio < 1 || stay : ratio < 0.95 && !stay) return {true, left};
+        if (!alone_) return {false, std::min(left, trial)};
         const double wait = (8 + 32 * std::max(0.0, ratio - 1)) * static_cast<double>(trial + live());
         if (static_cast<double>(alone_since_) >= wait) return {true, trial};
         return {false, std::min(left, trial + static_cast<std::size_t>(wait) - alone_since_)};
     }
 
-    // The share of first touches in one of the chunks, the middle one.
-    double first_touch_share(std::span<const std::uint64_t> blocks) const {
-        const auto chunk =
-            blocks.subspan(blocks.size() / threads_ * (threads_ / 2), blocks.size() / threads_);
-        if (chunk.empty()) return 1;
-        return static_cast<double>(estimate_distinct(chunk, threads_)) /
-               static_cast<double>(chunk.size());
+    // Where nothing was measured yet. A first touch costs some three accesses to scattered blocks; in
+    // order it costs one, and hardly anything in a long scan where nothing but distances is wanted.
+    Step first_step(const BlockBatch& window, const FirstTouches& touches, bool stay) const {
+        const std::size_t left = window.count(), trial = 4 * threads_ * tuning_.trial;
+        if (stay) return {!alone_, left};
+        if (!attributes() && touches.only_repeats) return {false, left};
+        const double scattered = 1 + 3 * touches.scattered();
+        const double run = !attributes() && !options_.time && left >= trial ? 0.5 : 1;
+        const bool seems_faster = scattered + run * touches.in_order < 0.8 * threads_;
+        // A guess that is good enough for a short window is not for a long one.
+        const unsigned trials = seems_faster ? 64 : touches.in_order > 0.5 ? 16 : 8;
+        if (left >= trials * trial && scattered < 1.1 * threads_) return {true, trial, true};
+        return {seems_faster, left};
+    }
+
+    // Of one of the chunks, the middle one; of a quarter of it where looking at all would take a
+    // noticeable part of the time, which finds rather too many.
+    FirstTouches first_touches(std::span<const std::uint64_t> blocks) const {
+        if (blocks.size() < threads_ * tuning_.least_chunk) return {};  // left to one thread anyway
+        if (only_repeats(blocks)) return {0, 0, true};
+        const std::size_t chunk = blocks.size() / threads_;
+        const bool is_short = blocks.size() < 4 * threads_ * tuning_.trial;
+        return estimate_first_touches(
+            blocks.subspan(chunk * (threads_ / 2), is_short ? chunk / 4 : chunk), threads_);
+    }
+
+    // Engines beside each other, and those that take the stack over, keep times by position.
+    EngineOptions piece_options() const {
+        EngineOptions options = options_;
+        options.time = false;
+        return options;
     }
 
     Result<void> count_alone(const BlockBatch& part) {
         if (!alone_) {
-            alone_ = std::make_unique<ExactEngine>(options_);
-            if (times_) alone_->keep_times(now_);
-            if (resolver_.attributes()) alone_->attribute_to(resolver_.take_attribution());
-            const StackParts::Stack stack = resolver_.take_stack();
+            alone_ = std::make_unique<ExactEngine>(piece_options());
+            if (options_.time) alone_->keep_times(now_);
+            if (attributes()) alone_->attribute_to(resolver_->take_attribution());
+            const StackParts::Stack stack = resolver_->take_stack();
             if (auto done = alone_->touch(stack.blocks, stack.sites, stack.times); !done) return done;
         }
         return alone_->add(part);
@@ -303,25 +364,25 @@ class ThreadedExactEngine : public Engine {
 
     // Leaves an engine that has nothing but the stack.
     void take_counts() {
-        resolver_.add_counts(alone_->distances(), alone_->take_time_distances());
-        if (resolver_.attributes()) resolver_.give_attribution(alone_->take_attribution());
+        resolver_->add_counts(alone_->distances(), alone_->take_time_distances());
+        if (attributes()) resolver_->give_attribution(alone_->take_attribution());
     }
 
-    Result<void> count_together(const BlockBatch& window, double share) {
+    Result<void> count_together(const BlockBatch& window, double share, bool calibrate) {
         // Cores are not equally fast at all times. Where it costs few first touches, chunks are cut
         // smaller, so that whoever is done takes another.
         const bool divisible = window.count() >= 4 * threads_ * tuning_.least_chunk;
-        const bool calibrate =
-            tuning_.weigh && threads_ < tuning_.sure_from && !pace_.known() && divisible;
+        calibrate = calibrate && divisible;
         const unsigned each = calibrate || (divisible && share <= 1.0 / 256) ? 4
                               : divisible && share <= 1.0 / 64               ? 2
                                                                              : 1;
         const std::size_t pieces = calibrate + each * threads_;
+        if (!resolver_) resolver_.emplace(options_, threads_, std::max(threads_, tuning_.parts));
         std::optional<ChunkTouches> before;
         if (alone_) {
             if (auto done = alone_->settle(); !done) return done;
             take_counts();
-            before = touches_of(*alone_, {}, {});
+            if (alone_->live() != 0) before = touches_of(*alone_, {}, {});
             alone_.reset();
         }
         const auto expected =
@@ -331,7 +392,7 @@ class ThreadedExactEngine : public Engine {
         std::vector<Result<void>> status(pieces);
         auto count_piece = [&](std::size_t k, unsigned threads) {
             const auto low = window.count() * k / pieces, high = window.count() * (k + 1) / pieces;
-            EngineOptions options = options_;
+            EngineOptions options = piece_options();
             options.threads = threads;
             status[k] =
                 count_chunk(chunks[k], options, window.part(low, high - low), now_ + low, expected);
@@ -339,13 +400,14 @@ class ThreadedExactEngine : public Engine {
         const double start = now();
         if (calibrate) count_piece(0, threads_);  // as it would be counted alone
         const double begin = now();
-        resolver_.crew().run(pieces - calibrate, [&](std::size_t k) { count_piece(k + calibrate, 1); });
+        resolver_->crew().run(pieces - calibrate,
+                              [&](std::size_t k) { count_piece(k + calibrate, 1); });
         for (const Result<void>& done : status)
             if (!done) return done;
         const double counted = now();
         std::size_t first_touches = 0;
         for (const CountedChunk& chunk : chunks) first_touches += chunk.touches.count();
-        if (auto done = resolver_.resolve(std::move(before), chunks, window, now_); !done) return done;
+        if (auto done = resolver_->resolve(std::move(before), chunks, window, now_); !done) return done;
         const auto per_piece = static_cast<double>(window.count()) / static_cast<double>(pieces);
         pace_.access =
             (counted - begin) * threads_ / (per_piece * static_cast<double>(pieces - calibrate));
@@ -360,19 +422,19 @@ class ThreadedExactEngine : public Engine {
                              std::uint64_t time, std::size_t expected) const {
         ExactEngine engine(options);
         engine.expect(expected, part.count());
-        if (times_) engine.keep_times(time);
-        if (resolver_.attributes()) engine.attribute_to(SiteAttribution::piece(options, time));
+        if (options_.time) engine.keep_times(time);
+        if (attributes()) engine.attribute_to(SiteAttribution::piece(options, time));
         BigVector<std::uint64_t> list;
         list.reserve(expected + expected / 16);
         TouchStretches stretches(part.blocks);
-        engine.list_first_touches(&list, resolver_.wants_times_of_touches() ? &chunk.first_at : nullptr,
-                                  &stretches);
+        engine.list_first_touches(
+            &list, resolver_->wants_times_of_touches() ? &chunk.first_at : nullptr, &stretches);
         if (auto added = engine.add(part); !added) return added;
         if (auto settled = engine.settle(); !settled) return settled;
         chunk.begin = time;
         chunk.distances = engine.take_distances();
         chunk.times = engine.take_time_distances();
-        if (resolver_.attributes()) chunk.sites = engine.take_attribution();
+        if (attributes()) chunk.sites = engine.take_attribution();
         chunk.touches = touches_of(engine, std::move(list), std::move(stretches));
         return {};
     }
@@ -380,9 +442,9 @@ class ThreadedExactEngine : public Engine {
     // Without a list, the order of first touches does not matter.
     ChunkTouches touches_of(ExactEngine& engine, BigVector<std::uint64_t> list,
                             TouchStretches stretches) const {
-        const PartOf& part_of = resolver_.part_of();
+        const PartOf& part_of = resolver_->part_of();
         auto sites = engine.last_sites();
-        auto times = engine.last_times();
+        auto times = engine.take_last_times();
         ChunkTouches touches;
         if (!engine.uses_hash()) {
             auto [pages, marks] = engine.take_pages();
@@ -407,7 +469,6 @@ class ThreadedExactEngine : public Engine {
     }
 
     EngineOptions options_;
-    const bool times_ = options_.time;  // before the constructor turns it off
     unsigned threads_;
     ThreadTuning tuning_;
     std::size_t most_window_;
@@ -416,8 +477,8 @@ class ThreadedExactEngine : public Engine {
     std::future<Result<void>> running_;  // counts counting_
     Pace pace_;
     std::size_t alone_since_ = 0;                 // accesses counted by one thread since several did
-    ChunkResolver resolver_;                      // has the stack of all that was counted, unless
-    std::unique_ptr<ExactEngine> alone_;          // this has it
+    std::optional<ChunkResolver> resolver_;       // has the stack of all that was counted, unless
+    std::unique_ptr<ExactEngine> alone_;          // this has it, as at first
     std::uint64_t now_ = 0;                       // accesses counted
     std::size_t since_look_ = 0, last_look_ = 0;  // accesses between looks at the histogram
 };

@@ -54,6 +54,15 @@ void TimeDistances::widen() {
     last_ = std::move(wide);
 }
 
+BigVector<std::uint64_t> TimeDistances::take_last_times() {
+    BigVector<std::uint64_t> out;
+    out.reserve(distances_.cold());
+    std::visit([&](auto& last) { last.drain([&](auto, auto time) { out.push_back(time - 1); }); },
+               last_);
+    std::ranges::sort(out);
+    return out;
+}
+
 template <class Value>
 void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_t> blocks) {
     while (!blocks.empty()) {

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <variant>
 
+#include "engines/big_vector.h"
 #include "engines/distance_table.h"
 #include "engines/last_access.h"
 
@@ -34,6 +36,11 @@ class TimeDistances {
     std::uint64_t distinct() const { return distances_.cold(); }
     Histogram histogram() const { return distances_.histogram(); }
     std::optional<Histogram> also_histogram() const;
+
+    // What an engine that goes on in another way needs; nothing is counted here afterwards. Times of
+    // the last accesses to all blocks, from 0 and in order: the block touched longest ago first.
+    BigVector<std::uint64_t> take_last_times();
+    DistanceTable take_distances() { return std::move(distances_); }
 
  private:
     template <class Value>
