@@ -29,6 +29,7 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_MODULE:
             return 3 + text;
         case REVISIT_UNLOAD:
+        case REVISIT_WATCH_BLOCK:
         case REVISIT_ALLOC:
         case REVISIT_ALLOC_SITE:
         case REVISIT_STACK:
@@ -385,6 +386,12 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             break;
         case REVISIT_WATCH_PATH:
             path(words.subspan(1, *length));
+            break;
+        case REVISIT_WATCH_BLOCK:
+            if (objects_)
+                running_->block = {
+                    rest[0], rest[0] + rest[1],
+                    rest[1] ? objects_->heap_object(place_of_return(n), rest[1]) : kNowhere};
             break;
         case REVISIT_WATCH_USE:
         case REVISIT_WATCH_WINDOW:

@@ -123,6 +123,10 @@ class Decoder {
         std::uint32_t open_regions = 0;
         std::uint64_t stack_low = 0, stack_high = 0;
         std::vector<CallFrame> frames;
+        struct {
+            std::uint64_t low = 0, high = 0;
+            std::uint32_t object = kNowhere;
+        } block;  // of the heap, that a sampled program last told of
     };
 
     Result<std::size_t> record(std::span<const std::uint64_t> words, bool salvaged);
@@ -149,6 +153,7 @@ class Decoder {
     Block* find_block(std::uint64_t id) const;
     std::uint32_t place_of_address(std::uint64_t address);
     std::uint32_t place_of_site(std::uint64_t site);
+    std::uint32_t place_of_return(std::uint64_t back);
     std::uint32_t label(std::uint32_t place, std::uint32_t context);
     const std::uint32_t* labels(Block& block, std::uint32_t context);
     std::uint32_t label_with_object(std::uint32_t label, std::uint64_t address);

@@ -111,6 +111,7 @@ const std::uint32_t* Decoder::labels(Block& block, std::uint32_t context) {
 // in the lowest frame, the one that accesses.
 std::uint32_t Decoder::object_at(std::uint64_t address, std::uint32_t place) {
     Thread& t = *running_;
+    if (address >= t.block.low && address < t.block.high) return t.block.object;
     if (address < t.stack_low || address >= t.stack_high) return objects_->find(address);
     std::size_t depth = t.frames.size();
     while (depth > 0 && t.frames[depth - 1].stack_pointer <= address) depth--;
@@ -184,6 +185,10 @@ constexpr std::uint64_t kCallBytes = 4;
 #else
 constexpr std::uint64_t kCallBytes = 1;
 #endif
+
+std::uint32_t Decoder::place_of_return(std::uint64_t back) {
+    return place_of_address(back > kCallBytes ? back - kCallBytes : back);
+}
 
 bool Decoder::returns_by_register(std::uint32_t place) {
     auto [found, is_new] = by_register_.try_emplace(place, false);

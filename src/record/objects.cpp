@@ -55,6 +55,15 @@ void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_
     mark(address, size, object, 4);
 }
 
+std::uint32_t ObjectMap::heap_object(std::uint32_t place, std::uint64_t bytes) {
+    auto [found, is_new] =
+        heap_objects_.try_emplace(place, static_cast<std::uint32_t>(origins_.objects.size()));
+    if (is_new) origins_.objects.push_back({"heap", "", 0, place, 0});
+    std::uint64_t& most = origins_.objects[found->second].bytes;
+    most = std::max(most, bytes);
+    return found->second;
+}
+
 void ObjectMap::release(std::uint64_t address) {
     auto found = heap_.find(address);
     if (found == heap_.end()) return;

@@ -43,6 +43,9 @@ class ObjectMap {
         return held >= kSymbol && held != kNowhere ? symbol_object(held - kSymbol) : held;
     }
 
+    // The object for blocks that were allocated at `place`; told by samples, so nothing is marked.
+    std::uint32_t heap_object(std::uint32_t place, std::uint64_t bytes);
+
     // The object for stack accesses of the function that `place` lies in.
     std::uint32_t stack_object(std::uint32_t place);
 

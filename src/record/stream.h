@@ -111,6 +111,8 @@ enum {
                              counted, and the time they took */
     REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,
                        those without an address, predictions checked, wrong ones, stray traps */
+    REVISIT_WATCH_BLOCK,  /* n = where its allocation returned to; address, size (0 = none): the block
+                       of the heap that following addresses of this thread may lie in */
     REVISIT_WATCH_NOTE,   /* n = REVISIT_NOTE_…; the number of an error, or 0 */
     REVISIT_TAGS
 };

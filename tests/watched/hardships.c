@@ -118,6 +118,35 @@ static int masks(void) {
     return 0;
 }
 
+// Pointers that are worth nothing once they were followed, in a thread that blocks every signal.
+static void* follow(void* rounds) {
+    enum { kCells = 4096 };
+    static unsigned* cell[kCells];
+    static unsigned value[kCells];
+    unsigned sum = 0;
+    for (int r = 0; r < (int)(size_t)rounds; r++) {
+        for (int i = 0; i < kCells; i++) cell[i] = &value[i * 7 % kCells];
+        for (int i = 0; i < kCells; i++) {
+            unsigned* at = cell[i];
+            cell[i] = (unsigned*)((size_t)at | (size_t)1 << 44);
+            sum += * at += (unsigned)i;
+        }
+    }
+    return (void*)(size_t)sum;
+}
+static int masked_thread(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    void* result;
+    if (pthread_create(&thread, NULL, follow, (void*)20000) != 0) return 1;
+    pthread_join(thread, &result);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    printf("%zu\n", (size_t)result);
+    return 0;
+}
+
 static void* forks(void* number) {
     size_t good = 0;
     for (int i = 0; i < 15; i++) {
@@ -249,6 +278,7 @@ int main(int count, char** arguments) {
     if (strcmp(which, "small-stack") == 0) return small_stack();
     if (strcmp(which, "own-signal-stack") == 0) return own_signal_stack();
     if (strcmp(which, "masks") == 0) return masks();
+    if (strcmp(which, "masked-thread") == 0) return masked_thread();
     if (strcmp(which, "children") == 0) return children();
     if (strcmp(which, "threads") == 0) return threads();
     if (strcmp(which, "restricted") == 0) return restricted(0);

@@ -66,7 +66,7 @@ open(os.path.join(directory, "later.c"), "w").write(
     "static unsigned t[1 << 14]; unsigned loaded_later(int n) { unsigned s = 0, a = 1; for (int r = 0; r < n; r++)\n"
     "for (int i = 0; i < 10000; i++) { a = a * 1103515245 + 12345; s += t[a >> 18] += a; } return s; }\n")
 if hard.returncode == 0 and run(["cc", *c_flags, "-shared", "-fPIC", "later.c", "-o", "later.so"]).returncode == 0:
-    for which in ["small-stack", "own-signal-stack", "masks", "children", "threads", "restricted",
+    for which in ["small-stack", "own-signal-stack", "masks", "masked-thread", "children", "threads", "restricted",
                   "restricted-prctl", "closes-files", "timers", "loads"]:
         command = ["./hardships", which, "./later.so"]
         plain = run(command)
@@ -78,6 +78,26 @@ if hard.returncode == 0 and run(["cc", *c_flags, "-shared", "-fPIC", "later.c", 
             check("(seccomp): sampling ended there" in notes, which + ": " + notes)
         if which == "loads":
             check(not names or any(s.get("frame", s).get("function") == "loaded_later" for s in profile["sites"]), "code loaded later has a name")
+
+# Blocks of the heap are told by where they were allocated, in C and in C++, whoever brought the allocator.
+heap = run(["c++", "-O1", "-g", os.path.join(source, "tests/watched/heap.cpp"), "-o", "heap"])
+plugin = run(["c++", "-O1", "-shared", "-fPIC", "-DPLUGIN", os.path.join(source, "tests/watched/heap.cpp"), "-o", "plugin.so"])
+if heap.returncode == 0 and plugin.returncode == 0:
+    for which, makers in {"malloc": ["make_table", "make_vector", "make_larger"], "pages": ["make_pages", "make_larger_pages"],
+                          "reuse": ["second_owner"], "many": ["make_one_large"]}.items():
+        plain = run(["./heap", which])
+        got, profile = watch(["./heap", which], "--every", "200us", "--overhead", "30%")
+        check(got.stdout == plain.stdout, "heap %s: %s%s" % (which, got.stdout, got.stderr))
+        blocks = json.dumps([o for o in profile["objects"] if o.get("kind") == "heap"])
+        for maker in makers if names else []:
+            check(maker in blocks, "%s: %s is missing in %s" % (which, maker, blocks))
+        check("first_owner" not in blocks, "a freed block is told as its successor's: " + blocks)
+    # operator new of a library that was loaded for a plug-in alone, in a program in C
+    open(os.path.join(directory, "loader.c"), "w").write(
+        "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) { void* l = dlopen(\"./plugin.so\", RTLD_NOW | RTLD_LOCAL);\n"
+        "int (*f)(void) = l ? (int (*)(void))dlsym(l, \"plugged_in\") : 0; printf(\"%d\\n\", f ? f() : -1); return 0; }\n")
+    if run(["cc", "-O1", "loader.c", "-o", "loader", "-ldl"]).returncode == 0:
+        check(watch(["./loader"])[0].stdout == run(["./loader"]).stdout == "499500\n", "operator new of a plug-in")
 
 # What cannot be sampled is told in one line.
 open(os.path.join(directory, "static.c"), "w").write("int main(void) { return 0; }\n")

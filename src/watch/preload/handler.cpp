@@ -44,6 +44,16 @@ void write_path(Thread& t, const Path& path) {
     t.writer.put(path.link);
 }
 
+// The block of the heap that an address lies in, for the records that follow.
+void write_block(Thread& t, std::uint64_t address) {
+    if (!(process.stream->want & REVISIT_WANT_OBJECTS)) return;
+    HeapBlock block = find_block(address);
+    if (!t.writer.room(3) || !t.writer.is_new_block(address, block.low, block.high)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_BLOCK, block.where));
+    t.writer.put(block.low);
+    t.writer.put(block.high - block.low);
+}
+
 void write_reuse(Thread& t, std::uint64_t sample, std::uint64_t how, std::uint64_t time,
                  std::uint64_t pc, std::uint64_t address, std::uint64_t word) {
     if (!t.writer.room(6)) return;
@@ -60,7 +70,8 @@ bool is_ours(const Thread& t, std::uint64_t word) {
         return word - reinterpret_cast<std::uint64_t>(begin) < bytes;
     };
     return inside(&t, sizeof t) || inside(t.signal_stack, kSignalStack) || inside(&self, sizeof self) ||
-           inside(process.stream, REVISIT_STREAM_BYTES);
+           inside(process.stream, REVISIT_STREAM_BYTES) || inside(&process, sizeof process) ||
+           is_of_heap_table(word);
 }
 
 void wait_for(Thread& t, std::uint64_t word, std::uint64_t touches) {
@@ -86,6 +97,7 @@ Look look_ahead(Thread& t, const ucontext_t& context) {
 }
 
 void write_set(Thread& t, const Noted& use, double chance) {
+    write_block(t, use.address);
     write_path(t, use.path);
     if (!t.writer.room(5)) return;
     t.writer.put(REVISIT_RECORD(REVISIT_WATCH_SET, t.counts.samples));
@@ -259,6 +271,7 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
     Machine::read_state(t.state, context);
     Machine::read_path(t.memory, t.state, t.kept, t.reuse.path);
     t.reuse.path.pc = Machine::sprung_by(t.memory, t.state, watch.word);
+    write_block(t, watch.word);
     write_path(t, t.reuse.path);
     write_reuse(t, watch.sample, REVISIT_REUSE_TRAPPED, program_time(t, now), t.reuse.path.pc,
                 watch.word, __builtin_bit_cast(std::uint64_t, t.reservoir.kept(index)));
@@ -311,7 +324,10 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
     const Noted& use = look.use();
     bool have_use = use.pc != 0;
     if (!have_use) t.counts.without_address++;
-    if (have_use) write_path(t, use.path);
+    if (have_use) {
+        write_block(t, use.address);
+        write_path(t, use.path);
+    }
     if (!t.writer.room(10)) return;
     t.writer.put(REVISIT_RECORD(REVISIT_WATCH_USE, (use.writes ? REVISIT_USE_WRITE : 0) |
                                                        (have_use ? 0 : REVISIT_USE_NO_ADDRESS)));
@@ -393,14 +409,29 @@ Event* sender(Thread& t, std::uint64_t data) {
     return event != nullptr && event->sent(data) ? event : nullptr;
 }
 
+// A thread that blocks faults would be killed by one of ours. They are let through until the handler
+// returns, unless one was sent that the program does not want yet.
+bool lets_faults_through(const ucontext_t& context) {
+    std::uint64_t faults = 0, pending = 0;
+    for (int signal : kOurSignals)
+        if (is_fault(signal) && sigismember(&context.uc_sigmask, signal))
+            faults |= std::uint64_t{1} << (signal - 1);
+    if (faults == 0) return true;
+    system_call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof pending);
+    if (pending & faults) return false;
+    return system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, reinterpret_cast<long>(&faults), 0,
+                       sizeof faults) == 0;
+}
+
 void handle_event(Thread& t, const siginfo_t* info, void* raw) {
     std::uint64_t now = thread_time(), data = signal_data(info);
     auto& context = *static_cast<ucontext_t*>(raw);
     Event* event = sender(t, data);
     unsigned purpose = Event::purpose(data);
-    if (event == nullptr || t.outside) {  // the stream is being written to, outside of handlers
+    // When `outside`, the stream is being written to, outside of handlers.
+    if (event == nullptr || t.outside || !lets_faults_through(context)) {
         t.counts.stray++;
-        if (event != nullptr) event->disable();
+        if (event != nullptr && event != &t.sampler) event->disable();
         if (event != nullptr && purpose <= kMostWatchpoints) t.reservoir.release(purpose - 1);
         if (event == &t.stretch.event) t.stretch.waits = false;
         return;

@@ -21,6 +21,7 @@ class Writer {
         thread_ = thread;
         slot_ = -1;
         next_ = limit_ = nullptr;
+        block_low_ = block_high_ = 0;
     }
     // Room for a record of so many words; false when nobody wants records any more.
     bool room(unsigned words) {
@@ -49,6 +50,16 @@ class Writer {
         slot_ = -1;
         next_ = limit_ = nullptr;
     }
+    // Whether the analyzer must be told of the block that an address lies in (low = 0: in none).
+    bool is_new_block(std::uint64_t address, std::uint64_t low, std::uint64_t high) {
+        bool is_new = low != 0 ? low != block_low_ || high != block_high_
+                               : address >= block_low_ && address < block_high_;
+        if (is_new) {
+            block_low_ = low;
+            block_high_ = high;
+        }
+        return is_new;
+    }
     // Whether a path differs from the last one in this slot.
     bool is_new_path(std::uint64_t hash) {
         bool is_new = hash != last_path_;
@@ -61,7 +72,7 @@ class Writer {
     std::uint32_t producer_ = 0, thread_ = 0;
     std::int32_t slot_ = -1;
     std::uint64_t *begin_ = nullptr, *next_ = nullptr, *limit_ = nullptr;
-    std::uint64_t last_path_ = 0;
+    std::uint64_t last_path_ = 0, block_low_ = 0, block_high_ = 0;
 };
 
 struct Watch {
@@ -220,6 +231,13 @@ void write_stack(Thread& thread);
 
 // start.cpp
 void end_all();
+
+// heap.cpp: the block of the heap that an address lies in; low = 0: none that was noted.
+struct HeapBlock {
+    std::uint64_t low = 0, high = 0, where = 0;
+};
+HeapBlock find_block(std::uint64_t address);
+bool is_of_heap_table(std::uint64_t word);  // which find_block reads
 
 // stand_ins.cpp
 int real_sigaction(int signal, const struct sigaction* action, struct sigaction* old);
