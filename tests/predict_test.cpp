@@ -529,6 +529,27 @@ TEST_F(FromSource, lines_too_many_to_interpret_are_estimated_within_the_budget) 
         EXPECT_GT(accuracy(truth->profile.reuse, p->profile.reuse), 0.95);
 }
 
+// Triangles by lines: where a row starts within a line, and how long it is, change from row to row.
+TEST_F(FromSource, triangles_by_lines_have_formulas) {
+    for (const auto& [file, function, sizes] :
+         std::initializer_list<std::tuple<const char*, const char*, Parameters>>{
+             {"lu.c", "kernel_lu", {{"N", 136}}},
+             {"trmm.c", "kernel_trmm", {{"M", 120}, {"N", 144}}}}) {
+        auto r = kernel(file, function, 1, sizes);
+        r.granularity = 64;
+        r.method = Method::simulate;
+        const auto truth = predict(r);
+        ASSERT_TRUE(truth);
+        r.method = Method::fit;
+        r.estimate = false;
+        r.budget = 60;
+        const auto p = predict(r);
+        ASSERT_TRUE(p);
+        EXPECT_TRUE(p->failures.empty()) << file << ": " << p->failures.front();
+        EXPECT_EQ(distances(p->profile), distances(truth->profile)) << file;
+    }
+}
+
 // Runs that repeat, from a part of them, against all of them: every bin, site and pair.
 TEST_F(OddSource, a_part_of_a_run_that_repeats_tells_the_whole) {
     struct Case {

@@ -28,12 +28,14 @@ struct Plan {
     int modulus = 0;     // residues of iteration numbers
     bool phase = false;  // address within the block
     bool doubled = false;
+    int unit = 1;  // of clip and pair_clip: single iterations, or as many as a block takes
 };
 
 struct Feature {
     enum class Kind : std::uint8_t { first, last, pair, doubled, residue, phase } kind;
     std::uint8_t a = 0, b = 0;
     int clip = 0;
+    int unit = 1;
 };
 
 using Key = std::vector<std::int8_t>;
@@ -45,6 +47,10 @@ struct Group {
     int label = -1;
     bool anchored = false;  // occurs in the largest samples
 };
+
+int floor_of(int value, int unit) {
+    return value >= 0 ? value / unit : -((unit - 1 - value) / unit);
+}
 
 // A sample and free variables in one number, so that sorting brings prefixes together.
 using Packed = unsigned __int128;
@@ -129,6 +135,11 @@ class Learner {
         all.push_back({2, 0, 0, true, false});
         all.push_back({p + 1, 0, 0, true, false});
         all.push_back({2, 0, p, true, false});
+        // In each residue class distances are polynomials of whole blocks: so are the edges.
+        for (const int c : {1, 2}) {
+            all.push_back({c, 0, p, true, false, p});
+            if (loops_ > 1) all.push_back({c, c, p, true, false, p});
+        }
         all.push_back({p + 1, 0, p, true, false});
         if (loops_ > 1) {
             all.push_back({2, 2, p, true, false});
@@ -143,8 +154,8 @@ class Learner {
         using K = Feature::Kind;
         if (plan.phase) all.push_back({K::phase, 0, 0, 0});
         for (std::size_t l = 0; l < loops_ && plan.clip; ++l) {
-            all.push_back({K::first, static_cast<std::uint8_t>(l), 0, plan.clip});
-            all.push_back({K::last, static_cast<std::uint8_t>(l), 0, plan.clip});
+            all.push_back({K::first, static_cast<std::uint8_t>(l), 0, plan.clip, plan.unit});
+            all.push_back({K::last, static_cast<std::uint8_t>(l), 0, plan.clip, plan.unit});
         }
         if (plan.modulus)
             for (std::size_t l = 0; l < loops_; ++l)
@@ -154,7 +165,7 @@ class Learner {
                 if (!related(i, j)) continue;
                 if (plan.pair_clip)
                     all.push_back({K::pair, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(j),
-                                   plan.pair_clip});
+                                   plan.pair_clip, plan.unit});
                 if (plan.doubled)
                     all.push_back({K::doubled, static_cast<std::uint8_t>(i),
                                    static_cast<std::uint8_t>(j), plan.clip + 1});
@@ -176,11 +187,14 @@ class Learner {
         const auto* v = s_.value.data() + row * loops_;
         switch (f.kind) {
             case K::first:
-                return static_cast<std::int8_t>(std::min(t[f.a] - least_first_[f.a], f.clip));
+                return static_cast<std::int8_t>(
+                    std::min((t[f.a] - least_first_[f.a]) / f.unit, f.clip));
             case K::last:
-                return static_cast<std::int8_t>(std::min(left[f.a] - least_left_[f.a], f.clip));
+                return static_cast<std::int8_t>(
+                    std::min((left[f.a] - least_left_[f.a]) / f.unit, f.clip));
             case K::pair:
-                return static_cast<std::int8_t>(std::clamp(v[f.a] - v[f.b], -f.clip, f.clip));
+                return static_cast<std::int8_t>(
+                    std::clamp(floor_of(v[f.a], f.unit) - floor_of(v[f.b], f.unit), -f.clip, f.clip));
             case K::doubled:
                 return static_cast<std::int8_t>(std::clamp(2 * v[f.b] - v[f.a], -f.clip, f.clip));
             case K::residue:
@@ -198,15 +212,16 @@ class Learner {
         const auto name = [&](std::size_t l) {
             return names[l].empty() ? "t" + std::to_string(l) : names[l];
         };
+        const auto per = f.unit > 1 ? "/" + std::to_string(f.unit) : "";
         switch (f.kind) {
             case K::first:
-                return name(f.a) + (value < f.clip ? " = first" : " >= first") +
+                return name(f.a) + per + (value < f.clip ? " = first" : " >= first") +
                        (value ? "+" + std::to_string(value) : "");
             case K::last:
-                return name(f.a) + (value < f.clip ? " = last" : " <= last") +
+                return name(f.a) + per + (value < f.clip ? " = last" : " <= last") +
                        (value ? "-" + std::to_string(value) : "");
             case K::pair:
-                return name(f.a) + "-" + name(f.b) +
+                return name(f.a) + per + "-" + name(f.b) + per +
                        (value == f.clip    ? " >= "
                         : value == -f.clip ? " <= "
                                            : " = ") +

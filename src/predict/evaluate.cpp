@@ -133,9 +133,10 @@ class Walk {
         if (c) emit_(static_cast<std::uint64_t>(d), static_cast<std::uint64_t>(c));
     }
 
+    // No further than the row goes: what holds for one residue need not be whole beside it.
     bool series(const Polynomial& p, std::uint8_t v, std::int64_t low, std::int64_t stride,
-                Series& out) {
-        out.degree = std::min(9, p.degree_in(v));
+                std::int64_t length, Series& out) {
+        out.degree = static_cast<int>(std::min<std::int64_t>({9, p.degree_in(v), length - 1}));
         for (int k = 0; k <= out.degree; ++k) {
             x_[v] = low + k * stride;
             out.difference[k] = p.integer(x_.data());
@@ -156,8 +157,8 @@ class Walk {
         }
         ++corners_;
         Series distance, count;
-        if (!series(cell_.distance, v, low, stride, distance) ||
-            !series(cell_.count, v, low, stride, count))
+        if (!series(cell_.distance, v, low, stride, length, distance) ||
+            !series(cell_.count, v, low, stride, length, count))
             return refuse("a distance or count is not a whole number");
         std::int64_t begin = 0;
         auto edges = turns(distance, length);
