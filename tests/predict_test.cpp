@@ -534,7 +534,8 @@ TEST_F(FromSource, triangles_by_lines_have_formulas) {
     for (const auto& [file, function, sizes] :
          std::initializer_list<std::tuple<const char*, const char*, Parameters>>{
              {"lu.c", "kernel_lu", {{"N", 136}}},
-             {"trmm.c", "kernel_trmm", {{"M", 120}, {"N", 144}}}}) {
+             {"trmm.c", "kernel_trmm", {{"M", 120}, {"N", 144}}},
+             {"gramschmidt.c", "kernel_gramschmidt", {{"M", 61}, {"N", 112}}}}) {
         auto r = kernel(file, function, 1, sizes);
         r.granularity = 64;
         r.method = Method::simulate;

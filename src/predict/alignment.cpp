@@ -70,6 +70,10 @@ Result<Layout> layout_of(const Program& program, const Parameters& parameters,
             if (auto& period = layout.period[loops[l]]; period > 0)
                 period = std::lcm(period, size / std::gcd(size, strides[l]));
     }
+    for (const auto& place : trace->references) {
+        auto& periods = layout.around[{place.function, place.reference, place.context}];
+        for (const auto l : place.loops) periods.push_back(layout.period[l]);
+    }
     return layout;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "predict/machine.h"
@@ -14,6 +16,8 @@ struct Layout {
     std::vector<std::int64_t> period;                // by loop place; 0 = no period was found
     std::vector<std::int64_t> trips;                 // by loop place: most iterations of one run
     std::vector<std::vector<std::int64_t>> strides;  // by reference place, by loop; empty = not affine
+    // By function, reference and context: `period` of the loops around it, outermost first.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::vector<std::int64_t>> around;
 };
 
 Result<Layout> layout_of(const Program& program, const Parameters& parameters,

@@ -28,7 +28,8 @@ struct Plan {
     int modulus = 0;     // residues of iteration numbers
     bool phase = false;  // address within the block
     bool doubled = false;
-    int unit = 1;  // of clip and pair_clip: single iterations, or as many as a block takes
+    bool own = false;     // residues only of loops that move within blocks
+    bool blocks = false;  // clip and pair_clip are in blocks, not in iterations
 };
 
 struct Feature {
@@ -134,12 +135,13 @@ class Learner {
         all.push_back({1, 0, 0, true, false});
         all.push_back({2, 0, 0, true, false});
         all.push_back({p + 1, 0, 0, true, false});
-        all.push_back({2, 0, p, true, false});
+        all.push_back({2, 0, p, true, false, true});
         // In each residue class distances are polynomials of whole blocks: so are the edges.
         for (const int c : {1, 2}) {
-            all.push_back({c, 0, p, true, false, p});
-            if (loops_ > 1) all.push_back({c, c, p, true, false, p});
+            all.push_back({c, 0, p, true, false, true, true});
+            if (loops_ > 1) all.push_back({c, c, p, true, false, true, true});
         }
+        all.push_back({2, 0, p, true, false});
         all.push_back({p + 1, 0, p, true, false});
         if (loops_ > 1) {
             all.push_back({2, 2, p, true, false});
@@ -154,23 +156,34 @@ class Learner {
         using K = Feature::Kind;
         if (plan.phase) all.push_back({K::phase, 0, 0, 0});
         for (std::size_t l = 0; l < loops_ && plan.clip; ++l) {
-            all.push_back({K::first, static_cast<std::uint8_t>(l), 0, plan.clip, plan.unit});
-            all.push_back({K::last, static_cast<std::uint8_t>(l), 0, plan.clip, plan.unit});
+            const int unit = plan.blocks ? period_of(l) : 1;
+            all.push_back({K::first, static_cast<std::uint8_t>(l), 0, plan.clip, unit});
+            all.push_back({K::last, static_cast<std::uint8_t>(l), 0, plan.clip, unit});
         }
         if (plan.modulus)
             for (std::size_t l = 0; l < loops_; ++l)
-                all.push_back({K::residue, static_cast<std::uint8_t>(l), 0, plan.modulus});
+                if (const int m = plan.own ? period_of(l) : plan.modulus; m > 1)
+                    all.push_back({K::residue, static_cast<std::uint8_t>(l), 0, m});
         for (std::size_t i = 0; i < loops_; ++i)
             for (std::size_t j = i + 1; j < loops_; ++j) {
                 if (!related(i, j)) continue;
                 if (plan.pair_clip)
                     all.push_back({K::pair, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(j),
-                                   plan.pair_clip, plan.unit});
+                                   plan.pair_clip,
+                                   plan.blocks ? std::max(period_of(i), period_of(j)) : 1});
                 if (plan.doubled)
                     all.push_back({K::doubled, static_cast<std::uint8_t>(i),
                                    static_cast<std::uint8_t>(j), plan.clip + 1});
             }
         return all;
+    }
+
+    // Iterations of a loop after which all that it moves is again at the same place within a block.
+    int period_of(std::size_t loop) const {
+        const auto p = loop < options_.periods.size() && options_.periods[loop] > 0
+                           ? options_.periods[loop]
+                           : options_.period;
+        return static_cast<int>(std::min<std::int64_t>(p, 16));
     }
 
     // Loops whose variables can meaningfully be compared: they share a size, or one bounds the other.

@@ -37,6 +37,7 @@ struct CellOptions {
     int max_degree = 3;
     std::vector<std::int32_t> anchors;  // the largest samples; what they do not show is gone at scale
     std::int64_t period = 1;            // of addresses within a block, in iterations; 1 = elements
+    std::vector<std::int64_t> periods;  // the same by loop, where it is known
     std::int64_t modulus = 1;           // the samples' sizes are all in one residue class of it
     std::int64_t work = 60'000'000;     // rows looked at before a stream is given up
     Deadline deadline;

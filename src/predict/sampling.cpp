@@ -293,11 +293,24 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     cells.anchors = model.design.anchors;
     cells.period = period;
     cells.modulus = model.modulus;
+    Layout layout;
+    if (period > 1) {
+        const auto& size = model.design.samples.front();
+        auto program = programs.at(model.design.at(size));
+        if (!program) return std::unexpected(program.error());
+        auto found =
+            layout_of(*program, model.design.at(size), request.granularity, deadline.part(0.1));
+        if (!found) return std::unexpected(found.error());
+        layout = std::move(*found);
+    }
     std::int64_t work_left = kMostWork;
     std::size_t streams_left = model.table.streams().size();
     for (const Stream& s : model.table.streams()) {
         cells.deadline =
             deadline.part(std::min(1.0, std::max(0.2, 3.0 / static_cast<double>(streams_left--))));
+        const ReferenceInfo& r = model.table.references()[s.reference];
+        const auto known = layout.around.find({r.function, r.reference, r.context});
+        cells.periods = known == layout.around.end() ? std::vector<std::int64_t>{} : known->second;
         // Coin tosses fit nothing: where the data decides, only the estimate is wanted.
         if (!learning.doubts.empty() && data_decides(learning.doubts)) {
             StreamModel none;
