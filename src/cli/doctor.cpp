@@ -11,6 +11,7 @@
 #include "record/launch.h"
 #include "record/probe.h"
 #include "report/page.h"
+#include "watch/pmu.h"
 #include "watch/watch.h"
 
 namespace revisit {
@@ -26,6 +27,19 @@ std::string machine_line() {
     utsname name{};
     uname(&name);
     return fmt::format("{} {} on {}", name.sysname, name.release, name.machine);
+}
+
+std::string sampling_line(const Result<std::string>& sampler, const record::Probe& watchpoints,
+                          const record::Probe& clock) {
+    if (!sampler) return sampler.error().sentence();
+    if (!clock.works)
+        return fmt::format("--method watch: by a slow timer only, perf events cannot be opened ({})",
+                           clock.detail);
+    if (!watchpoints.works)
+        return fmt::format("--method watch: by looking ahead only, long reuses stay unknown ({})",
+                           watchpoints.detail);
+    return "--method watch: a processor-time clock, addresses by looking ahead, accesses timed in "
+           "stretches";
 }
 
 std::vector<Finding> findings() {
@@ -51,11 +65,12 @@ std::vector<Finding> findings() {
     record::Probe watchpoints = record::probe_watchpoints();
     out.push_back({"watchpoints", watchpoints.works, watchpoints.detail});
     Result<std::string> sampler = watch::find_sampler();
-    out.push_back({"sampling", sampler.has_value(),
-                   sampler
-                       ? "--method watch: a processor-time clock, addresses by looking ahead, accesses "
-                         "timed in stretches"
-                       : sampler.error().sentence()});
+    record::Probe clock = record::probe_clock();
+    out.push_back({"sampling", sampler.has_value(), sampling_line(sampler, watchpoints, clock)});
+    auto system = watch::this_system();
+    for (const watch::SourceReport& source : watch::find_sources(*system))
+        out.push_back(
+            {source.name, source.works, source.works ? source.detail : "not here: " + source.detail});
     record::Probe counters = record::probe_counters();
     out.push_back({"counters", counters.works, counters.detail});
     out.push_back({"auto", true,

@@ -3,6 +3,9 @@
 #include <bit>
 #include <cmath>
 
+#include "record/probe.h"
+#include "watch/pmu.h"
+
 namespace revisit {
 
 void WatchingOptions::declare(CLI::App& app) {
@@ -50,6 +53,13 @@ void WatchingOptions::declare(CLI::App& app) {
         ->capture_default_str()
         ->group(kGroup);
     app.add_option(
+           "--source", source,
+           "what takes samples. look-ahead: a timer, addresses by interpreting ahead; pmu: precise "
+           "events of the processor; auto: those where a trial works (doctor tells)")
+        ->check(CLI::IsMember({"auto", "look-ahead", "pmu"}))
+        ->capture_default_str()
+        ->group(kGroup);
+    app.add_option(
            "--check-predictions", check,
            "let a watchpoint check every N-th reuse that was foreseen; the profile tells how many "
            "came true")
@@ -89,6 +99,10 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));
     settings.seed = engine.seed;
     settings.check = check;
+    settings.filters = watch::own_filters();
+    if (record::pretends_no("watchpoints")) settings.refuse = watch::kRefuseWatchpoints;
+    if (record::pretends_no("events")) settings.refuse = watch::kRefuseEvents;
+    if (Result<void> chosen = choose_source(settings); !chosen) return std::unexpected(chosen.error());
     options.estimate.bins = engine.bins;
     options.estimate.granularity = granularity;
     options.estimate.sites = engine.sites;
@@ -100,6 +114,29 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine, 
     run.launch.sampler = *sampler;
     run.launch.sampler_settings = watch::settings_text(settings);
     return options;
+}
+
+Result<void> WatchingOptions::choose_source(watch::Settings& settings) const {
+    if (source == "look-ahead" || settings.refuse == watch::kRefuseEvents) return {};
+    if (record::pretends_no("pmu-but-faults")) {  // every machine has these, and they tell an address
+        settings.pmu.events = settings.pmu.tells_address = settings.pmu.first = settings.uses = 1;
+        settings.pmu.event[0] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 0, 0};
+        return {};
+    }
+    std::string why;
+    auto system = watch::this_system();
+    for (const watch::SourceReport& report : watch::find_sources(*system)) {
+        if (report.works) {
+            settings.pmu = report.settings;
+            if (report.settings.tells_address) settings.uses = 1;
+            if (report.settings.clock()) settings.rates = 0;
+            return {};
+        }
+        why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", report.name, report.detail);
+    }
+    if (source == "auto") return {};
+    return fail(
+        fmt::format("--source pmu: no precise events work here ({}); use --source look-ahead", why));
 }
 
 Result<watch::FunctionCounts> WatchingOptions::count(const record::RunOptions& watched,

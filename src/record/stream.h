@@ -162,6 +162,10 @@ enum {
     REVISIT_NOTE_RESTRICTED = 1,    /* the program restricts its system calls: no more samples */
     REVISIT_NOTE_NO_SAMPLES = 2,    /* a thread cannot be sampled: that error */
     REVISIT_NOTE_NO_WATCHPOINT = 3, /* a watchpoint could not be set: that error, told once a thread */
+    REVISIT_NOTE_LOOKS_ONLY = 4,    /* no watchpoint can be set here: that error */
+    REVISIT_NOTE_BY_TIMER = 5,      /* perf events cannot be opened: a timer takes the samples */
+    REVISIT_NOTE_COUNTED = 6,       /* times are accesses, counted by the processor */
+    REVISIT_NOTE_NO_PMU = 7,        /* precise events could not be opened after all: that error */
     REVISIT_NOTES
 };
 

@@ -2,10 +2,13 @@
 
 #include <elf.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <fstream>
 
@@ -27,6 +30,21 @@ void tell(const std::map<std::uint64_t, Note>& notes, std::vector<std::string>& 
         else if (what == REVISIT_NOTE_NO_SAMPLES)
             to.push_back(fmt::format("watch: {} threads could not be sampled ({}); {}", note.threads,
                                      reason, kInstead));
+        else if (what == REVISIT_NOTE_LOOKS_ONLY)
+            to.push_back(fmt::format(
+                "watch: no watchpoint could be set ({}): reuses were looked for up to 12 000 "
+                "accesses ahead, all that come later count as cold; {}",
+                reason, kInstead));
+        else if (what == REVISIT_NOTE_BY_TIMER)
+            to.push_back(
+                fmt::format("watch: perf events cannot be opened ({}): a timer that ticks every 4 ms "
+                            "took the samples; --clock count counts accesses in a second run",
+                            reason));
+        else if (what == REVISIT_NOTE_NO_PMU)
+            to.push_back(
+                fmt::format("watch: the processor's precise events could not be opened ({}): the "
+                            "timer took the samples",
+                            reason));
         else if (what == REVISIT_NOTE_NO_WATCHPOINT)
             to.push_back(
                 fmt::format("watch: {} threads lacked a watchpoint ({}): a debugger may hold them; "
@@ -100,9 +118,6 @@ Result<std::string> find_sampler() {
             fmt::format("this revisit was built without its sampler, which knows aarch64 and "
                         "x86_64; {}",
                         kInstead));
-    record::Probe watchpoints = record::probe_watchpoints();
-    if (!watchpoints.works)
-        return fail(fmt::format("watchpoints do not work here ({}); {}", watchpoints.detail, kInstead));
     return directory + "/librevisit-watch.so";
 }
 
@@ -161,9 +176,19 @@ Result<void> check_program(const record::Program& program) {
 }
 
 std::string settings_text(const Settings& settings) {
-    return fmt::format("{},{},{},{},{},{},{},{},{},{},{}", settings.period, settings.share,
-                       settings.window, settings.uses, settings.watchpoints, settings.shift,
-                       settings.budget, settings.spread, settings.rates, settings.seed, settings.check);
+    auto fields = std::bit_cast<std::array<std::uint64_t, kSettings>>(settings);
+    return fmt::format("{}", fmt::join(fields, ","));
+}
+
+std::uint64_t own_filters() {
+    std::ifstream status("/proc/self/status");
+    for (std::string name; status >> name;)
+        if (name == "Seccomp_filters:") {
+            std::uint64_t count = 0;
+            status >> count;
+            return count;
+        }
+    return 0;
 }
 
 Result<FunctionCounts> count_accesses(record::RunOptions run, std::uint64_t granularity) {

@@ -23,6 +23,7 @@ Result<std::string> find_sampler();
 // Whether the program can have it loaded.
 Result<void> check_program(const record::Program& program);
 std::string settings_text(const Settings& settings);
+std::uint64_t own_filters();  // on the system calls of this process (seccomp)
 
 // Runs the program under valgrind, its input and output at /dev/null, and counts the blocks that each
 // function accesses.

@@ -228,6 +228,30 @@ static int restricted(int by_prctl) {
     return 0;
 }
 
+// A program that is begun under a filter which kills for what sampling needs.
+static int filters_a_child(char* self) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+        execl(self, self, "masks", NULL);
+        _exit(9);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    printf("%d %d\n", WIFEXITED(status), WEXITSTATUS(status));
+    return 0;
+}
+
 // Every file closed that it did not open.
 static int closes_files(void) {
     unsigned sum = work(300);
@@ -283,6 +307,7 @@ int main(int count, char** arguments) {
     if (strcmp(which, "threads") == 0) return threads();
     if (strcmp(which, "restricted") == 0) return restricted(0);
     if (strcmp(which, "restricted-prctl") == 0) return restricted(1);
+    if (strcmp(which, "filters-a-child") == 0) return filters_a_child(arguments[0]);
     if (strcmp(which, "closes-files") == 0) return closes_files();
     if (strcmp(which, "timers") == 0) return timers();
     if (strcmp(which, "loads") == 0) return loads(arguments[2]);

@@ -14,7 +14,15 @@ bool is_fault(int signal) {
 
 namespace {
 
+// With a fault pending, the kernel may deliver a trap that is blocked before it (it takes the first
+// synchronous signal in the queue), and the fault then on top, as if at the trap handler's first
+// instruction. The access happens again when that handler returns, and faults again.
+bool comes_too_soon(const siginfo_t* info, const ucontext_t& context) {
+    return info->si_code > 0 && Machine::pc(context) == reinterpret_cast<std::uint64_t>(&handle_trap);
+}
+
 void handle_fault(int signal, siginfo_t* info, void* context) {
+    if (comes_too_soon(info, *static_cast<ucontext_t*>(context))) return;
     Machine::Kept* kept = self ? &self->kept : nullptr;
     if (!Machine::recover(kept, signal, *static_cast<ucontext_t*>(context)))
         pass_on(signal, info, context);

@@ -32,7 +32,9 @@ void set_watchpoint(perf_event_attr& attributes, std::uint64_t word, std::uint64
     attributes.sample_period = touches;
 }
 
+// Nanoseconds without those that went into sampling; accesses, where they are counted.
 std::uint64_t program_time(const Thread& t, std::uint64_t now) {
+    if (t.sampler.counts()) return t.counted;
     return now > t.recording ? now - t.recording : 0;
 }
 
@@ -118,36 +120,41 @@ std::int8_t& tries_further(Thread& t, std::uint64_t use_pc) {
     return t.soon[use_pc >> 2 & 255];
 }
 
+void tell_further(Thread& t, const Noted& use, std::uint64_t distance) {
+    write_set(t, use, 1);
+    write_path(t, t.reuse.path);
+    write_reuse(t, t.counts.samples, REVISIT_REUSE_FAR, 0, t.reuse.pc, use.address, distance);
+}
+
 bool look_further(Thread& t, Look& look, unsigned index, const Noted& use) {
     std::int8_t& tries = tries_further(t, use.pc);
     if (tries == 0 && t.soon_share > 64) tries = 2;  // a use not met before, where others come soon
     if (tries <= 0) return false;
-    Noted& reuse = t.reuse;
-    std::uint64_t distance = look.find_further(index, kFurther, reuse);
+    std::uint64_t distance = look.find_further(t.address[index], kFurther, t.reuse);
     if (distance == 0) {
         tries = static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
         return false;
     }
     tries = kTries;
-    write_set(t, use, 1);
-    write_path(t, reuse.path);
-    write_reuse(t, t.counts.samples, REVISIT_REUSE_FAR, 0, reuse.pc, use.address, distance);
+    tell_further(t, use, distance);
     return true;
 }
 
-// Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
-// gives one. One that is touched very often before it would cost as many traps: it is left out.
-void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
-    constexpr std::uint64_t kMostTouches = 32;
-    unsigned open = t.window.open();
-    if (open == 0) return;
-    unsigned index = t.window.open_use(t.random.below(open));
-    std::uint64_t word = t.address[index] & ~std::uint64_t{7}, touches;
-    if (is_ours(t, word)) return;
-    Noted use;
-    if (!look.find_again(index, use, touches) || touches == 0) return;
-    if (process.settings.uses > 1 && look_further(t, look, index, use)) return;
-    if (touches > kMostTouches) return;
+// Where there are no watchpoints: as far as looking goes. What is not met there counts with what never
+// comes back, and the profile says so.
+void look_only(Thread& t, Look& look, const Noted& use, std::uint64_t looked_at) {
+    if (std::uint64_t distance = look.find_further(use.address, 2 * kFurther, t.reuse)) {
+        tell_further(t, use, looked_at + distance);
+        return;
+    }
+    write_set(t, use, 1);
+    write_reuse(t, t.counts.samples, REVISIT_REUSE_NEVER, 0, 0, use.address,
+                __builtin_bit_cast(std::uint64_t, 1.0));
+}
+
+// The word of a use, if the reservoir gives it a watchpoint.
+void watch_use(Thread& t, const Noted& use, std::uint64_t touches, std::uint64_t now) {
+    std::uint64_t word = use.address & ~std::uint64_t{7};
     Reservoir::Choice choice = t.reservoir.choose(t.random);
     if (choice.watchpoint < 0) return;
     auto slot = static_cast<unsigned>(choice.watchpoint);
@@ -164,6 +171,22 @@ void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
     watch.use_pc = use.pc;
     watch.set = program_time(t, now);
     write_set(t, use, choice.probability);
+}
+
+// Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
+// gives one. One that is touched very often before it would cost as many traps: it is left out.
+void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
+    constexpr std::uint64_t kMostTouches = 32;
+    unsigned open = t.window.open();
+    if (open == 0) return;
+    unsigned index = t.window.open_use(t.random.below(open));
+    std::uint64_t word = t.address[index] & ~std::uint64_t{7}, touches;
+    if (is_ours(t, word)) return;
+    Noted use;
+    if (!look.find_again(index, use, touches) || touches == 0) return;
+    if (process.no_watchpoints) return look_only(t, look, use, 0);
+    if (process.settings.uses > 1 && look_further(t, look, index, use)) return;
+    if (touches <= kMostTouches) watch_use(t, use, touches, now);
 }
 
 void write_window(Thread& t) {
@@ -303,7 +326,14 @@ void replay_ends(Thread& t, const ucontext_t& context, std::uint64_t now) {
     t.writer.put(taken);
 }
 
+// Replays need a timer that is fine enough.
 void rate_accesses(Thread& t, Look& look, std::uint64_t interrupted) {
+    if (t.sampler.is_pmu() || t.sampler.is_timer()) {
+        if (!t.stretch.waits && process.settings.watchpoints < kMostWatchpoints &&
+            !process.no_watchpoints)
+            measure_rate(t, look, interrupted);
+        return;
+    }
     Replay::Place& place = t.replay.at(interrupted);
     unsigned& anywhere = t.replay.failed;
     if (place.failed < kAstray && anywhere < kAstrayAnywhere) {
@@ -316,11 +346,36 @@ void rate_accesses(Thread& t, Look& look, std::uint64_t interrupted) {
         measure_rate(t, look, interrupted);
 }
 
-void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
+// The access that a precise event told of is the use; its reuse is looked for from where the thread is.
+void use_told(Thread& t, Look& look, const ucontext_t& context, const PmuSample& told) {
+    Noted use;
+    use.pc = told.pc;
+    use.address = told.address;
+    use.bytes = 8;
+    use.writes = told.writes;
+    Machine::read_state(t.state, context);
+    t.memory.start(process.pid);
+    Machine::read_path(t.memory, t.state, t.kept, use.path);
+    use.path.pc = told.pc;
+    look.run_from(use, static_cast<unsigned>(process.settings.window), process.settings.budget);
+}
+
+void watch_use_told(Thread& t, Look& look, std::uint64_t now) {
+    const Noted use = look.use();
+    if (look.distance().time != 0 || is_ours(t, use.address & ~std::uint64_t{7})) return;
+    if (process.no_watchpoints)
+        look_only(t, look, use, look.looked_at());
+    else
+        watch_use(t, use, 0, now);
+}
+
+// `told` is the access that a precise event gave, if it does.
+void sample(Thread& t, const ucontext_t& context, std::uint64_t now, const PmuSample* told) {
     const Settings& settings = process.settings;
     std::uint64_t number = ++t.counts.samples, interrupted = Machine::pc(context);
     know_code(t, interrupted);
-    Look look = look_ahead(t, context);
+    Look look = told != nullptr ? Look(t, context, false) : look_ahead(t, context);
+    if (told != nullptr) use_told(t, look, context, *told);
     const Noted& use = look.use();
     bool have_use = use.pc != 0;
     if (!have_use) t.counts.without_address++;
@@ -347,8 +402,12 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now) {
         write_reuse(t, number, REVISIT_REUSE_AHEAD, 0, look.reuse().pc, use.address,
                     look.distance().time | std::uint64_t{look.distance().distinct} << 32);
     }
-    watch_an_open_use(t, look, now);
-    if (settings.check && number % settings.check == 0 && look.distance().time != 0)
+    if (told != nullptr)
+        watch_use_told(t, look, now);
+    else
+        watch_an_open_use(t, look, now);
+    if (settings.check && told == nullptr && !process.no_watchpoints && number % settings.check == 0 &&
+        look.distance().time != 0)
         check_prediction(t, look);
     else if (settings.rates && t.rating * settings.rates <= t.recording) {
         std::uint64_t before = thread_time();
@@ -364,12 +423,28 @@ std::uint64_t to_next_sample(Thread& t, std::uint64_t now, std::uint64_t cost) {
     const Settings& settings = process.settings;
     std::uint64_t spent = t.recording + cost;
     bool over = settings.share != 0 && spent > kFree + now / 1000 * settings.share;
-    if (t.usual_cost == 0) t.usual_cost = cost;
+    constexpr std::uint64_t kDear = 200000;  // the first may have been a replay's
+    if (t.usual_cost == 0) t.usual_cost = cost < kDear ? cost : kDear;
     std::uint64_t most = 4 * t.usual_cost;  // a replay takes far longer than a sample
     t.usual_cost = (t.usual_cost * 7 + (cost < most ? cost : most)) / 8;
     std::uint64_t period = settings.period;
     if (over) period += 2 * t.usual_cost * 1000 / settings.share;
     return period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
+}
+
+// For a precise event, that many of it: at the rate of all so far where they are accesses, else by as
+// much more as the time is longer than asked for. AMD takes multiples of 16.
+std::uint64_t events_in(const Thread& t, std::uint64_t time, std::uint64_t now) {
+    const Settings& settings = process.settings;
+    constexpr std::uint64_t kLeast = 2000;
+    auto wanted = static_cast<double>(time);
+    if (t.sampler.counts()) {
+        wanted *= static_cast<double>(t.counted + 1000) / static_cast<double>(now + 1000);
+        return wanted < kLeast ? kLeast : static_cast<std::uint64_t>(wanted) & ~std::uint64_t{15};
+    }
+    wanted *= static_cast<double>(settings.pmu.first) / static_cast<double>(settings.period);
+    auto events = static_cast<std::uint64_t>(wanted + 0.5);
+    return events > kLeast ? events & ~std::uint64_t{15} : events > 0 ? events : 1;
 }
 
 // A sample's period is all time since the one before, replays between them included.
@@ -378,16 +453,29 @@ void set_timer(Thread& t, std::uint64_t now, std::uint64_t begin, bool after_sam
                              ? to_next_sample(t, now, now - begin + process.timer_cost)
                              : Replayer::next_stop(t);
     t.period = after_sample ? time : t.period + time;
+    if (t.sampler.is_pmu()) time = events_in(t, time, now);
     t.sampler.set_period(time);
 }
 
 constexpr std::uint64_t kTrialPeriod = 20000;
 
+// A precise event that told of no access of the program's (an operation that makes none, the kernel's)
+// is no sample.
+void event_went(Thread& t, const ucontext_t& context, std::uint64_t now, std::uint64_t data) {
+    PmuSample told;
+    bool has_told = process.settings.pmu.tells_address != 0;
+    if (has_told && !t.sampler.newest(told, data)) return;
+    std::uint64_t at = program_time(t, now);
+    t.period = at - t.sampled_at;
+    t.sampled_at = at;
+    sample(t, context, now, has_told ? &told : nullptr);
+}
+
 void timer_went(Thread& t, const ucontext_t& context, std::uint64_t now) {
     using Phase = Replay::Phase;
     switch (t.replay.phase) {
         case Phase::idle:
-            return sample(t, context, now);
+            return sample(t, context, now, nullptr);
         case Phase::settles:
             Machine::read_state(t.replay.from, context);
             t.replay.phase = Phase::runs;
@@ -399,11 +487,10 @@ void timer_went(Thread& t, const ucontext_t& context, std::uint64_t now) {
     }
 }
 
-// The event that sent `data`, unless that has been closed since.
+// The watchpoint that sent `data`, unless that has been closed since.
 Event* sender(Thread& t, std::uint64_t data) {
     unsigned purpose = Event::purpose(data);
-    Event* event = purpose == kSamplerData                       ? &t.sampler
-                   : purpose == kStretchData                     ? &t.stretch.event
+    Event* event = purpose == kStretchData                       ? &t.stretch.event
                    : purpose >= 1 && purpose <= kMostWatchpoints ? &t.watch[purpose - 1].event
                                                                  : nullptr;
     return event != nullptr && event->sent(data) ? event : nullptr;
@@ -426,30 +513,46 @@ bool lets_faults_through(const ucontext_t& context) {
 void handle_event(Thread& t, const siginfo_t* info, void* raw) {
     std::uint64_t now = thread_time(), data = signal_data(info);
     auto& context = *static_cast<ucontext_t*>(raw);
-    Event* event = sender(t, data);
+    bool by_sampler = Sampler::is_tick(info) || t.sampler.sent(data);
+    Event* event = by_sampler ? nullptr : sender(t, data);
     unsigned purpose = Event::purpose(data);
     // When `outside`, the stream is being written to, outside of handlers.
-    if (event == nullptr || t.outside || !lets_faults_through(context)) {
+    if ((event == nullptr && !by_sampler) || t.outside || !lets_faults_through(context)) {
         t.counts.stray++;
-        if (event != nullptr && event != &t.sampler) event->disable();
+        if (event != nullptr) event->disable();
+        if (by_sampler && t.sampler.is_timer()) t.sampler.enable();
         if (event != nullptr && purpose <= kMostWatchpoints) t.reservoir.release(purpose - 1);
         if (event == &t.stretch.event) t.stretch.waits = false;
         return;
     }
     bool sampled = t.replay.phase == Replay::Phase::idle;
     t.sampler.disable();
-    if (purpose == kSamplerData)
+    t.counted = t.sampler.count();
+    if (by_sampler && t.sampler.is_pmu())
+        event_went(t, context, now, data);
+    else if (by_sampler)
         timer_went(t, context, now);
     else if (purpose == kStretchData)
         milepost_reached(t, context, now);
     else
         reused(t, purpose - 1, context, now);
-    if (purpose == kSamplerData) set_timer(t, thread_time(), now, sampled);
+    if (by_sampler) set_timer(t, thread_time(), now, sampled);
     t.sampler.enable();
     std::uint64_t end = thread_time();  // arming the timer takes some microseconds in a virtual machine
-    t.recording += end - now + (purpose == kSamplerData ? process.timer_cost : process.trap_cost);
-    if (purpose == kSamplerData) t.replay.start = program_time(t, end);
+    t.recording += end - now + (by_sampler ? process.timer_cost : process.trap_cost);
+    if (by_sampler) t.replay.start = program_time(t, end);
     if (t.stretch.waits && (purpose == kStretchData || t.stretch.start == 0)) t.stretch.start = end;
+}
+
+// Those whose trap came within a handler: when they were touched is not known.
+void drop_watches(Thread& t) {
+    for (unsigned i = 0; i < kMostWatchpoints; i++)
+        if (t.came_within >> (i + 1) & 1) {
+            t.watch[i].event.disable();
+            t.reservoir.release(i);
+            t.counts.stray++;
+        }
+    t.came_within = 0;
 }
 
 }  // namespace
@@ -457,7 +560,7 @@ void handle_event(Thread& t, const siginfo_t* info, void* raw) {
 // Nothing may be asked of the kernel before it is known that we are still wanted: the program may have
 // forbidden it since.
 void handle_trap(int signal, siginfo_t* info, void* raw) {
-    if (info->si_code != kTrapPerf) return pass_on(signal, info, raw);
+    if (info->si_code != kTrapPerf && !Sampler::is_tick(info)) return pass_on(signal, info, raw);
     Thread* t = self;
     if (process.calibrates) {
         if (t != nullptr) t->stretch.event.disable();
@@ -473,8 +576,16 @@ void handle_trap(int signal, siginfo_t* info, void* raw) {
         process.in_handler += thread_time() - now;
         return;
     }
+    if (t->in_handler) {  // a trap that is blocked can come all the same: see comes_too_soon
+        if (unsigned purpose = Event::purpose(signal_data(info)); purpose <= kMostWatchpoints)
+            t->came_within |= 1u << purpose;
+        return;
+    }
     __atomic_store_n(&t->in_handler, true, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&process.active, __ATOMIC_SEQ_CST)) handle_event(*t, info, raw);
+    if (__atomic_load_n(&process.active, __ATOMIC_SEQ_CST)) {
+        handle_event(*t, info, raw);
+        if (t->came_within != 0) drop_watches(*t);
+    }
     __atomic_store_n(&t->in_handler, false, __ATOMIC_RELEASE);
 }
 
@@ -506,21 +617,44 @@ void time_signals(Thread& t) {
     process.timer_cost = cost > 0 ? cost : 1;
 }
 
+namespace {
+
+// Precise events if there are any, else a timer of processor time, else the kernel's slow one.
+bool open_sampler(Thread& t) {
+    PmuSettings& pmu = process.settings.pmu;
+    if (pmu.events != 0) {
+        if (t.sampler.open_pmu(pmu, pmu.first)) {
+            if (t.sampler.counts()) write_note(t, REVISIT_NOTE_COUNTED, 0);
+            return true;
+        }
+        if (t.number != 0) return false;  // the first thread's clock is all threads'
+        write_note(t, REVISIT_NOTE_NO_PMU, t.sampler.error());
+        pmu.events = 0;
+    }
+    if (t.sampler.open_clock()) return true;
+    int error = t.sampler.error();
+    if (!t.sampler.open_timer(t.identity)) return false;
+    write_note(t, REVISIT_NOTE_BY_TIMER, error);
+    return true;
+}
+
+}  // namespace
+
 bool start_sampling(Thread& t) {
-    perf_event_attr attributes;
-    memset(&attributes, 0, sizeof attributes);
-    attributes.type = PERF_TYPE_SOFTWARE;
-    attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-    attributes.sample_period = t.period = process.settings.period;
-    attributes.disabled = 1;
-    if (!t.sampler.open(attributes, kSamplerData)) {
+    t.period = process.settings.period;
+    if (!open_sampler(t)) {
         write_note(t, REVISIT_NOTE_NO_SAMPLES, t.sampler.error());
         return false;
     }
-    if (process.timer_cost == 0) {
-        time_signals(t);
-        t.sampler.set_period(t.period);
+    if (t.number == 0 && process.no_watchpoints)
+        write_note(t, REVISIT_NOTE_LOOKS_ONLY, process.no_watchpoints);
+    if (t.sampler.is_pmu()) {
+        if (process.timer_cost == 0) process.timer_cost = process.trap_cost;
+        t.sampler.enable();
+        return true;
     }
+    if (process.timer_cost == 0 && !t.sampler.is_timer()) time_signals(t);
+    t.sampler.set_period(t.period);
     t.sampler.enable();
     return true;
 }
@@ -528,17 +662,19 @@ bool start_sampling(Thread& t) {
 void end_sampling(Thread& t, std::uint64_t now) {
     if (t.ended) return;
     t.sampler.disable();
+    t.counted = t.sampler.count();
+    now = program_time(t, now);
     t.ended = true;
     t.sampler.close();
     t.stretch.event.close();
     for (unsigned i = 0; i < t.reservoir.watchpoints(); i++) {
         t.watch[i].event.close();
         if (t.reservoir.held(i))
-            write_reuse(t, t.watch[i].sample, REVISIT_REUSE_NEVER, program_time(t, now), 0,
-                        t.watch[i].word, __builtin_bit_cast(std::uint64_t, t.reservoir.kept(i)));
+            write_reuse(t, t.watch[i].sample, REVISIT_REUSE_NEVER, now, 0, t.watch[i].word,
+                        __builtin_bit_cast(std::uint64_t, t.reservoir.kept(i)));
     }
     if (t.writer.room(7)) {
-        t.writer.put(REVISIT_RECORD(REVISIT_WATCH_CLOCK, program_time(t, now)));
+        t.writer.put(REVISIT_RECORD(REVISIT_WATCH_CLOCK, now));
         t.writer.put(t.recording);
         t.writer.put(t.counts.samples);
         t.writer.put(t.counts.without_address);

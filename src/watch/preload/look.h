@@ -56,10 +56,16 @@ class Look {
         return found;
     }
 
-    // After find_again, looks on for the reuse of its block. The distance, or 0.
-    std::uint64_t find_further(unsigned index, unsigned most, Noted& reuse) {
+    // The use is one that was, `use`: looks for its reuse from here.
+    void run_from(const Noted& use, unsigned length, std::uint64_t instructions) {
+        go(0, 1, length, instructions, 1, &use);
+    }
+
+    // Where the last look ended (at a use, after find_again), looks on for the reuse of its block. The
+    // distance, or 0.
+    std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
         Ahead ahead = go_on();
-        std::uint64_t wanted = t_.address[index] >> shift_, distance = 0, found = 0;
+        std::uint64_t wanted = address >> shift_, distance = 0, found = 0;
         ahead.run(std::uint64_t{8} * most, [&] {
             for_blocks(ahead.touched(), [&](std::uint64_t block, std::uint64_t address) {
                 distance++;
@@ -123,7 +129,8 @@ class Look {
     }
     Ahead go_on() { return Machine::ahead(t_.state, t_.memory, t_.kept, follows_vectors_); }
 
-    void go(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions, unsigned drawn) {
+    void go(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions, unsigned drawn,
+            const Noted* told = nullptr) {
         Ahead ahead = start();
         Window& window = t_.window;
         window.start(uses, length);
@@ -132,6 +139,11 @@ class Look {
         distance_ = {};
         t_.use.pc = t_.reuse.pc = 0;
         lacked_vectors_ = false;
+        if (told != nullptr) {
+            window.meet(told->address >> shift_);
+            t_.address[1] = told->address;
+            t_.use = *told;
+        }
         Step step = ahead.run(instructions, [&] {
             const Touched& op = ahead.touched();
             for_blocks(op, [&](std::uint64_t block, std::uint64_t address) {
@@ -139,7 +151,7 @@ class Look {
                 Window::Reuse reuse = window.meet(block);
                 unsigned now = window.length();
                 if (now <= uses) t_.address[now] = address;
-                if (now == drawn) note(t_.use, ahead, address, accesses_);
+                if (now == drawn && told == nullptr) note(t_.use, ahead, address, accesses_);
                 if (reuse.time == 0 || now - reuse.time != drawn) return;
                 distance_ = reuse;
                 note(t_.reuse, ahead, address, accesses_);

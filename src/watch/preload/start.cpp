@@ -66,7 +66,10 @@ std::uint64_t cost_of_touching(Thread& t, std::uint64_t touches) {
         attributes.bp_addr = reinterpret_cast<std::uint64_t>(&touched);
         attributes.bp_len = HW_BREAKPOINT_LEN_8;
         attributes.sample_period = touches;
-        if (!t.stretch.event.open(attributes, kStretchData)) return 0;
+        if (!t.stretch.event.open(attributes, kStretchData)) {
+            process.no_watchpoints = t.stretch.event.error();
+            return 0;
+        }
         std::uint64_t before = thread_time();
         for (std::uint64_t k = 0; k < touches; k++) touched = 1;
         std::uint64_t after = thread_time();
@@ -86,6 +89,18 @@ void calibrate(Thread& t) {
     std::uint64_t with_a_step = cost_of_touching(t, 2);
     process.step_cost = with_a_step > process.trap_cost ? with_a_step - process.trap_cost : 0;
     process.calibrates = false;
+}
+
+// How many filters there are on this process's system calls.
+std::uint64_t filters() {
+    char text[4096];
+    long file = system_call(SYS_openat, -100, reinterpret_cast<long>("/proc/self/status"), 02000000);
+    long got =
+        file < 0 ? 0 : system_call(SYS_read, file, reinterpret_cast<long>(text), sizeof text - 1);
+    if (file >= 0) system_call(SYS_close, file);
+    text[got > 0 ? got : 0] = 0;
+    const char* found = strstr(text, "Seccomp_filters:");
+    return found == nullptr ? 0 : strtoull(found + 16, nullptr, 10);
 }
 
 void install_handlers() {
@@ -121,7 +136,14 @@ void before_fork() {
     t->writer.hand_over();
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     t->outside = false;
-    t->sampler.enable();
+    if (t->sampler.is_timer())  // its signal would make a long fork begin again, and again
+        t->sampler.disable();
+    else
+        t->sampler.enable();
+}
+
+void after_fork_in_parent() {
+    if (process.active && self != nullptr && self->sampler.is_timer()) self->sampler.enable();
 }
 
 void after_fork_in_child() {
@@ -150,11 +172,23 @@ void after_fork_in_child() {
     start_sampling(*t);
 }
 
+// A parent has filtered the system calls of this program before it began: what sampling needs may be
+// punished by death. (Filters that the analyzer has as well are known to let it through.)
+void tell_of_filters() {
+    Thread* t = make_thread();
+    if (t == nullptr) return;
+    introduce(*t, REVISIT_NO_PARENT);
+    write_note(*t, REVISIT_NOTE_RESTRICTED, 0);
+    t->writer.hand_over();
+}
+
 __attribute__((constructor)) void start() {
     const char* settings = getenv(kSettingsVariable);
     if (settings == nullptr || !read_settings(settings) || !open_stream()) return;
+    Event::refuse = process.settings.refuse;
     process.pid = system_call(SYS_getpid);
     process.producer = revisit_producer_start(process.stream);
+    if (filters() > process.settings.filters) return tell_of_filters();
     Thread* t = make_thread();
     if (t == nullptr) return;
     introduce(*t, REVISIT_NO_PARENT);
@@ -165,7 +199,7 @@ __attribute__((constructor)) void start() {
     self = t;
     calibrate(*t);
     process.active = true;
-    pthread_atfork(before_fork, nullptr, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     start_sampling(*t);
 }
 

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "watch/preload/settings.h"
+
 namespace revisit::watch {
 
 // The result, or minus the error's number.
@@ -67,17 +69,26 @@ inline void* map_memory(std::size_t bytes, int protection) {
 // an event alive that was closed here, and what it tells then must not be taken for its successor's.
 class Event {
  public:
-    bool open(perf_event_attr& attributes, unsigned purpose) {
+    enum Mode : bool { kSilent, kSignals };
+    static inline std::uint64_t refuse;  // bits of Refuse
+
+    bool open(perf_event_attr& attributes, unsigned purpose, Mode mode = kSignals, int group = -1) {
         close();
         data_ = purpose | ++opened_ << 8;
-        attributes.sig_data = data_;
         attributes.size = sizeof attributes;
-        attributes.exclude_kernel = 1;
         attributes.exclude_hv = 1;
-        attributes.sigtrap = 1;
-        attributes.remove_on_exec = 1;
-        long low = system_call(SYS_perf_event_open, reinterpret_cast<long>(&attributes), 0, -1, -1,
-                               PERF_FLAG_FD_CLOEXEC);
+        if (attributes.type == PERF_TYPE_BREAKPOINT || attributes.config2 == 0)  // see pmu_event.h
+            attributes.exclude_kernel = 1;
+        if (mode == kSignals) {
+            attributes.sig_data = data_;
+            attributes.sigtrap = 1;
+            attributes.remove_on_exec = 1;
+        }
+        bool refused = refuse & kRefuseEvents ||
+                       (refuse & kRefuseWatchpoints && attributes.type == PERF_TYPE_BREAKPOINT);
+        long low = refused ? -13 /* EACCES */
+                           : system_call(SYS_perf_event_open, reinterpret_cast<long>(&attributes), 0,
+                                         -1, group, PERF_FLAG_FD_CLOEXEC);
         if (low < 0) {
             error_ = static_cast<int>(-low);
             return false;
@@ -113,6 +124,14 @@ class Event {
             system_call(SYS_ioctl, file_, static_cast<long>(PERF_EVENT_IOC_PERIOD),
                         reinterpret_cast<long>(&period));
     }
+    std::uint64_t count() const {
+        std::uint64_t value = 0;
+        if (file_ < 0 || system_call(SYS_read, file_, reinterpret_cast<long>(&value), sizeof value) !=
+                             static_cast<long>(sizeof value))
+            return 0;
+        return value;
+    }
+    int file() const { return file_; }
     int error() const { return error_; }  // of the last open that failed
 
  private:

@@ -7,6 +7,7 @@
 
 #include "record/stream.h"
 #include "watch/preload/look_memory.h"
+#include "watch/preload/sampler.h"
 #include "watch/preload/settings.h"
 #include "watch/window.h"
 
@@ -129,9 +130,12 @@ struct Thread {
     Thread* next = nullptr;  // of all there are
     bool in_use = false;
     bool in_handler = false;
-    bool outside = false;  // writes to the stream outside of a handler
-    long identity = 0;     // the kernel's number
-    Event sampler;
+    unsigned came_within = 0;  // bits of watchpoints whose trap came within a handler
+    bool outside = false;      // writes to the stream outside of a handler
+    long identity = 0;         // the kernel's number
+    Sampler sampler;
+    std::uint64_t counted = 0;     // accesses, where they are counted, when the handler began
+    std::uint64_t sampled_at = 0;  // program time of the last sample of a precise event
     Watch watch[kMostWatchpoints];
     Stretch stretch;
     Replay replay;
@@ -164,10 +168,11 @@ struct Thread {
     void forget_the_past() {
         counts = {};
         stretch.waits = stretch.checks = false;
-        recording = rating = period = usual_cost = 0;
+        recording = rating = period = usual_cost = counted = sampled_at = 0;
         replay.phase = Replay::Phase::idle;
         code_wait = code_patience = 0;
         ended = outside = in_handler = false;
+        came_within = 0;
         soon_share = noted = 0;
         __builtin_memset(soon, 0, sizeof soon);
         __builtin_memset(needs_vectors, 0, sizeof needs_vectors);
@@ -175,7 +180,7 @@ struct Thread {
 };
 
 inline constexpr std::size_t kSignalStack = 64 * 1024;
-inline constexpr unsigned kSamplerData = 100, kStretchData = 99;  // and watchpoints from 1 up
+inline constexpr unsigned kStretchData = 99;  // and watchpoints from 1 up
 inline constexpr int kOurSignals[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL};
 
 // Code that the stream knows the file of.
@@ -201,6 +206,7 @@ struct Process {
     std::uint64_t timer_cost = 0;  // … of a signal of the timer
     std::uint64_t step_cost = 0;   // … of a touch that the kernel steps over
     bool active = false;
+    int no_watchpoints = 0;  // the error that all of them ended with; 0 = there are some
     bool calibrates = false;
     std::uint32_t unloads = 0;  // calls of dlclose
     Code code;
