@@ -74,14 +74,47 @@ namespace {
         return sum ^ depth(9 + seed % 5, m) ^ (u64)__builtin_ctzl(sum | 1ul << 40) ^               \
                (sum >> (seed & 63));                                                               \
     }
+// Numbers with a fraction, compared, converted and computed with. No constants: these would be data.
+#define SHARED_FLOATS                                                                   \
+    typedef unsigned long u64;                                                          \
+    u64 work(u64 seed, u64* m) {                                                        \
+        double* d = (double*)(m + 128);                                                 \
+        float* f = (float*)(m + 400);                                                   \
+        double one = (double)(int)(1 + (seed >> 63)), sum = one;                        \
+        for (int i = 0; i < 60; i++) {                                                  \
+            d[i] = (double)(int)(seed % 10007 * (u64)(i + 7) % 5003) / (double)(i + 3); \
+            f[i] = (float)d[i] * (float)(i - 30);                                       \
+        }                                                                               \
+        for (int i = 1; i < 60; i++)                                                    \
+            for (int k = i; k > 0 && d[k - 1] > d[k]; k--) {                            \
+                double t = d[k];                                                        \
+                d[k] = d[k - 1];                                                        \
+                d[k - 1] = t;                                                           \
+            }                                                                           \
+        for (int i = 0; i < 60; i++) {                                                  \
+            if (d[i] < (double)f[i])                                                    \
+                sum += d[i];                                                            \
+            else if (f[i] >= (float)sum)                                                \
+                sum = sum / (d[i] + one);                                               \
+            else                                                                        \
+                sum = sum - d[i];                                                       \
+            if (sum == d[i]) m[2]++;                                                    \
+            m[i & 31] += (u64)(long)sum + (u64)(long)(int)f[i];                         \
+            d[i] = sum;                                                                 \
+        }                                                                               \
+        return (u64)(long)(sum * d[7]) ^ (u64)(long)(f[9] - (float)sum);                \
+    }
 #define TEXT_OF(...) TEXT_OF_(__VA_ARGS__)
 #define TEXT_OF_(...) #__VA_ARGS__
-constexpr const char* kSource = TEXT_OF(SHARED_CODE);
+constexpr const char *kSource = TEXT_OF(SHARED_CODE), *kFloats = TEXT_OF(SHARED_FLOATS);
 
 namespace native {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wold-style-cast"
 SHARED_CODE
+namespace floats {
+SHARED_FLOATS
+}
 #pragma GCC diagnostic pop
 }  // namespace native
 
@@ -147,10 +180,12 @@ struct CodeAndData {
     }
 };
 
-TEST(WatchX64, computes_what_the_same_code_does_here) {
-    for (const char* options : {"-O0", "-O1", "-O2 -fno-vectorize -fno-slp-vectorize", "-Os"}) {
+void compare_with_native(const char* source, unsigned long (*work)(unsigned long, unsigned long*),
+                         std::size_t least) {
+    for (const char* options : {"-O0", "-O1", "-O2 -fno-vectorize -fno-slp-vectorize",
+                                "-Os -fno-vectorize -fno-slp-vectorize", "-O1 -mavx"}) {
         std::uint64_t entry = 0;
-        std::vector<std::uint8_t> code = compile(kSource, options, entry);
+        std::vector<std::uint8_t> code = compile(source, options, entry);
         if (code.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
         for (unsigned long seed : {1ul, 77777ul, 0x123456789abcdeful}) {
             CodeAndData memory{code, {}};
@@ -158,6 +193,7 @@ TEST(WatchX64, computes_what_the_same_code_does_here) {
             X64State state;
             state.known = 0xffff;
             state.flags_known = kAllFlags;
+            state.v_known = 0xffff;
             state.r[7] = seed;                // rdi
             state.r[6] = CodeAndData::kData;  // rsi
             state.r[4] = CodeAndData::kData + memory.data.size() - 64;
@@ -168,15 +204,23 @@ TEST(WatchX64, computes_what_the_same_code_does_here) {
             std::size_t accesses = 0;
             Step step = ahead.run(3000000, [&] { return ++accesses > 0; });
             std::vector<unsigned long> expected_data(1 << 17);
-            unsigned long expected = native::work(seed, expected_data.data());
+            unsigned long expected = work(seed, expected_data.data());
             ASSERT_EQ(step, Step::stop) << options;  // at the return address, where no code is
             ASSERT_EQ(state.pc, back) << options << " stopped at " << std::hex << state.pc;
             ASSERT_TRUE(state.is_known(0));
             EXPECT_EQ(state.r[0], expected) << options << " " << seed;
             EXPECT_EQ(std::memcmp(memory.data.data(), expected_data.data(), 64 * 8), 0) << options;
-            EXPECT_GT(accesses, 1000u);
+            EXPECT_GT(accesses, least);
         }
     }
+}
+
+TEST(WatchX64, computes_what_the_same_code_does_here) {
+    compare_with_native(kSource, native::work, 1000);
+}
+
+TEST(WatchX64, computes_floating_point_as_this_machine_does) {
+    compare_with_native(kFloats, native::floats::work, 400);
 }
 
 #if REVISIT_HAVE_CAPSTONE

@@ -2,8 +2,9 @@
 //
 // Instructions are decoded into one small struct (x64_decode.cpp): the operation, two operands of which
 // one may be in memory, an immediate. x64_ahead.h executes it. General registers and flags are
-// followed, vector registers through plain moves only (that is how compilers copy structures): any
-// other vector instruction makes its result unknown. A search through strings, x87, a system call and
+// followed, vector registers through plain moves (that is how compilers copy structures), bitwise
+// operations and scalar floating point (x64_floats.h): any other vector instruction makes its result
+// unknown. A search through strings, x87, a system call and
 // everything that is not known here ends the look-ahead. Flags are followed one by one, for many
 // instructions leave some undefined. Source. Intel 64 and IA-32 Architectures Software Developer's
 // Manual, volume 2. Lengths and memory operands are compared with capstone over real objects in
@@ -27,6 +28,7 @@ struct X64State {
     std::uint64_t fs_base = 0;
     std::uint8_t flags = 0, flags_known = 0;  // bits of those below
     bool backwards = false;                   // strings
+    bool plain_floats = true;                 // rounded to nearest, nothing flushed to zero
     VectorValue v[32];                        // the low 16 bytes
 
     bool is_known(unsigned i) const { return known >> i & 1; }
@@ -84,8 +86,15 @@ struct X64Instruction {
         opaque,  // its general result and flags are not followed, its memory operand is
         vector_load,
         vector_store,
-        vector_move,  // between registers
-        vector_zero,  // xor with itself
+        vector_move,        // between registers
+        vector_zero,        // xor with itself
+        vector_logic,       // sub: and, and not, or, xor
+        scalar,             // sub: add mul - - sub min div max
+        scalar_move,        // the low part of rm into reg
+        scalar_compare,     // into the flags
+        scalar_convert,     // from `from` bytes
+        integer_to_scalar,  // from a register or memory of `from` bytes
+        scalar_to_integer,  // cut off, into a register
         general_to_vector,
         vector_to_general,  // the low bytes
         vector_other,       // the vector register in `reg` becomes unknown
@@ -102,6 +111,7 @@ struct X64Instruction {
     std::uint8_t bytes = 4;  // of the operands
     std::uint8_t from = 0;   // of the source, where that is another
     std::uint8_t reg = 0, rm = 0;
+    std::uint8_t first = 0;  // of a vector instruction's two sources; the rest of its result is of it
     bool reg_is_high = false, rm_is_high = false;  // ah, ch, dh, bh
     bool to_reg = false;                           // reg is the destination, else rm
     bool has_memory = false, has_immediate = false;

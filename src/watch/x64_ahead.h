@@ -7,6 +7,7 @@
 
 #include "watch/a64_ahead.h"
 #include "watch/x64.h"
+#include "watch/x64_floats.h"
 
 namespace revisit::watch {
 
@@ -360,10 +361,77 @@ class X64Ahead {
         return true;
     }
 
-    bool vector(const X64Instruction& i) {
-        auto know = [&](unsigned v, bool known) {
-            s_.v_known = known ? s_.v_known | 1u << v : s_.v_known & ~(1u << v);
+    void know(unsigned v, bool known) {
+        s_.v_known = known ? s_.v_known | 1u << v : s_.v_known & ~(1u << v);
+    }
+
+    bool logic(const X64Instruction& i, std::uint64_t address) {
+        VectorValue a = s_.v[i.first], b = s_.v[i.rm];
+        bool known = s_.v_known >> i.first & 1 && i.bytes == 16;
+        if (i.has_memory) {
+            Loaded low = memory_.load(address, 8, b.low), high = memory_.load(address + 8, 8, b.high);
+            if (low == Loaded::fault || high == Loaded::fault) return false;
+            known &= low == Loaded::value && high == Loaded::value;
+        } else
+            known &= (s_.v_known >> i.rm & 1) != 0;
+        auto combined = [&](std::uint64_t x, std::uint64_t y) {
+            return i.sub == 0 ? x & y : i.sub == 1 ? ~x & y : i.sub == 2 ? x | y : x ^ y;
         };
+        s_.v[i.reg] = {combined(a.low, b.low), combined(a.high, b.high)};
+        know(i.reg, known);
+        return true;
+    }
+
+    // Scalar floating point: the low part is computed, the rest is that of the first source.
+    bool floats(const X64Instruction& i, std::uint64_t address) {
+        unsigned from = i.op == Op::scalar_move ? i.bytes : i.from;
+        Value b;
+        if (i.has_memory) {
+            Loaded loaded = memory_.load(address, from, b.bits);
+            if (loaded == Loaded::fault) return false;
+            b.known = loaded == Loaded::value;
+        } else if (i.op == Op::integer_to_scalar)
+            b = get(i.rm, from);
+        else
+            b = {s_.v[i.rm].low & mask(from), (s_.v_known >> i.rm & 1) != 0};
+        bool known = b.known && s_.plain_floats;
+        VectorValue first = s_.v[i.first];
+        x64::Computed result;
+        switch (i.op) {
+            case Op::scalar_to_integer:
+                result = x64::to_integer(x64::widened(b.bits, from), i.bytes);
+                put(i.reg, {result.bits, known}, i.bytes);
+                return true;
+            case Op::scalar_compare: {
+                double x = x64::widened(s_.v[i.reg].low & mask(from), from),
+                       y = x64::widened(b.bits, from);
+                unsigned flags = x > y    ? 0u
+                                 : x < y  ? kCarry
+                                 : x == y ? kZero
+                                          : 0u + kZero + kParity + kCarry;
+                set_flags(kAllFlags, static_cast<std::uint8_t>(flags),
+                          known && s_.v_known >> i.reg & 1);
+                return true;
+            }
+            case Op::scalar_move:
+                result = {b.bits, true};
+                known = b.known;
+                break;
+            case Op::scalar:
+                result = x64::scalar(i.sub, first.low & mask(i.bytes), b.bits, i.bytes);
+                break;
+            case Op::scalar_convert:
+                result = x64::narrowed(x64::widened(b.bits, from), i.bytes);
+                break;
+            default:
+                result = x64::from_integer(extended(b.bits, from), i.bytes);
+        }
+        s_.v[i.reg] = {(first.low & ~mask(i.bytes)) | result.bits, first.high};
+        know(i.reg, known && result.known && s_.v_known >> i.first & 1);
+        return true;
+    }
+
+    bool vector(const X64Instruction& i) {
         std::uint64_t address = 0;
         if (i.has_memory) {
             if (!address_of(i, address)) return false;
@@ -401,6 +469,15 @@ class X64Ahead {
                 s_.v[i.reg] = {0, 0};
                 know(i.reg, i.bytes <= 16);
                 return true;
+            case Op::vector_logic:
+                return logic(i, address);
+            case Op::scalar:
+            case Op::scalar_move:
+            case Op::scalar_compare:
+            case Op::scalar_convert:
+            case Op::integer_to_scalar:
+            case Op::scalar_to_integer:
+                return floats(i, address);
             case Op::general_to_vector: {
                 Value value;
                 if (i.has_memory) {

@@ -162,6 +162,19 @@ void compare_path() {
     return depth(n - 1, own) * 3 + own[n % 64];
 }
 
+// Scalar floating point: both sizes, conversions, comparisons, signs.
+[[gnu::noinline]] double fractions(int n, double* values, float* small) {
+    double sum = 0.5, least = 1e9;
+    for (int i = 0; i < n; i++) {
+        values[i] = values[i] * 1.000003 + i / 3.0 - sum;
+        small[i] = static_cast<float>(values[i]) / (small[i] + 1.5f);
+        if (values[i] < least) least = values[i];
+        sum += __builtin_fabs(values[i]) > 1e3 ? -values[i] / 2e3 : static_cast<double>(small[i]);
+        sum += static_cast<double>(static_cast<int>(small[i])) + static_cast<double>(1000000L * i);
+    }
+    return sum - least;
+}
+
 [[gnu::noinline]] double workload(int rounds) {
     double sum = 0;
     for (int i = 1; i <= rounds; i++) {
@@ -178,6 +191,9 @@ void compare_path() {
         });
         std::map<int, int> tree;
         for (int k = 0; k < 10; k++) tree[k * 7919 % 101] += k;
+        static double fraction[16];
+        static float small[16];
+        sum += fractions(16, fraction, small);
         static char large[2][6000];
         memcpy(large[0], large[1], 3000 + static_cast<std::size_t>(i));
         memset(large[1] + i, i, 2500);

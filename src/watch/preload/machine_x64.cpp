@@ -60,6 +60,8 @@ void Machine::read_state(State& s, const ucontext_t& context) {
     if (const fpregset_t vectors = context.uc_mcontext.fpregs; vectors != nullptr) {
         memcpy(s.v, vectors->_xmm, sizeof vectors->_xmm);
         s.v_known = 0xffff;
+        constexpr unsigned kControl = 0xffc0, kUsual = 0x1f80;  // the low bits tell what has happened
+        s.plain_floats = (vectors->mxcsr & kControl) == kUsual;
     }
 }
 
