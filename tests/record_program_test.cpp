@@ -73,7 +73,8 @@ int main(void) { triad(); puts("done"); return 7; }
 )";
 
 TEST_F(RecordProgram, output_and_status_are_the_programs_own) {
-    Ran ran = run("$R profile -o p.json -- sh -c 'echo to out; echo to err >&2; exit 3'");
+    Ran ran =
+        run("$R profile --method exact -o p.json -- sh -c 'echo to out; echo to err >&2; exit 3'");
     EXPECT_EQ(ran.status, 3);
     EXPECT_EQ(ran.out, "to out\n");
     EXPECT_NE(ran.err.find("to err\n"), std::string::npos);
@@ -128,7 +129,7 @@ int one(void) { int* block = malloc(4000); int x = fill(block, 1000); free(block
 int two(void) { return fill(table, 4096); }
 int main(void) { return one() + two() == 999 + 4095 ? 0 : 1; }
 )");
-    ASSERT_EQ(run("$R profile --quiet -o p.json -- ./objects").status, 0);
+    ASSERT_EQ(run("$R profile --method exact --quiet -o p.json -- ./objects").status, 0);
     Profile p = profile("p.json");
     double table = 0, block = 0;
     for (const Object& object : p.objects) {
@@ -189,7 +190,8 @@ TEST_F(RecordProgram, killed_analyzer_leaves_the_program_running_to_its_end) {
             "#include <stdio.h>\nint main(void) { volatile long x = 0; for (long i = 0; i < 30000000; "
             "i++) x += i;\nputs(\"whole\"); }");
     Ran ran =
-        run("$R profile -o p.json -- ./busy & sleep 1; kill -KILL $!; for i in $(seq 300); do grep -q "
+        run("$R profile --method exact -o p.json -- ./busy & sleep 1; kill -KILL $!; for i in $(seq "
+            "300); do grep -q "
             "whole .out && break; sleep 0.1; done; wait");
     EXPECT_EQ(ran.out, "whole\n");
     EXPECT_NE(ran.err.find("the analyzer is gone"), std::string::npos) << ran.err;
@@ -200,7 +202,7 @@ TEST_F(RecordProgram, end_by_signal_is_passed_on_with_a_complete_profile) {
             "#include <signal.h>\nint main(void) { volatile int x[100]; for (int i = 0; i < 100; i++) "
             "x[i] = i;\n"
             "raise(SIGKILL); return x[3]; }\n");
-    Ran ran = run("$R profile --quiet -o p.json -- ./crash");
+    Ran ran = run("$R profile --method exact --quiet -o p.json -- ./crash");
     EXPECT_EQ(ran.status, 128 + SIGKILL);
     Profile p = profile("p.json");
     double seen = 0;
@@ -219,7 +221,7 @@ TEST_F(RecordProgram, what_cannot_run_is_told_in_one_line) {
         {"$R profile -- ./text", "is not executable"},
         {"$R profile -- /tmp", "is a directory"},
         {"$R profile --via clang -- ls", "was not built with the compiler plug-in"},
-        {"PATH=/nowhere $R profile -- /bin/ls", "valgrind is not installed"},
+        {"PATH=/nowhere $R profile --method exact -- /bin/ls", "valgrind is not installed"},
         {"$R profile --duration soon -- ls", "expected a time"},
         {"$R record -o /dev/full -- ls", "No space left"},
         {"cp /bin/true foreign && printf '\\003\\000' | dd of=foreign bs=1 seek=18 conv=notrunc && $R "

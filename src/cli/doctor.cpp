@@ -73,10 +73,12 @@ std::vector<Finding> findings() {
             {source.name, source.works, source.works ? source.detail : "not here: " + source.detail});
     record::Probe counters = record::probe_counters();
     out.push_back({"counters", counters.works, counters.detail});
+    std::string by_valgrind = valgrind ? "exact under valgrind" : "nothing else";
     out.push_back({"auto", true,
-                   valgrind ? "exact: by the plug-in for programs built with revisit-clang, under "
-                              "valgrind for all others"
-                            : "exact, for programs built with revisit-clang only"});
+                   "profile: exact for programs built with revisit-clang, " +
+                       (watch::works_here() ? "watch for all others, or " + by_valgrind +
+                                                  " where options or the program want that"
+                                            : by_valgrind + " for all others")});
     bool has_page = !page_template().empty();
     out.push_back(
         {"report page", has_page,

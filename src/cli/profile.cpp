@@ -27,7 +27,9 @@ class ProfileCommand : public Command {
  public:
     void declare(CLI::App& app) override {
         recording_.declare(app);
-        std::string methods = "auto: every access, exactly";
+        std::string methods =
+            "auto: exact for a program built with revisit-clang, else watch where that works and the "
+            "other options allow it, else exact under valgrind";
         for (const EngineEntry& entry : engines())
             methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
         methods += "\nwatch: samples of the program as it is, reuses caught by watchpoints";
@@ -81,7 +83,7 @@ class ProfileCommand : public Command {
         engine->pairs = !no_pairs_ && engine->device == Device::cpu;
         if (auto applied = sampling_.apply(*engine); !applied) return std::unexpected(applied.error());
         model_.apply(*engine);
-        std::string method = method_ == "auto" ? automatic_method() : method_;
+        std::string method = method_ == "auto" ? automatic_method(*engine) : method_;
         if (method == "watch") return run_watched(*engine);
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
@@ -220,6 +222,7 @@ class ProfileCommand : public Command {
     Result<void> deliver(const record::RunOutcome& outcome) {
         for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
         if (!why_whole_.empty()) profile_.notes.push_back(why_whole_);
+        tell_if_samples_are_few();
         if (!output_.output.empty())
             if (Result<void> saved = save_profile(profile_, output_.output); !saved) return saved;
         if (output_.json) return print(to_json(profile_));
@@ -243,10 +246,49 @@ class ProfileCommand : public Command {
         return {};
     }
 
-    static std::string automatic_method() {
+    // Watching knows nothing of these.
+    bool wants_every_access(const EngineOptions& engine) const {
+        return recording_.via != "auto" || !recording_.functions.empty() ||
+               !recording_.regions.empty() || !recording_.most_accesses_text.empty() ||
+               recording_.no_stack || analysis_.granularity_given() || model_.model != "single" ||
+               engine.device != Device::cpu || sampling_.rate_option->count() > 0 ||
+               !sampling_.target_error.empty() || sequential_;
+    }
+
+    std::string automatic_method(const EngineOptions& engine) const {
+        std::string exact = "olken";
         for (const EngineEntry& entry : engines())
-            if (entry.name == "exact") return "exact";
-        return "olken";
+            if (entry.name == "exact") exact = "exact";
+        if (wants_every_access(engine)) return exact;
+        Result<record::Program> program = record::find_program(recording_.command);
+        if (!program || program->instrumented) return exact;
+        return watch::works_here() && watch::check_program(*program) ? "watch" : exact;
+    }
+
+    // A bin's share is a share of the samples, at worst half of them.
+    void tell_if_samples_are_few() {
+        constexpr double kEnough = 400;
+        if (method_ != "auto" || profile_.method != "watch" || !profile_.sampled) return;
+        double samples = profile_.sampled->samples;
+        if (samples >= kEnough) return;
+        std::string exact = "revisit profile --method exact --";
+        for (const std::string& word : recording_.command) exact += " " + shell_word(word);
+        profile_.notes.push_back(
+            samples < 1
+                ? fmt::format("the program ended before a sample was taken; every access: {}", exact)
+                : fmt::format("{:.0f} samples hold the share of a bin within {:.0f} points at "
+                              "best; every access: {}",
+                              samples, 196 * std::sqrt(0.25 / samples), exact));
+        if (output_.json && !output_.quiet)
+            fmt::print(stderr, "revisit profile: {}\n", profile_.notes.back());
+    }
+    static std::string shell_word(const std::string& word) {
+        constexpr std::string_view kPlain =
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+        if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+        std::string out = "'";
+        for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        return out + "'";
     }
 
     static TerminalStyle stderr_style() {

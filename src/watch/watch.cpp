@@ -121,6 +121,10 @@ Result<std::string> find_sampler() {
     return directory + "/librevisit-watch.so";
 }
 
+bool works_here() {
+    return find_sampler() && record::probe_watchpoints().works && record::probe_clock().works;
+}
+
 namespace {
 
 // What "#!" names in the first line of a script.

@@ -20,6 +20,8 @@ struct WatchOptions {
 
 // The sampler's library; an Error that says what is missing where it cannot be used here.
 Result<std::string> find_sampler();
+// Whether samples can be taken here and watchpoints catch their reuse.
+bool works_here();
 // Whether the program can have it loaded.
 Result<void> check_program(const record::Program& program);
 std::string settings_text(const Settings& settings);

@@ -87,7 +87,7 @@ def end(what, revisit, expected, profiled=True):
 compiler = str(build / "revisit-clang") if recorder == "clang" else "cc"
 subprocess.run([compiler, "-O1", "-g", "loop.c", "-o", "loop"], cwd=folder, check=True)
 if recorder == "valgrind":
-    tried = subprocess.run([build / "revisit", "profile", "--quiet", "-o", "p.json", "--", "/bin/true"], cwd=folder,
+    tried = subprocess.run([build / "revisit", "profile", "--via", "valgrind", "--quiet", "-o", "p.json", "--", "/bin/true"], cwd=folder,
                            capture_output=True, text=True)
     if tried.returncode:
         print(tried.stderr)

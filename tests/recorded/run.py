@@ -137,7 +137,7 @@ def test_kernel():
 
 
 def valgrind_is_here():
-    return "valgrind" not in run([build / "revisit", "profile", "--quiet", "-o", "/dev/null", "--", "/bin/true"]).stderr
+    return "valgrind" not in run([build / "revisit", "profile", "--via", "valgrind", "--quiet", "-o", "/dev/null", "--", "/bin/true"]).stderr
 
 
 def test_paths():

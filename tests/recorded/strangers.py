@@ -16,7 +16,7 @@ def run(command):
                           env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "R": str(build / "revisit")})
 
 
-tried = run("$R profile --quiet -o p.json -- /bin/true")
+tried = run("$R profile --method exact --quiet -o p.json -- /bin/true")
 if tried.returncode:
     print(tried.stderr.decode())
     sys.exit(77)
@@ -48,7 +48,7 @@ for command in COMMANDS:
 
 # Without symbols there are still places: module and offset.
 (folder / "bare.c").write_text("volatile int data[65536]; int main(void) { for (int i = 0; i < 65536; i++) data[i] = i; return 5; }\n")
-made = run("cc -O1 bare.c -o bare && strip bare && $R profile --quiet -o p.json -- ./bare")
+made = run("cc -O1 bare.c -o bare && strip bare && $R profile --method exact --quiet -o p.json -- ./bare")
 profile = json.loads((folder / "p.json").read_text())
 stores = [site for site in profile["sites"] if site.get("module", "").endswith("/bare") and site["accesses"] == 65536]
 if made.returncode != 5 or len(stores) != 1 or not stores[0].get("offset") or "file" in stores[0]:
@@ -62,7 +62,7 @@ for command, message in (
         ("$R profile -- ./missing", "program not found"),
         ("$R profile -- ./words", "is not executable"),
         ("$R profile --via clang -- ./bare", "was not built with the compiler plug-in"),
-        ("PATH=/nowhere $R profile -- ./bare", "valgrind is not installed"),
+        ("PATH=/nowhere $R profile --method exact -- ./bare", "valgrind is not installed"),
         ("cp bare foreign; printf '\\003\\000' | dd of=foreign bs=1 seek=18 conv=notrunc status=none; $R profile -- ./foreign",
          "is a program for"),
         ("$R profile --quiet -o /dev/full -- ./bare", "No space left"),

@@ -102,6 +102,16 @@ if heap.returncode == 0 and plugin.returncode == 0:
     if run(["cc", "-O1", "loader.c", "-o", "loader", "-ldl"]).returncode == 0:
         check(watch(["./loader"])[0].stdout == run(["./loader"]).stdout == "499500\n", "operator new of a plug-in")
 
+# With no method named it is watched, and says when that was too little; what samples cannot tell is counted.
+got = run([revisit, "profile", "-o", "auto.json", "--", example, "3000", "it's"])
+profile = json.load(open(os.path.join(directory, "auto.json")))
+check(profile["method"] == "watch" and "every access: revisit profile --method exact -- %s 3000 'it'\\''s'" % example in got.stderr, "auto: " + got.stderr)
+if findings["any binary"]["works"]:
+    for option in [["--granularity", "64"], ["--via", "valgrind"], ["--max-accesses", "100000"]]:
+        run([revisit, "profile", "--quiet", "-o", "auto.json", *option, "--", example, "3000"])
+        check(json.load(open(os.path.join(directory, "auto.json")))["method"] == "exact", "auto with " + option[0])
+check("watch for all others" in findings["auto"]["detail"], "doctor: " + findings["auto"]["detail"])
+
 # Where the kernel refuses: the best that is left, and the profile says so.
 def watch_where(pretended, command, *options):
     got = run([revisit, "profile", "--method", "watch", "--quiet", "-o", "p.json", *options, "--", *command],
