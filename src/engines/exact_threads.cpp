@@ -167,19 +167,20 @@ class ThreadedExactEngine : public Engine {
         try {
             BlockBatch batch = whole;
             since_look_ += batch.count();
+            auto drop = [&](std::size_t count) { batch = batch.part(count, batch.count() - count); };
             // Phases that are too short for several threads need not be collected for them, nor what
             // may be all there is.
-            if (collected_.size() == 0 && batch.count() < threads_ * tuning_.least_chunk &&
-                (options_.phases != 0 ? last_look_ < threads_ * tuning_.least_chunk
-                                      : alone_ && now_ + batch.count() <= tuning_.least_chunk))
+            const bool idle = collected_.size() == 0 && !running_.valid();
+            const bool first = idle && now_ == 0;
+            const std::size_t least = threads_ * tuning_.least_chunk;
+            if (idle && batch.count() < least &&
+                (options_.phases != 0
+                     ? last_look_ < least
+                     : first || (alone_ && now_ + batch.count() <= tuning_.least_chunk)))
                 return count_window(batch, {});
-            auto drop = [&](std::size_t count) { batch = batch.part(count, batch.count() - count); };
-            // A trace that is in memory anyway is counted where it lies; the first batch may be all of
-            // it.
+            // A trace that is in memory anyway is counted where it lies.
             while (collected_.size() == 0 &&
-                   batch.count() >= threads_ * (since_look_ == batch.count() && now_ == 0
-                                                    ? tuning_.least_chunk
-                                                    : tuning_.first_chunk)) {
+                   batch.count() >= (first ? least : threads_ * tuning_.first_chunk)) {
                 if (auto done = wait(); !done) return done;
                 const std::size_t take =
                     std::min({batch.count(), threads_ * tuning_.direct_chunk, most_window_});
@@ -328,7 +329,9 @@ class ThreadedExactEngine : public Engine {
         const double run = !attributes() && !options_.time && left >= trial ? 0.5 : 1;
         const bool seems_faster = scattered + run * touches.in_order < 0.8 * threads_;
         // A guess that is good enough for a short window is not for a long one.
-        const unsigned trials = seems_faster ? 64 : touches.in_order > 0.5 ? 16 : 8;
+        const unsigned trials = seems_faster && touches.scattered() < 0.05 ? 64
+                                : seems_faster || touches.in_order > 0.5   ? 16
+                                                                           : 8;
         if (left >= trials * trial && scattered < 1.1 * threads_) return {true, trial, true};
         return {seems_faster, left};
     }
