@@ -95,10 +95,21 @@ class DoctorCommand : public Command {
  public:
     void declare(CLI::App& app) override {
         app.add_flag("--json", json_, "the findings as JSON")->group("Output");
+        app.add_flag(
+               "--static-link", static_link_,
+               "print what links the sampler into a static program: cc -static … $(revisit doctor "
+               "--static-link)")
+            ->group("Output");
         app.footer("Examples:\n  revisit doctor\n  revisit doctor --json");
     }
 
     Result<int> run() override {
+        if (static_link_) {
+            Result<std::string> line = watch::static_link_line();
+            if (!line) return std::unexpected(line.error());
+            if (auto shown = print(*line + "\n"); !shown) return std::unexpected(shown.error());
+            return 0;
+        }
         std::vector<Finding> all = findings();
         std::string text;
         if (json_) {
@@ -120,7 +131,7 @@ class DoctorCommand : public Command {
     }
 
  private:
-    bool json_ = false;
+    bool json_ = false, static_link_ = false;
 };
 
 }  // namespace

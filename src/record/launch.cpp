@@ -59,6 +59,8 @@ bool is_executable(const std::string& path) {
 // What the compiler plug-in's runtime leaves in every program it is linked to.
 constexpr std::string_view kInstrumentedMark = "revisit-instrumented-program";
 
+}  // namespace
+
 bool contains(const std::string& path, std::string_view mark) {
     std::ifstream file(path, std::ios::binary);
     std::string window, chunk(1 << 20, '\0');
@@ -69,6 +71,8 @@ bool contains(const std::string& path, std::string_view mark) {
     }
     return false;
 }
+
+namespace {
 
 Result<void> check_machine(const std::string& path) {
     std::ifstream file(path, std::ios::binary);

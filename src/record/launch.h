@@ -25,6 +25,8 @@ struct Program {
 };
 
 // Looks the program up as a shell would and checks that it can run here.
+// Whether a file has these bytes in it.
+bool contains(const std::string& path, std::string_view mark);
 Result<Program> find_program(const std::vector<std::string>& command);
 
 // Files of ours that a recorder needs at run time, beside the program or under the install prefix;

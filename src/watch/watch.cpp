@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "core/blocks.h"
 #include "record/probe.h"
 #include "record/stream.h"
+#include "watch/preload/stand_in.h"
 
 namespace revisit::watch {
 namespace {
@@ -167,16 +169,32 @@ Result<void> check_file(const std::string& path, int depth) {
         file.read(reinterpret_cast<char*>(&part), sizeof part);
         if (file && part.p_type == PT_INTERP) return {};
     }
+    if (record::contains(path, REVISIT_LINKED_MARK)) return {};
     // No interpreter is named in it: nothing can be loaded into it.
     return fail(
         path, "",
-        fmt::format("is linked statically, so the sampler cannot be loaded into it; {}", kInstead));
+        fmt::format("is linked statically, so the sampler cannot be loaded into it; link it with "
+                    "$(revisit doctor --static-link), or {}",
+                    kInstead));
 }
 
 }  // namespace
 
 Result<void> check_program(const record::Program& program) {
     return check_file(program.path, 0);
+}
+
+Result<std::string> static_link_line() {
+    Result<std::string> sampler = find_sampler();
+    if (!sampler) return sampler;
+    std::string line, names = REVISIT_WRAPPED;
+    for (std::size_t at = 0; at < names.size();) {
+        std::size_t end = std::min(names.find(',', at), names.size());
+        line += "-Wl,--wrap=" + names.substr(at, end - at) + " ";
+        at = end + 1;
+    }
+    return line + "-Wl,--whole-archive " + sampler->substr(0, sampler->rfind('.')) +
+           ".a -Wl,--no-whole-archive";
 }
 
 std::string settings_text(const Settings& settings) {

@@ -24,6 +24,8 @@ Result<std::string> find_sampler();
 bool works_here();
 // Whether the program can have it loaded.
 Result<void> check_program(const record::Program& program);
+// What the linker is told so that a static program has the sampler in it.
+Result<std::string> static_link_line();
 std::string settings_text(const Settings& settings);
 std::uint64_t own_filters();  // on the system calls of this process (seccomp)
 

@@ -154,6 +154,14 @@ open(os.path.join(directory, "static.c"), "w").write("int main(void) { return 0;
 if run(["cc", "-static", "static.c", "-o", "static"]).returncode == 0:
     got, _ = watch(["./static"])
     check(got.returncode == 2 and "linked statically" in got.stderr and got.stderr.count("\n") == 1, "static program")
+    line = run([revisit, "doctor", "--static-link"]).stdout.split()
+    linked = run(["cc", *c_flags, "-static", os.path.join(source, "tests/watched/hardships.c"), *line, "-o", "linked", "-lpthread"])
+    check(linked.returncode == 0, "linking it in: " + linked.stderr)
+    for which in ["masks", "masked-thread", "children", "threads", "own-signal-stack", "restricted"]:
+        plain = run(["./linked", which])
+        got, profile = watch(["./linked", which], "--every", "100us", "--overhead", "40%")
+        check((got.stdout, got.returncode) == (plain.stdout, plain.returncode), "static, %s: %s" % (which, got.stdout + got.stderr))
+        check(profile["sampled"]["samples"] > 10, "static, %s: %d samples" % (which, profile["sampled"]["samples"]))
     open(os.path.join(directory, "script"), "w").write("#!%s/static\n" % directory)
     os.chmod(os.path.join(directory, "script"), 0o755)
     got, _ = watch(["./script"])

@@ -9,12 +9,12 @@
 // allocated is the return address of malloc, or of operator new, which leaves it and its size for the
 // malloc that follows. Blocks are told with the samples that touch them, never by themselves: see
 // REVISIT_WATCH_BLOCK.
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "watch/preload/stand_in.h"
 #include "watch/preload/thread.h"
 
 namespace revisit::watch {
@@ -127,22 +127,17 @@ struct Real {
 };
 constinit Real real{};
 
-template <class Function>
-void look_up(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
-
 const Real& the_real() {
     if (real.free != nullptr) [[likely]]
         return real;
     is_resolving = true;
-    look_up(real.malloc, "malloc");
-    look_up(real.calloc, "calloc");
-    look_up(real.realloc, "realloc");
-    look_up(real.memalign, "memalign");
-    look_up(real.aligned_alloc, "aligned_alloc");
-    look_up(real.posix_memalign, "posix_memalign");
-    look_up(real.free, "free");
+    real.malloc = REVISIT_NEXT(malloc, decltype(real.malloc));
+    real.calloc = REVISIT_NEXT(calloc, decltype(real.calloc));
+    real.realloc = REVISIT_NEXT(realloc, decltype(real.realloc));
+    real.memalign = REVISIT_NEXT(memalign, decltype(real.memalign));
+    real.aligned_alloc = REVISIT_NEXT(aligned_alloc, decltype(real.aligned_alloc));
+    real.posix_memalign = REVISIT_NEXT(posix_memalign, decltype(real.posix_memalign));
+    real.free = REVISIT_NEXT(free, decltype(real.free));
     is_resolving = false;
     return real;
 }
@@ -162,6 +157,7 @@ std::uint64_t place_of(std::size_t bytes, void* back) {
     return where;
 }
 
+#ifndef REVISIT_STATIC
 using New = void* (*)(std::size_t);
 
 void* plain_new(std::size_t bytes) {
@@ -180,6 +176,7 @@ void* plain_new(std::size_t bytes) {
     }
     return next != nullptr ? reinterpret_cast<New>(next) : plain_new;
 }
+#endif
 
 }  // namespace
 
@@ -206,30 +203,29 @@ HeapBlock find_block(std::uint64_t address) {
 
 using namespace revisit::watch;
 
-#define REVISIT_STANDS_IN extern "C" __attribute__((visibility("default")))
 #define REVISIT_BACK __builtin_return_address(0)
 
-REVISIT_STANDS_IN void* malloc(std::size_t bytes) noexcept {
+REVISIT_STANDS_IN void* REVISIT_NAME(malloc)(std::size_t bytes) noexcept {
     if (is_resolving) return early_block(bytes);
     void* at = the_real().malloc(bytes);
     if (is_wanted(bytes)) note(at, bytes, place_of(bytes, REVISIT_BACK));
     return at;
 }
 
-REVISIT_STANDS_IN void* calloc(std::size_t count, std::size_t each) noexcept {
+REVISIT_STANDS_IN void* REVISIT_NAME(calloc)(std::size_t count, std::size_t each) noexcept {
     if (is_resolving) return early_block(count * each);
     void* at = the_real().calloc(count, each);
     if (is_wanted(count * each)) note(at, count * each, reinterpret_cast<std::uint64_t>(REVISIT_BACK));
     return at;
 }
 
-REVISIT_STANDS_IN void free(void* at) noexcept {
+REVISIT_STANDS_IN void REVISIT_NAME(free)(void* at) noexcept {
     if (at == nullptr || is_early(at)) return;
     forget(at);
     the_real().free(at);
 }
 
-REVISIT_STANDS_IN void* realloc(void* before, std::size_t bytes) noexcept {
+REVISIT_STANDS_IN void* REVISIT_NAME(realloc)(void* before, std::size_t bytes) noexcept {
     if (is_resolving || is_early(before)) {
         void* at = is_resolving ? early_block(bytes) : the_real().malloc(bytes);
         std::size_t most =
@@ -247,25 +243,27 @@ REVISIT_STANDS_IN void* realloc(void* before, std::size_t bytes) noexcept {
     return at;
 }
 
-REVISIT_STANDS_IN void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+REVISIT_STANDS_IN void* REVISIT_NAME(memalign)(std::size_t alignment, std::size_t bytes) noexcept {
     void* at = the_real().memalign(alignment, bytes);
     if (is_wanted(bytes)) note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK));
     return at;
 }
 
-REVISIT_STANDS_IN void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+REVISIT_STANDS_IN void* REVISIT_NAME(aligned_alloc)(std::size_t alignment, std::size_t bytes) noexcept {
     void* at = the_real().aligned_alloc(alignment, bytes);
     if (is_wanted(bytes)) note(at, bytes, place_of(bytes, REVISIT_BACK));
     return at;
 }
 
-REVISIT_STANDS_IN int posix_memalign(void** at, std::size_t alignment, std::size_t bytes) noexcept {
+REVISIT_STANDS_IN int REVISIT_NAME(posix_memalign)(void** at, std::size_t alignment,
+                                                   std::size_t bytes) noexcept {
     int failed = the_real().posix_memalign(at, alignment, bytes);
     if (failed == 0 && is_wanted(bytes))
         note(*at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK));
     return failed;
 }
 
+#ifndef REVISIT_STATIC
 // Nothing of ours may be on the stack when these throw: they end with a jump.
 #define REVISIT_NEW(name, symbol, is_array)                                          \
     REVISIT_STANDS_IN void* name(std::size_t bytes) __asm__(symbol);                 \
@@ -280,33 +278,32 @@ REVISIT_STANDS_IN int posix_memalign(void** at, std::size_t alignment, std::size
     }
 REVISIT_NEW(revisit_new, "_Znwm", false)
 REVISIT_NEW(revisit_new_array, "_Znam", true)
+#endif
 
 // Memory straight from the kernel, by either name; files are told by their modules, or not at all.
-#define REVISIT_MAP(name)                                                                              \
-    REVISIT_STANDS_IN void* name(void* wanted, std::size_t bytes, int protection, int flags, int file, \
-                                 long offset) noexcept {                                               \
-        static auto next = reinterpret_cast<void* (*)(void*, std::size_t, int, int, int, long)>(       \
-            dlsym(RTLD_NEXT, #name));                                                                  \
-        void* at = next(wanted, bytes, protection, flags, file, offset);                               \
-        if (at == MAP_FAILED) return at;                                                               \
-        forget(at);                                                                                    \
-        if (flags & MAP_ANONYMOUS && !(flags & MAP_STACK) && is_wanted(bytes))                         \
-            note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK));                            \
-        return at;                                                                                     \
+#define REVISIT_MAP(name)                                                                          \
+    REVISIT_STANDS_IN void* REVISIT_NAME(name)(void* wanted, std::size_t bytes, int protection,    \
+                                               int flags, int file, long offset) noexcept {        \
+        static auto next = REVISIT_NEXT(name, void* (*)(void*, std::size_t, int, int, int, long)); \
+        void* at = next(wanted, bytes, protection, flags, file, offset);                           \
+        if (at == MAP_FAILED) return at;                                                           \
+        forget(at);                                                                                \
+        if (flags & MAP_ANONYMOUS && !(flags & MAP_STACK) && is_wanted(bytes))                     \
+            note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK));                        \
+        return at;                                                                                 \
     }
 REVISIT_MAP(mmap)
 REVISIT_MAP(mmap64)
 
-REVISIT_STANDS_IN int munmap(void* at, std::size_t bytes) noexcept {
-    static auto next = reinterpret_cast<int (*)(void*, std::size_t)>(dlsym(RTLD_NEXT, "munmap"));
+REVISIT_STANDS_IN int REVISIT_NAME(munmap)(void* at, std::size_t bytes) noexcept {
+    static auto next = REVISIT_NEXT(munmap, int (*)(void*, std::size_t));
     forget(at);
     return next(at, bytes);
 }
 
-REVISIT_STANDS_IN void* mremap(void* before, std::size_t old_bytes, std::size_t bytes, int flags,
-                               ...) noexcept {
-    static auto next = reinterpret_cast<void* (*)(void*, std::size_t, std::size_t, int, ...)>(
-        dlsym(RTLD_NEXT, "mremap"));
+REVISIT_STANDS_IN void* REVISIT_NAME(mremap)(void* before, std::size_t old_bytes, std::size_t bytes,
+                                             int flags, ...) noexcept {
+    static auto next = REVISIT_NEXT(mremap, void* (*)(void*, std::size_t, std::size_t, int, ...));
     va_list list;
     va_start(list, flags);
     void* wanted = flags & MREMAP_FIXED ? va_arg(list, void*) : nullptr;

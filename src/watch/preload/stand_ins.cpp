@@ -4,22 +4,17 @@
 // a handler for it gets it for its own traps only. Faults come here first and are passed on. A program
 // that is about to restrict its own system calls (seccomp) is left alone from then on: what sampling
 // needs might be punished by death.
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "watch/preload/stand_in.h"
 #include "watch/preload/thread.h"
 
 namespace revisit::watch {
 namespace {
-
-template <class Function>
-Function next_one(const char* name) {
-    return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
 
 // Blocking everything must not block our signal.
 const sigset_t* without_trap(int how, const sigset_t* set, sigset_t& copy) {
@@ -38,7 +33,8 @@ bool is_ours(int signal) {
 }  // namespace
 
 int real_sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
-    static auto real = next_one<int (*)(int, const struct sigaction*, struct sigaction*)>("sigaction");
+    static auto real =
+        REVISIT_NEXT(sigaction, int (*)(int, const struct sigaction*, struct sigaction*));
     return real(signal, action, old);
 }
 
@@ -46,28 +42,27 @@ int real_sigaction(int signal, const struct sigaction* action, struct sigaction*
 
 using namespace revisit::watch;
 
-#define REVISIT_STANDS_IN extern "C" __attribute__((visibility("default")))
-
-REVISIT_STANDS_IN int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
-                                     void* (*function)(void*), void* argument) {
-    static auto real = next_one<CreateThread>("pthread_create");
+REVISIT_STANDS_IN int REVISIT_NAME(pthread_create)(pthread_t* thread, const pthread_attr_t* attributes,
+                                                   void* (*function)(void*), void* argument) {
+    static auto real = REVISIT_NEXT(pthread_create, CreateThread);
     return create_thread(real, thread, attributes, function, argument);
 }
 
-REVISIT_STANDS_IN int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
-    static auto real = next_one<int (*)(int, const sigset_t*, sigset_t*)>("pthread_sigmask");
+REVISIT_STANDS_IN int REVISIT_NAME(pthread_sigmask)(int how, const sigset_t* set,
+                                                    sigset_t* old) noexcept {
+    static auto real = REVISIT_NEXT(pthread_sigmask, int (*)(int, const sigset_t*, sigset_t*));
     sigset_t copy;
     return real(how, without_trap(how, set, copy), old);
 }
 
-REVISIT_STANDS_IN int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
-    static auto real = next_one<int (*)(int, const sigset_t*, sigset_t*)>("sigprocmask");
+REVISIT_STANDS_IN int REVISIT_NAME(sigprocmask)(int how, const sigset_t* set, sigset_t* old) noexcept {
+    static auto real = REVISIT_NEXT(sigprocmask, int (*)(int, const sigset_t*, sigset_t*));
     sigset_t copy;
     return real(how, without_trap(how, set, copy), old);
 }
 
-REVISIT_STANDS_IN int sigaction(int signal, const struct sigaction* action,
-                                struct sigaction* old) noexcept {
+REVISIT_STANDS_IN int REVISIT_NAME(sigaction)(int signal, const struct sigaction* action,
+                                              struct sigaction* old) noexcept {
     if (!process.active) return real_sigaction(signal, action, old);
     if (is_ours(signal)) {
         struct sigaction before = process.program_action[signal];
@@ -84,8 +79,8 @@ REVISIT_STANDS_IN int sigaction(int signal, const struct sigaction* action,
     return real_sigaction(signal, &copy, old);
 }
 
-REVISIT_STANDS_IN void (*signal(int signal, void (*handler)(int)) noexcept)(int) {
-    static auto real = next_one<void (*(*)(int, void (*)(int)))(int)>("signal");
+REVISIT_STANDS_IN void (*REVISIT_NAME(signal)(int signal, void (*handler)(int)) noexcept)(int) {
+    static auto real = REVISIT_NEXT(signal, void (*(*)(int, void (*)(int)))(int));
     if (!is_ours(signal) || !process.active) return real(signal, handler);
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
@@ -95,8 +90,9 @@ REVISIT_STANDS_IN void (*signal(int signal, void (*handler)(int)) noexcept)(int)
     return before.sa_handler;
 }
 
-REVISIT_STANDS_IN int sigaltstack(const stack_t* __restrict wanted, stack_t* __restrict old) noexcept {
-    static auto real = next_one<int (*)(const stack_t*, stack_t*)>("sigaltstack");
+REVISIT_STANDS_IN int REVISIT_NAME(sigaltstack)(const stack_t* __restrict wanted,
+                                                stack_t* __restrict old) noexcept {
+    static auto real = REVISIT_NEXT(sigaltstack, int (*)(const stack_t*, stack_t*));
     Thread* t = self;
     if (!process.active || t == nullptr) return real(wanted, old);
     int failed = change_signal_stack(*t, wanted, old);
@@ -105,8 +101,8 @@ REVISIT_STANDS_IN int sigaltstack(const stack_t* __restrict wanted, stack_t* __r
     return -1;
 }
 
-REVISIT_STANDS_IN int prctl(int option, ...) noexcept {
-    static auto real = next_one<int (*)(int, ...)>("prctl");
+REVISIT_STANDS_IN int REVISIT_NAME(prctl)(int option, ...) noexcept {
+    static auto real = REVISIT_NEXT(prctl, int (*)(int, ...));
     va_list list;
     va_start(list, option);
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
@@ -116,8 +112,8 @@ REVISIT_STANDS_IN int prctl(int option, ...) noexcept {
     return real(option, a, b, c, d);
 }
 
-REVISIT_STANDS_IN long syscall(long number, ...) noexcept {
-    static auto real = next_one<long (*)(long, ...)>("syscall");
+REVISIT_STANDS_IN long REVISIT_NAME(syscall)(long number, ...) noexcept {
+    static auto real = REVISIT_NEXT(syscall, long (*)(long, ...));
     va_list list;
     va_start(list, number);
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
@@ -128,20 +124,22 @@ REVISIT_STANDS_IN long syscall(long number, ...) noexcept {
     return real(number, a, b, c, d, e, f);
 }
 
+#ifndef REVISIT_STATIC
 // Another file may come to lie where this one lay.
 REVISIT_STANDS_IN int dlclose(void* handle) noexcept {
-    static auto real = next_one<int (*)(void*)>("dlclose");
+    static auto real = REVISIT_NEXT(dlclose, int (*)(void*));
     int result = real(handle);
     __atomic_add_fetch(&process.unloads, 1, __ATOMIC_RELEASE);
     return result;
 }
+#endif
 
-REVISIT_STANDS_IN [[noreturn]] void _exit(int status) {
+REVISIT_STANDS_IN [[noreturn]] void REVISIT_NAME(_exit)(int status) {
     end_all();
     system_call(SYS_exit_group, status);
     __builtin_unreachable();
 }
 
-REVISIT_STANDS_IN [[noreturn]] void _Exit(int status) noexcept {
+REVISIT_STANDS_IN [[noreturn]] void REVISIT_NAME(_Exit)(int status) noexcept {
     _exit(status);
 }

@@ -5,12 +5,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "watch/preload/stand_in.h"
 #include "watch/preload/thread.h"
 
 namespace revisit::watch {
 
 constinit Process process;  // before any constructor runs
 __thread Thread* self __attribute__((tls_model("initial-exec")));
+
+#ifdef REVISIT_STATIC
+__attribute__((used)) constexpr char kLinkedMark[] = REVISIT_LINKED_MARK;
+#endif
 
 namespace {
 
