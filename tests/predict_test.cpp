@@ -575,6 +575,14 @@ TEST_F(OddSource, a_part_of_a_run_that_repeats_tells_the_whole) {
               "0; j "
               "< 48; j++) C[i][j] += A[i][j] + A[i + 12][j]; }",
               true},
+             // a vector read once an iteration
+             {"double A[48][48], v[99]; void f(int n) { for (int t = 0; t < n; t++) for (int i = 0; i "
+              "< 48; i++) for (int j = 0; j < 48; j++) A[i][j] += v[t]; }",
+              true},
+             // the first iteration meets a row that comes much later
+             {"double A[99][48], C[99][48]; void f(int n) { for (int i = 0; i < n; i++) for (int j = "
+              "0; j < 48; j++) C[i][j] += A[i == 0 ? 82 : i][j]; }",
+              false},
              // what moves was touched before the loop
              {"double A[99][48]; void f(int n) { for (int i = 0; i < n; i++) A[i][5] = 1; for (int i = "
               "0; "

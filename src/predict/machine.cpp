@@ -392,6 +392,7 @@ class Machine {
     // Whether what an outermost loop does next is wanted.
     void ask(std::uint32_t loop, std::uint32_t iteration) {
         if (!options_.outermost || depth_ != 1) return;
+        if (options_.sink && !out_addresses_.empty()) flush();
         const auto show = options_.outermost(loop, iteration);
         if (show == RunOptions::Show::stop) throw Stop{Stop::Why::budget, {}, 0};
         muted_ = show == RunOptions::Show::nothing;

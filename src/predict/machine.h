@@ -34,7 +34,8 @@ struct RunOptions {
     std::function<void(std::uint32_t reference, std::uint64_t address, std::int64_t step,
                        std::int64_t rounds)>
         progression;
-    // Of the entry function's outermost loops: hears each arrival at a header, and kNoLoop after them.
+    // Of the entry function's outermost loops: hears each arrival at a header, and kNoLoop after them,
+    // when `sink` has had all before it.
     // What it answers holds until it is asked again.
     enum class Show : std::uint8_t { accesses, nothing, stop };
     std::function<Show(std::uint32_t loop, std::uint32_t iteration)> outermost;

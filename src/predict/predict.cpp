@@ -92,7 +92,7 @@ class Predictor {
         auto found = simulate_repeating(
             session_.target, session_.sizes, request_,
             Deadline(request_.granularity > 1 ? std::max(1.0, session_.deadline.left()) : 4),
-            request_.simulate_at_most);
+            request_.simulate_at_most / 4 * 5);
         if (!found || !*found) return std::nullopt;
         Repetition& r = **found;
         const auto every =

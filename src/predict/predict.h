@@ -73,10 +73,16 @@ struct Simulation {
     std::vector<std::string> doubts;
     bool complete = false;
 };
+// What is accessed while `counted` says so counts `times` times.
+struct Again {
+    bool counted = false;
+    double times = 1;
+};
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
                             std::uint64_t max_accesses,
-                            const decltype(RunOptions::outermost)& outermost = {});
+                            const decltype(RunOptions::outermost)& outermost = {},
+                            const Again* again = nullptr);
 
 // The whole run from a part of it, where an outermost loop does the same again and again, moved on by
 // whole blocks; nothing when none does, or the part is longer than `max_accesses`.

@@ -9,12 +9,12 @@
 // by its own constant; references that move differently touch different blocks; what moves was not
 // touched before the loop, and what moves out of reach of a reference is not seen again. Then the
 // blocks of iteration t + p are those of t renamed one to one, and so is everything since their last
-// use: the distances are the same. So it is enough to interpret R iterations, and R + p: the difference
-// is what each further period adds. After the loop nothing may follow, unless nothing moves: then the
-// state it leaves is the same as well. Nothing is extrapolated that was not seen to repeat: the
-// signatures are those of the target itself, all iterations of it (equal signatures are equal sequences
-// but for a chance of 2^-64). Cost. The pass: half a microsecond an inner loop. Then 2 R + p
-// iterations, R being 1 for time steps and some 2 p for rows.
+// use: the distances are the same. So it is enough to interpret R + p iterations and to count the last
+// p as often as they come. After the loop nothing may follow, unless nothing moves: then the state it
+// leaves is the same as well. Nothing is extrapolated that was not seen to repeat: the signatures are
+// those of the target itself, all iterations of it (equal signatures are equal sequences but for a
+// chance of 2^-64). Cost. The pass: half a microsecond an inner loop. Then R + p iterations, R being 1
+// for time steps and some p for rows.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -193,67 +193,25 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
                 const auto by = std::abs(moved.at(a)) / granularity;
                 const Range &wa = range.at(a), &wb = range.at(b);
                 if (by == 0 || wa.high < wb.low || wb.high < wa.low) continue;
-                const auto wide = std::max(ra.high, rb.high) - std::min(ra.low, rb.low) + 1;
+                const auto wide = std::max(ra.high, rb.high) - std::min(ra.low, rb.low);
                 c.reach = std::max(c.reach, p * (wide / by + 1));
             }
+        // And what the first iterations touch, before they repeat, may lie far ahead.
+        for (std::size_t t = 0; t < from; ++t)
+            for (const auto& [a, address] : all[t].first)
+                for (const auto& [b, rb] : one_period) {
+                    const auto by = moved.at(b) / granularity;
+                    const Range &wa = range.at(a), &wb = range.at(b);
+                    if (by == 0 || wa.high < wb.low || wb.high < wa.low) continue;
+                    const auto& around = s.around.at(a);
+                    const auto low = (static_cast<std::int64_t>(address) + around.low) / granularity,
+                               high = (static_cast<std::int64_t>(address) + around.high) / granularity;
+                    const auto ahead = by > 0 ? (high - rb.low) / by : (rb.high - low) / -by;
+                    c.reach = std::max(c.reach, p * (ahead + 1));
+                }
         return c;
     }
     return std::nullopt;
-}
-
-// a + times * (b - a), bin by bin.
-Histogram continued(const Histogram& a, const Histogram& b, double times) {
-    Histogram out;
-    out.cold = a.cold + times * (b.cold - a.cold);
-    std::map<std::pair<double, double>, double> counts;
-    for (const Bin& bin : a.bins) counts[{bin.low, bin.high}] += bin.count * (1 - times);
-    for (const Bin& bin : b.bins) counts[{bin.low, bin.high}] += bin.count * times;
-    for (const auto& [edges, count] : counts) {
-        if (count <= 0) continue;
-        Bin bin;
-        bin.low = static_cast<decltype(bin.low)>(edges.first);
-        bin.high = static_cast<decltype(bin.high)>(edges.second);
-        bin.count = count;
-        out.bins.push_back(bin);
-    }
-    return out;
-}
-
-void continue_profile(Profile& a, const Profile& b, double times) {
-    a.reuse = continued(a.reuse, b.reuse, times);
-    a.accesses = a.reuse.total();
-    a.distinct = a.reuse.cold;
-    for (std::size_t i = 0; i < b.sites.size(); ++i) {
-        if (i >= a.sites.size()) {
-            a.sites.push_back(b.sites[i]);
-            a.sites.back().reuse = {};
-        }
-        Site& s = a.sites[i];
-        const bool writes = b.sites[i].writes > 0;
-        s.reuse = continued(s.reuse, b.sites[i].reuse, times);
-        s.accesses = s.reuse.total();
-        s.writes = writes ? s.accesses : 0;
-    }
-    for (Object& o : a.objects)
-        for (const Object& p : b.objects)
-            if (p.name == o.name && p.kind == o.kind) {
-                o.reuse = continued(o.reuse, p.reuse, times);
-                o.accesses = o.reuse.total();
-            }
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<Histogram, Histogram>> pairs;
-    for (const Pair& p : a.pairs) pairs[{p.use, p.reuse}].first = p.distances;
-    for (const Pair& p : b.pairs) pairs[{p.use, p.reuse}].second = p.distances;
-    a.pairs.clear();
-    for (const auto& [key, both] : pairs) {
-        Pair p;
-        p.use = key.first;
-        p.reuse = key.second;
-        p.distances = continued(both.first, both.second, times);
-        p.count = p.distances.total();
-        if (p.count > 0) a.pairs.push_back(std::move(p));
-    }
-    std::sort(a.pairs.begin(), a.pairs.end(),
-              [](const Pair& x, const Pair& y) { return x.count > y.count; });
 }
 
 }  // namespace
@@ -301,23 +259,22 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
     if (shown + 2 * cycle->period >= total) return std::nullopt;
     std::uint64_t needed = 0;
     for (std::int64_t t = 0; t < shown + cycle->period; ++t)
-        needed += 2 * s.iterations[static_cast<std::size_t>(t)].accesses;
+        needed += s.iterations[static_cast<std::size_t>(t)].accesses;
     if (needed > max_accesses) return std::nullopt;
-    const auto upto = [&](std::int64_t limit) {
-        return simulate(program, parameters, request, request.bins, Deadline(), max_accesses,
-                        [&, limit](std::uint32_t loop, std::uint32_t iteration) {
-                            if (loop != last || iteration < limit || iteration >= total)
-                                return Show::accesses;
-                            return s.after ? Show::nothing : Show::stop;
-                        });
-    };
-    auto few = upto(shown), more = upto(shown + cycle->period);
-    if (!few) return std::unexpected(few.error());
-    if (!more) return std::unexpected(more.error());
-    continue_profile(few->profile, more->profile, static_cast<double>((total - shown) / cycle->period));
-    few->complete = true;
-    few->references = std::move(more->references);
-    return Repetition{std::move(*few), line, cycle->period, shown, total};
+    Again again;
+    again.times = static_cast<double>((total - shown) / cycle->period);
+    auto run = simulate(
+        program, parameters, request, request.bins, Deadline(), max_accesses,
+        [&](std::uint32_t loop, std::uint32_t iteration) {
+            const bool within = loop == last && iteration < total;
+            again.counted = within && iteration >= shown;
+            if (!within || iteration < shown + cycle->period) return Show::accesses;
+            return s.after ? Show::nothing : Show::stop;
+        },
+        &again);
+    if (!run) return std::unexpected(run.error());
+    run->complete = true;
+    return Repetition{std::move(*run), line, cycle->period, shown, total};
 }
 
 }  // namespace revisit::predict
