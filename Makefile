@@ -37,7 +37,7 @@ eval-multicore: build
 
 eval-watch: build
 	@scripts/install-dependencies perl sqlite3 xz-utils
-	@scripts/eval-watch $(BUILD) --variants
+	@scripts/eval-watch $(BUILD)
 
 # All of them, also where one misses a target; the status tells.
 bench: build
