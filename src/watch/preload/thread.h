@@ -144,7 +144,8 @@ struct Thread {
     Writer writer;
     Counts counts;
     std::uint64_t recording = 0;  // nanoseconds spent in handlers
-    std::uint64_t rating = 0;     // … of these, on finding out how fast accesses go
+    std::uint64_t aftermath = 0;  // … that the program lost after them
+    std::uint64_t rating = 0;     // … in handlers, on finding out how fast accesses go
     std::uint64_t number = 0;
     std::uint64_t period = 0;      // up to the next sample
     std::uint64_t usual_cost = 0;  // nanoseconds a sample takes
@@ -168,7 +169,7 @@ struct Thread {
     void forget_the_past() {
         counts = {};
         stretch.waits = stretch.checks = false;
-        recording = rating = period = usual_cost = counted = sampled_at = 0;
+        recording = aftermath = rating = period = usual_cost = counted = sampled_at = 0;
         replay.phase = Replay::Phase::idle;
         code_wait = code_patience = 0;
         ended = outside = in_handler = false;
