@@ -18,9 +18,10 @@ struct FunctionRate {
     bool with_kernel = false;
 };
 
-// Kernel time between two samples belongs to nobody's accesses: samples are taken in user code alone,
-// one a period of it. But replays take pages that are met for the first time as the program does, and
-// the kernel's work for these is in their rates.
+// Kernel time between two samples belongs to nobody's accesses: samples are
+// taken in user code alone, one a period of it. But replays take pages that are
+// met for the first time as the program does, and the kernel's work for these
+// is in their rates.
 double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kernel = false) {
     double before = i == 0 ? 0 : static_cast<double>(samples[i - 1].time);
     double time = std::max(0.0, static_cast<double>(samples[i].time) - before);
@@ -29,7 +30,8 @@ double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kern
 
 using Rates = std::map<std::string, FunctionRate>;
 
-// The rate of what has none of its own: that of all others, by the time they take.
+// The rate of what has none of its own: that of all others, by the time they
+// take.
 double common_rate(const Rates& rates) {
     double accesses = 0, time = 0;
     for (const auto& [name, function] : rates)
@@ -46,7 +48,8 @@ double middle(std::vector<double> values) {
     return *half;
 }
 
-// What was measured in one function: accesses in so many nanoseconds, several times.
+// What was measured in one function: accesses in so many nanoseconds, several
+// times.
 struct Measured {
     std::vector<double> accesses, time;
 
@@ -56,19 +59,21 @@ struct Measured {
     }
     std::size_t size() const { return time.size(); }
 
-    // Accesses by time, over all; a measurement during which the machine did something else comes out
-    // far too slow and is left out.
+    // The mean. Stretches begin at moments of time and have about as many
+    // accesses each, so that the sum of accesses over that of times would count
+    // slow ones twice. One during which the machine did something else comes out
+    // far too slow and is left out; one that is far too fast is cut.
     double rate() const {
         std::vector<double> rates(size());
         for (std::size_t i = 0; i < size(); i++) rates[i] = accesses[i] / time[i];
         constexpr double kFar = 4;
-        double usual = middle(rates), all_accesses = 0, all_time = 0;
-        for (std::size_t i = 0; i < size(); i++) {
-            if (accesses[i] * kFar < usual * time[i]) continue;
-            all_accesses += accesses[i];
-            all_time += time[i];
+        double usual = middle(rates), sum = 0, count = 0;
+        for (double one : rates) {
+            if (one * kFar < usual) continue;
+            sum += std::min(one, kFar * usual);
+            count++;
         }
-        return all_accesses / all_time;
+        return sum / count;
     }
 
     // Of one measurement, relative to the rate.
@@ -78,26 +83,32 @@ struct Measured {
             double off = accesses[i] / time[i] / rate - 1;
             sum += std::min(1.0, off * off);
         }
-        return size() > 1 ? sum / static_cast<double>(size() - 1) : 1;
+        constexpr double kUsual = 0.1;  // counts as much as one
+        return (sum + kUsual) / static_cast<double>(size());
     }
 };
 
 using ByFunction = std::map<std::string, Measured>;
 
-// Some microseconds of every stretch go into being interrupted and into caches that hold something
-// else after it. Stretches have all lengths, so these show: the delay for which those of a function
-// have most nearly the same rate.
+// After an interruption the program is slow for a while: caches hold something
+// else. Stretches have all lengths, so this shows: it is the delay for which
+// those of a function have most nearly the same rate. A few stretches say
+// little, and the rate depends on it, so what is usual has a say: 5
+// microseconds, found on stretches of matrix multiplication and of a sparse
+// matrix whose number of accesses is known.
 double delay_of(const ByFunction& measured) {
-    constexpr double kMost = 15000, kStep = 100, kUsual = 2000, kFarOff = 0.09;
+    constexpr double kMost = 15000, kStep = 100, kUsual = 5000, kSpread = 2500;
+    constexpr double kFarOff = 0.09, kVariance = 0.02;  // of rates, relative
     double best = 0, least = 0;
     for (double delay = 0; delay <= kMost; delay += kStep) {
-        double off = std::pow((delay - kUsual) / kMost, 2) / 10;  // where little is known
+        double off = std::pow((delay - kUsual) / kSpread, 2);
         for (const auto& [name, values] : measured) {
             std::vector<double> rates;
             for (std::size_t i = 0; i < values.size(); i++)
                 rates.push_back(values.accesses[i] / std::max(kStep, values.time[i] - delay));
             double usual = middle(rates);
-            for (double rate : rates) off += std::min(kFarOff, std::pow(rate / usual - 1, 2));
+            for (double rate : rates)
+                off += std::min(kFarOff, std::pow(rate / usual - 1, 2)) / kVariance;
         }
         if (delay > 0 && off >= least) continue;
         best = delay;
@@ -122,18 +133,22 @@ ByFunction replayed(const Samples& samples, FunctionNames& names) {
     return out;
 }
 
-// The third stretch is longer than the second; what a trap takes is in both and falls out of the
-// difference.
+// From the second touch to the third: up to the second the traces of the sample
+// are in the way. A trap leaves some as well. (The difference to the second
+// stretch was taken once, as free of both: it came out negative for an
+// interpreter, whose code had to come back in the second.)
 ByFunction foreseen(const Samples& samples, FunctionNames& names) {
+    constexpr double kAfterTrap = 1500;
     ByFunction out;
     for (const Rate& one : samples.rates)
-        if (double time = one.third.nanoseconds - one.second.nanoseconds; time > 0)
-            out[names.of(one.place)].add(one.third.accesses - one.second.accesses, time);
+        if (double time = one.third.nanoseconds; time > 0)
+            out[names.of(one.place)].add(one.third.accesses, std::max(time / 2, time - kAfterTrap));
     return out;
 }
 
-// Replays where there are any, else what was foreseen. One or two measurements say little about a
-// function: its rate is drawn to that of all.
+// Replays where they mostly succeed, else what was foreseen as well: that is too slow in code that
+// makes many accesses a nanosecond, as a trap is followed by a delay too. One or two measurements say
+// little about a function: its rate is drawn to that of all.
 std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates) {
     ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
     std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
@@ -148,31 +163,37 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
     }
     for (auto& [name, values] : foreseen_too) {
         auto& known = measured[name];
-        if (known.size() >= values.size() || (known.size() >= kFew && known.size() > astray[name]))
-            continue;
-        replays -= known.size();
+        if (known.size() >= kFew || known.size() > astray[name]) continue;
         foreseen_ones += values.size();
-        by_replay.erase(name);
-        known = std::move(values);
+        for (std::size_t i = 0; i < values.size(); i++) known.add(values.accesses[i], values.time[i]);
     }
     for (const std::string& name : by_replay) rates[name].with_kernel = true;
-    double time = 0, accesses = 0;
+    double time = 0, accesses = 0, whole = 0, count = 0;
+    for (const auto& [name, function] : rates) whole += function.nanoseconds;
+    for (const auto& [number, thread] : samples.threads)
+        count += static_cast<double>(thread.samples.size());
+    double least = whole / std::max(1.0, count);  // what one sample stands for
     for (const auto& [name, values] : measured) {
-        double share = std::max(1.0, rates[name].nanoseconds);
+        double share = std::max(least, rates[name].nanoseconds);
         time += share;
         accesses += share * values.rate();
     }
     if (accesses <= 0) return {};
     constexpr double kEnough = 4;
-    double all = accesses / time, error = 0;
+    double all = accesses / time, error = 0, spread = 0;
     for (const auto& [name, values] : measured) {
         FunctionRate& function = rates[name];
-        auto count = static_cast<double>(values.size());
-        double own = std::min(1.0, count / kEnough);
+        auto size = static_cast<double>(values.size());
+        double own = std::min(1.0, size / kEnough);
         function.rate = std::exp(own * std::log(values.rate()) + (1 - own) * std::log(all));
-        double share = function.nanoseconds / time;
-        error += share * share * values.squared_error(function.rate) / count;
+        double share = function.nanoseconds / std::max(1.0, whole);
+        error += share * share * values.squared_error(function.rate) / size;
+        spread += function.nanoseconds / time * std::pow(function.rate / all - 1, 2);
     }
+    // Functions in which nothing was measured are taken to be like the others, as far as these are.
+    constexpr double kLeastSpread = 0.1;
+    double unmeasured = std::max(0.0, 1 - time / std::max(1.0, whole));
+    error += unmeasured * unmeasured * std::max(kLeastSpread, spread);
     return fmt::format(
         "processor time at each function's rate, within {:.0f} %, from {} stretches that were run "
         "and then replayed to count their accesses and {} timed between accesses that were foreseen",
@@ -196,13 +217,14 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
         100 * seen / all);
 }
 
-// After a sample the program is slow for a while: the kernel's part, and caches that hold something
-// else. From the first touches whose moment is known. (What the third comes late was counted once; a
-// run with that gave 0.75 for particles where one without gave 0.99, on a machine that was busier as
-// well.)
+// After a sample the program is slow for a while: the kernel's part, and caches
+// that hold something else. From the first touches whose moment is known. (What
+// the third comes late was counted once; a run with that gave 0.75 for
+// particles where one without gave 0.99, on a machine that was busier as well.)
 double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& rates, double common) {
     constexpr std::size_t kEnough = 3;
-    if (samples.rates.size() < kEnough) return delay_of(counted(samples, names));
+    constexpr double kMoreThanSignal = 7000;  // a sample leaves more behind than a mere interruption
+    if (samples.rates.size() < kEnough) return delay_of(counted(samples, names)) + kMoreThanSignal;
     std::vector<double> delays;
     for (const Rate& one : samples.rates) {
         double rate = rates[names.of(one.place)].rate;
@@ -217,6 +239,8 @@ double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& 
 
 }  // namespace
 
+// Without symbols all of a module is one: a piece of code that a sample met is rarely one that was
+// timed.
 const std::string& FunctionNames::of(std::uint32_t place) {
     auto [found, is_new] = known_.try_emplace(place);
     if (!is_new) return found->second;
@@ -225,7 +249,6 @@ const std::string& FunctionNames::of(std::uint32_t place) {
     const std::string& path = origins_.modules[at.module].path;
     CodeSymbol symbol = symbols_.file(path).code_at(at.offset);
     std::string name = symbol.inlined.empty() ? symbol.frame.function : symbol.inlined.back().function;
-    if (name.empty()) name = fmt::format("{:#x}", at.offset >> 8 << 8);
     return found->second = std::filesystem::path(path).filename().string() + ":" + name;
 }
 

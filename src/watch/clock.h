@@ -5,12 +5,12 @@
 // Idea. A rate a function, from one of three sources. Replays: the program runs undisturbed from one
 // interruption to the next and what it did is then interpreted and counted (preload/replay.h).
 // Stretches, where replays go astray: the look-ahead knows how many accesses away a touch is, a
-// watchpoint tells when it happens; the difference of a long and a short stretch is free of what traps
-// cost. Counts: the accesses that each function makes in an instrumented run of the same command,
-// divided by the time that samples found it running. Between two samples the clock goes at the rate of
-// the function that the later one interrupted. Error. Stretches are too fast where memory is slow,
-// because looking ahead has fetched the data; there replays work best, as code that waits for memory
-// mostly reads. Counts are exact for the whole run.
+// watchpoint tells when it happens, once the traces of the sample are gone. Counts: the accesses that
+// each function makes in an instrumented run of the same command, divided by the time that samples
+// found it running. Between two samples the clock goes at the rate of the function that the later one
+// interrupted. Error. Stretches are too fast where memory is slow, because looking ahead has fetched
+// the data; there replays work best, as code that waits for memory mostly reads. Counts are exact for
+// the whole run.
 #pragma once
 
 #include <map>

@@ -223,6 +223,7 @@ void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
     stretch.at = 0;
     stretch.from_pc = interrupted;
     stretch.start = 0;  // the time this handler ends
+    stretch.samples = t.counts.samples;
     wait_for(t, stretch.post[0].word, 1);
 }
 
@@ -256,7 +257,7 @@ void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
         t.counts.missed++;
         return;
     }
-    if (stretch.checks) return;
+    if (stretch.checks || stretch.samples != t.counts.samples) return;  // a sample came in between
     std::uint64_t before = stretch.start + process.trap_cost;
     stretch.taken[stretch.at] = now > before ? now - before : 0;
     if (stretch.at < 2) {
@@ -302,15 +303,17 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
 }
 
 // How fast accesses go is found out by a replay, or, at places where these go astray, by foreseeing.
-constexpr unsigned kAstray = 2, kAstrayAnywhere = 4, kAgain = 8;
+constexpr unsigned kAstray = 1, kAstrayAnywhere = 2, kAgain = 8;
 
 void replay_ends(Thread& t, const ucontext_t& context, std::uint64_t now) {
     Replay& replay = t.replay;
     std::uint64_t taken = program_time(t, now) - replay.start;
+    taken -=
+        taken < 2 * process.timer_cost ? taken / 2 : process.timer_cost;  // out of one, into the other
     Replay::Place& place = replay.at(replay.from.pc);
-    constexpr unsigned kFastest = 16, kUsual = 10;  // instructions a nanosecond
-    std::uint64_t accesses = Replayer(t).count(replay.from, context, taken,
-                                               replay.failed + place.failed > 1 ? kUsual : kFastest);
+    constexpr unsigned kFastest = 12, kUsual = 8;  // instructions a nanosecond
+    std::uint64_t accesses =
+        Replayer(t).count(context, taken, replay.failed + place.failed > 1 ? kUsual : kFastest);
     if (accesses == 0) {  // astray, or too long to interpret: the next one is shorter
         place.failed++;
         place.speed = 8;
@@ -485,7 +488,7 @@ void timer_went(Thread& t, const ucontext_t& context, std::uint64_t now) {
         case Phase::idle:
             return sample(t, context, now, nullptr);
         case Phase::settles:
-            Machine::read_state(t.replay.from, context);
+            Replayer(t).keep(context);
             t.replay.phase = Phase::runs;
             return;
         case Phase::runs:

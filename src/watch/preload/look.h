@@ -116,7 +116,7 @@ class Look {
 
  private:
     using Ahead = Machine::Ahead<LookMemory>;
-    static constexpr std::uint64_t kMileposts[3] = {1000, 1000, 30000};
+    static constexpr std::uint64_t kMileposts[3] = {1000, 4000, 30000};
     static constexpr std::uint64_t kMostAgain = 1u << 20;
 
     Ahead start() {

@@ -6,6 +6,7 @@
 //   Kept                         what it keeps from one look-ahead to the next: what was decoded, code
 //   pc(context)                  where a signal interrupted the thread
 //   read_state(state, context)   all the registers there
+//   stack_pointer(state)         what the stack is in use from
 //   kFollowsVectors              whether it can be told to follow vector registers
 //   ahead(state, memory, kept, follows_vectors)
 //   trap_pc(ahead)               where a watchpoint on what it just touched traps: at the instruction

@@ -21,6 +21,7 @@ struct Machine {
 
     static std::uint64_t pc(const ucontext_t& context) { return context.uc_mcontext.pc; }
     static void read_state(State& state, const ucontext_t& context);
+    static std::uint64_t stack_pointer(const State& state) { return state.x[31]; }
 
     template <class Memory>
     static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool follows_vectors) {

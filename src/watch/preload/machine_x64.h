@@ -27,6 +27,7 @@ struct Machine {
         return static_cast<std::uint64_t>(context.uc_mcontext.gregs[REG_RIP]);
     }
     static void read_state(State& state, const ucontext_t& context);
+    static std::uint64_t stack_pointer(const State& state) { return state.r[4] - 128; }  // and below
 
     template <class Memory>
     static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool) {

@@ -39,7 +39,7 @@ struct Settings {
     std::uint64_t shift = 3;        // blocks of 1 << shift bytes
     std::uint64_t budget = 8000;    // instructions a look-ahead may take
     std::uint64_t spread = 16;      // fewer than so many accesses are skipped before
-    std::uint64_t rates = 4;        // one part in so many goes into how fast accesses go; 0 none
+    std::uint64_t rates = 3;        // one part in so many goes into how fast accesses go; 0 none
     std::uint64_t seed = 1;
     std::uint64_t check = 0;    // every so many predicted reuses a watchpoint checks; 0 never
     std::uint64_t filters = 0;  // on system calls that this process has, which the program gets too

@@ -105,6 +105,7 @@ struct Stretch {
     unsigned at = 0;      // the post waited for
     Milepost post[3];
     std::uint64_t from_pc = 0, start = 0;
+    std::uint64_t samples = 0;    // taken up to its start
     std::uint64_t taken[3] = {};  // time to each post
 };
 
@@ -112,6 +113,9 @@ struct Stretch {
 struct Replay {
     enum class Phase : std::uint8_t { idle, settles, runs } phase = Phase::idle;
     Machine::State from;
+    static constexpr unsigned kMostWords = 512;
+    std::uint64_t stack = 0, word[kMostWords];  // what was above the stack pointer
+    unsigned words = 0;
     std::uint64_t start = 0;  // program time
     struct Place {            // by where they begin, hashed
         float speed;          // accesses a nanosecond, of the last one; 0 = none yet
