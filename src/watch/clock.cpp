@@ -59,10 +59,10 @@ struct Measured {
     }
     std::size_t size() const { return time.size(); }
 
-    // The mean. Stretches begin at moments of time and have about as many
-    // accesses each, so that the sum of accesses over that of times would count
-    // slow ones twice. One during which the machine did something else comes out
-    // far too slow and is left out; one that is far too fast is cut.
+    // The geometric mean. Stretches begin at moments of time and have about as many accesses each, so
+    // that the sum of accesses over that of times counts slow ones twice; the mean of rates is too high
+    // where looking ahead has fetched what is needed. One during which the machine did something else
+    // comes out far too slow and is left out.
     double rate() const {
         std::vector<double> rates(size());
         for (std::size_t i = 0; i < size(); i++) rates[i] = accesses[i] / time[i];
@@ -70,10 +70,10 @@ struct Measured {
         double usual = middle(rates), sum = 0, count = 0;
         for (double one : rates) {
             if (one * kFar < usual) continue;
-            sum += std::min(one, kFar * usual);
+            sum += std::log(one);
             count++;
         }
-        return sum / count;
+        return std::exp(sum / count);
     }
 
     // Of one measurement, relative to the rate.
@@ -138,11 +138,15 @@ ByFunction replayed(const Samples& samples, FunctionNames& names) {
 // stretch was taken once, as free of both: it came out negative for an
 // interpreter, whose code had to come back in the second.)
 ByFunction foreseen(const Samples& samples, FunctionNames& names) {
-    constexpr double kAfterTrap = 1500;
+    constexpr double kAfterTrap = 1500, kFar = 4;
     ByFunction out;
-    for (const Rate& one : samples.rates)
-        if (double time = one.third.nanoseconds; time > 0)
+    for (const Rate& one : samples.rates) {
+        double time = one.third.nanoseconds;
+        // Slower than with those traces in the way: something else went on.
+        if (time * one.second.accesses > kFar * one.second.nanoseconds * one.third.accesses) continue;
+        if (time > 0)
             out[names.of(one.place)].add(one.third.accesses, std::max(time / 2, time - kAfterTrap));
+    }
     return out;
 }
 
