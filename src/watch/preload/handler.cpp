@@ -420,10 +420,10 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now, const PmuSa
 }
 
 // What the program loses after a signal, because its data and the kernel's have to come back from
-// further away, in costs of a signal to a loop that touches nothing. Measured on three programs of
-// docs/watch.md: an interruption that does nothing cost them 5 to 12 microseconds more than is counted
-// here, a sample 10 to 30, where that cost is 3.5. Trials at the start of each run were tried and told
-// less, as they depend on what else the machine does.
+// further away, in costs of a signal to a loop that touches nothing. Where that cost is 3.5
+// microseconds, an interruption that does nothing cost two programs of docs/watch.md about 4 and 11
+// more than its parts, a sample up to 30. Trials at the start of each run were tried and told less, as
+// they depend on what else the machine does.
 constexpr std::uint64_t kAfterSignal = 2, kAfterSample = 6;
 
 // The next sample: after the period while all sampling so far has kept to its share of the time (a few
