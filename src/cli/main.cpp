@@ -1,4 +1,5 @@
-// The program: finds the command, lets it run, turns an Error into one line and status 2.
+// The program: finds the command, lets it run, turns an Error into one line (a compiler's own words keep
+// theirs) and status 2.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -9,14 +10,18 @@
 
 namespace {
 
-// What CLI11 says, as one line in our manner.
 int complain(const std::string& program, std::string message) {
-    for (char& c : message)
-        if (c == '\n') c = ' ';
-    while (!message.empty() && message.back() == ' ') message.pop_back();
+    while (!message.empty() && (message.back() == ' ' || message.back() == '\n')) message.pop_back();
     // Where several ranks of a cluster fail alike, one of them speaks.
     if (!message.empty()) fmt::print(stderr, "{}: {}\n", program, message);
     return 2;
+}
+
+// What CLI11 says comes in lines of its own making.
+std::string one_line(std::string message) {
+    for (char& c : message)
+        if (c == '\n') c = ' ';
+    return message;
 }
 
 }  // namespace
@@ -59,7 +64,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         for (CLI::App* sub : declared)
             if (sub->parsed()) speaker = "revisit " + sub->get_name();
-        return complain(speaker, std::string(error.what()) + " (see " + speaker + " --help)");
+        return complain(speaker, one_line(error.what()) + " (see " + speaker + " --help)");
     }
 
     if (!manuals_folder.empty()) {

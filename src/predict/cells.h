@@ -39,8 +39,16 @@ struct CellOptions {
     std::int64_t period = 1;            // of addresses within a block, in iterations; 1 = elements
     std::vector<std::int64_t> periods;  // the same by loop, where it is known
     std::int64_t modulus = 1;           // the samples' sizes are all in one residue class of it
+    std::int64_t shift = 0;             // iterations from either end to be told apart, or 0: few
     std::int64_t work = 60'000'000;     // rows looked at before a stream is given up
     Deadline deadline;
+};
+
+// Rows looked at so far, and how many may be.
+struct Work {
+    std::int64_t done = 0, most = 0;
+    Deadline deadline;
+    bool spent() const { return done > most || deadline.passed(); }
 };
 
 StreamModel learn(const Stream& stream, const RowTable& table, const CellOptions& options);

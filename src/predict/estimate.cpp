@@ -162,21 +162,23 @@ Profile carried(const Program& program, const Copy& small, const Copy& large, do
 }  // namespace
 
 Result<Estimate> estimate(const Reduction& how, const Request& request, const Deadline& deadline) {
-    constexpr std::uint64_t kMost = 40'000'000;
+    // As much as the time allows: some ten million accesses a second, three copies, some time to count.
+    const auto most = static_cast<std::uint64_t>(std::clamp(deadline.left() * 3e6, 1e6, 40e6));
     double factor = 1;
-    for (;;) {
+    for (int tries = 1;; ++tries) {
         const auto size = how.design.reduced(factor);
         auto program = how.program_at(size);
         if (!program) return std::unexpected(program.error());
         RunOptions options;
         options.keep = false;
-        options.max_accesses = kMost;
+        options.max_accesses = most;
+        options.deadline = deadline.part(0.1);
         options.max_steps = 200'000'000;
         options.seed = request.seed;
         const auto counted = interpret(*program, how.design.at(size), options);
         if (!counted) return std::unexpected(counted.error());
         if (counted->complete || factor < 1e-6) break;
-        factor *= 0.7;
+        factor *= tries < 8 ? 0.7 : 0.3;
     }
     auto large = copy_at(how, request, factor, deadline);
     if (!large) return std::unexpected(large.error());

@@ -111,11 +111,14 @@ class Continuation {
         p.variables = target_.size();
         std::vector<std::uint32_t> which;
         std::vector<std::int64_t> key;
+        // From the first one on: differences of addresses are too long for exact fractions.
+        std::optional<std::int64_t> base;
         for (std::size_t k = 0; k < by_run.size(); ++k) {
             if (by_run[k].empty()) continue;
             if (std::abs(by_run[k].*end) >= std::int64_t{1} << 59) return std::nullopt;
             for (const auto n : sizes_[k]) p.x.push_back(static_cast<std::int32_t>(n));
-            p.y.push_back(by_run[k].*end);
+            if (!base) base = by_run[k].*end;
+            p.y.push_back(by_run[k].*end - *base);
             which.push_back(static_cast<std::uint32_t>(which.size()));
             key.push_back(static_cast<std::int64_t>(k));
             key.push_back(by_run[k].*end);
@@ -123,6 +126,7 @@ class Continuation {
         if (which.empty()) return std::nullopt;
         const auto [known, fresh] = known_.try_emplace(std::move(key));
         if (fresh) known->second = value(p, which);
+        if (fresh && known->second) *known->second += static_cast<long double>(*base);
         return known->second;
     }
 

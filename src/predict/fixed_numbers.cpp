@@ -33,6 +33,13 @@ std::vector<std::optional<std::int64_t>> fixed_registers(const Function& f, cons
         if (f.constants[c].global < 0 && f.constants[c].known &&
             other.constants[c].value == f.constants[c].value)
             fixed[static_cast<std::size_t>(f.constants[c].reg)] = f.constants[c].value;
+    // Small arguments are constants too, and used in other widths.
+    for (const Block& b : f.blocks)
+        for (const Instruction& i : b.code)
+            if ((i.op == Op::sext || i.op == Op::copy) && i.a >= 0 && i.dst >= 0 &&
+                fixed[static_cast<std::size_t>(i.a)] &&
+                std::abs(*fixed[static_cast<std::size_t>(i.a)]) < kLargeNumber)
+                fixed[static_cast<std::size_t>(i.dst)] = fixed[static_cast<std::size_t>(i.a)];
     return fixed;
 }
 
@@ -173,6 +180,29 @@ FixedPeriods fixed_periods(const Program& program, const Program& other) {
     found.steps.assign(steps.begin(), steps.end());
     found.left.assign(left.begin(), left.end());
     return found;
+}
+
+std::int64_t longest_small_shift(const Program& program) {
+    std::int64_t longest = 0;
+    const auto add = [&](std::int64_t number) {
+        if (std::abs(number) < kLargeNumber) longest = std::max(longest, std::abs(number));
+    };
+    for (const Function& f : program.functions) {
+        const auto fixed = fixed_registers(f, f);
+        std::uint32_t element = 64;
+        for (const Reference& r : f.references) element = std::min(element, std::max(1u, r.size));
+        for (const Block& b : f.blocks)
+            for (const Instruction& i : b.code)
+                for (const auto reg : {i.a, i.b}) {
+                    if (reg < 0 || !fixed[static_cast<std::size_t>(reg)]) continue;
+                    const auto number = *fixed[static_cast<std::size_t>(reg)];
+                    if (i.op == Op::add || i.op == Op::sub || is_comparison(i.op) || is_clamp(i.op))
+                        add(number);
+                    else if (i.op == Op::offset && reg == i.b)
+                        add(number * i.imm / static_cast<std::int64_t>(element));
+                }
+    }
+    return longest;
 }
 
 VariedNumbers::VariedNumbers(const Program& target, const Program& other) {

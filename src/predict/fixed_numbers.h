@@ -21,6 +21,9 @@ struct FixedPeriods {
 };
 FixedPeriods fixed_periods(const Program& at_one_size, const Program& at_another);
 
+// The largest of the small numbers that are added, compared with or lie between indices.
+std::int64_t longest_small_shift(const Program& program);
+
 // The name under which a fixed number is varied, and how people see it.
 std::string name_of_number(std::int64_t number);
 bool is_number(const std::string& name);

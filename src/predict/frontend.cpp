@@ -86,9 +86,15 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
     const auto status = run_program(std::move(arguments), out, messages);
     if (!status) return std::unexpected(status.error());
     while (!messages.empty() && messages.back() == '\n') messages.pop_back();
-    if (*status != 0) return fail(source.path, "", messages.empty() ? "does not compile" : messages);
-    auto programs = programs_from_text(out);
     const bool intermediate = source.path.ends_with(".ll") || source.path.ends_with(".bc");
+    if (*status != 0) {
+        // Several lines are clang's or LLVM's own, and stay as they are.
+        const auto what = intermediate ? "is no LLVM IR that LLVM 19 reads" : "does not compile";
+        if (messages.empty()) return fail(source.path, "", what);
+        if (messages.find('\n') == std::string::npos) return fail(source.path, "", messages);
+        return fail(source.path, "", what + ("\n" + messages));
+    }
+    auto programs = programs_from_text(out);
     if (programs && programs->size() != (intermediate ? 1 : std::max<std::size_t>(1, macros.size())))
         return fail(source.path, "", "the slicer gave up");
     return programs;

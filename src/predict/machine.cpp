@@ -679,7 +679,7 @@ class Machine {
                 memory_.erase(old);
     }
 
-    // A block of memory filled or moved counts as accesses of eight bytes.
+    // A block of memory filled or moved is one access, or a read and a write.
     void transfer(Frame& f, const Instruction& i) {
         const bool moving = i.op == Op::move;
         const auto length_reg = moving ? i.c : i.b;
@@ -687,11 +687,14 @@ class Machine {
         const auto to = address_in(f, i.a, i.line);
         const auto from = moving ? address_in(f, i.b, i.line) : 0;
         const auto length = static_cast<std::uint64_t>(f.values[length_reg]);
-        for (std::uint64_t at = 0; at < length; at += 8) {
-            const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(8, length - at));
-            if (moving) access(f, static_cast<std::uint32_t>(i.imm), from + at, size);
-            access(f, static_cast<std::uint32_t>(i.imm) + (moving ? 1 : 0), to + at, size);
-        }
+        // One access each, as long as it is: a cutter makes blocks of it.
+        constexpr std::uint64_t kLongest = std::uint64_t{1} << 31;
+        for (const bool write : {false, true})
+            for (std::uint64_t at = 0; at < length && (write || moving); at += kLongest)
+                access(f, static_cast<std::uint32_t>(i.imm) + (moving && write ? 1 : 0),
+                       (write ? to : from) + at,
+                       static_cast<std::uint32_t>(std::min(kLongest, length - at)));
+        if (length > 0) doubt(std::string(kBulkAccess), i.line);
         if (program_.memory_needed)
             doubt("integers are copied in bulk; the copies' values are not followed", i.line);
     }
@@ -737,6 +740,13 @@ class Machine {
 };
 
 }  // namespace
+
+std::vector<std::string> Trace::doubts_at(std::uint64_t granularity) const {
+    auto kept = doubts;
+    if (granularity > 1)
+        std::erase_if(kept, [](const std::string& d) { return d.ends_with(kBulkAccess); });
+    return kept;
+}
 
 Result<Trace> interpret(const Program& program, const Parameters& parameters,
                         const RunOptions& options) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "predict/deadline.h"
@@ -79,6 +80,10 @@ struct Access32 {
     std::uint32_t size = 0;
 };
 
+// A doubt that is none by blocks: each block touched counts then.
+inline constexpr std::string_view kBulkAccess =
+    "a block of memory is copied or filled at once; by elements only its start counts";
+
 struct Trace {
     std::vector<LoopPlace> loops;
     std::vector<ReferencePlace> references;
@@ -89,6 +94,9 @@ struct Trace {
     std::vector<std::string> doubts;  // data decided a branch, memory was unknown, recursion
     std::vector<std::vector<std::uint64_t>> block_counts;  // by function and block
     std::vector<Observed> observed;                        // by watch, less one
+
+    // The doubts that matter at a granularity.
+    std::vector<std::string> doubts_at(std::uint64_t granularity) const;
 };
 
 // Which pointer argument (of the pointers, from 0) an address belongs to, and where in it.

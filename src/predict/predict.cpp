@@ -14,6 +14,7 @@
 #include <set>
 
 #include "predict/certify.h"
+#include "predict/fixed_numbers.h"
 #include "predict/sampling.h"
 #include "predict/verify.h"
 
@@ -33,6 +34,7 @@ class Predictor {
         auto programs = session_.compiled({request_.macros});
         if (!programs) return std::unexpected(programs.error());
         session_.target = std::move(programs->front());
+        if (auto known = known_parameters(); !known) return std::unexpected(known.error());
         if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
             std::string names;
             for (const auto& n : open) names += " --param " + n + "=…";
@@ -62,7 +64,7 @@ class Predictor {
         if (!short_enough_ && request_.granularity > 1)
             if (auto p = repeated(); p) return std::move(*p);
         auto prediction = fitted();
-        if (prediction && prediction->failures.empty()) {
+        if (prediction && prediction->failures.empty() && !too_few(*prediction, *counted)) {
             finish(*prediction);
             return prediction;
         }
@@ -72,11 +74,46 @@ class Predictor {
         if (prediction && request_.estimate)
             if (auto done = estimated(*prediction, *learnt_); !done)
                 return std::unexpected(done.error());
+        if (prediction && (request_.estimate || prediction->failures.empty()) &&
+            too_few(*prediction, *counted))
+            return fail(request_.source.path, "",
+                        "has not ended after " + std::to_string(counted->count) +
+                            " accesses, though smaller sizes would have it end sooner: a loop without "
+                            "end?");
         if (prediction) finish(*prediction);
         return prediction;
     }
 
  private:
+    // What is given must be there, and fit.
+    Result<void> known_parameters() const {
+        const Program& program = session_.target;
+        for (const auto& [name, value] : request_.parameters) {
+            const auto& arguments = program.functions.front().arguments;
+            const auto a = std::find_if(arguments.begin(), arguments.end(),
+                                        [&](const Argument& x) { return x.name == name; });
+            const auto given = "--param " + name + "=" + std::to_string(value);
+            if (a == arguments.end()) {
+                if (std::none_of(program.globals.begin(), program.globals.end(),
+                                 [&](const Global& g) { return g.name == name; }))
+                    return fail(request_.source.path, "",
+                                given + ": no argument or global of that name decides anything here");
+            } else if (a->kind != Kind::integer) {
+                return fail(request_.source.path, "", given + ": is no whole number there");
+            } else if (a->width < 64 && (value < -(std::int64_t{1} << (a->width - 1)) ||
+                                         value >= std::int64_t{1} << a->width)) {
+                return fail(request_.source.path, "",
+                            given + ": more than its " + std::to_string(a->width) + " bits hold");
+            }
+        }
+        return {};
+    }
+
+    // The run itself was seen to be longer: what holds for smaller sizes does not hold for it.
+    static bool too_few(const Prediction& p, const Trace& counted) {
+        return p.profile.accesses < static_cast<double>(counted.count) * 0.9;
+    }
+
     Result<Prediction> interpreted(std::uint64_t limit, const Deadline& deadline) {
         auto run = simulate(session_.target, session_.sizes, request_, request_.bins, deadline, limit);
         if (!run) return std::unexpected(run.error());
@@ -125,11 +162,29 @@ class Predictor {
             p.failures.push_back(
                 "local variables lie where the stack happens to be: their place within a block is not "
                 "known");
+        if (request_.granularity > 1 && has_small_globals(session_.target))
+            p.failures.push_back(
+                "global variables of less than 64 bytes share blocks with whatever the linker puts "
+                "beside them");
         p.profile.exact = p.failures.empty();
         p.target = std::make_shared<const Program>(session_.target);
         assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line);
+    }
+
+    // Globals smaller than a line, beside others or not: one alone is on its own line wherever it lies.
+    static bool has_small_globals(const Program& program) {
+        std::set<std::string> named;
+        for (const Function& f : program.functions)
+            for (const Reference& r : f.references) named.insert(r.array);
+        std::size_t small = 0, all = 0;
+        for (const Global& g : program.globals)
+            if (named.contains(g.name)) {
+                ++all;
+                small += g.size < 64;
+            }
+        return small > 0 && all > 1;
     }
 
     // What no look at the source can tell: exact means exact under these.
@@ -149,6 +204,12 @@ class Predictor {
         if (!plain.empty() && (pointers > 1 || globals))
             profile.assumes.push_back("the arguments " + plain +
                                       " point to arrays of their own (restrict would promise it)");
+        for (const Argument& a : session_.target.functions.front().arguments)
+            if (const auto at = request_.parameters.find(a.name);
+                a.kind == Kind::integer && a.width < 64 && at != request_.parameters.end() &&
+                at->second >= std::int64_t{1} << (a.width - 1))
+                profile.assumes.push_back(a.name + " is unsigned: as a signed number of " +
+                                          std::to_string(a.width) + " bits it would be negative");
         if (request_.granularity > 1)
             profile.assumes.push_back(
                 "arrays of 64 bytes or more, local ones too, start on a 64-byte boundary");
@@ -157,6 +218,7 @@ class Predictor {
     struct Attempt {
         std::int64_t modulus = 1;   // sizes keep the target's residues
         bool proportional = false;  // and its ratios
+        std::int64_t shift = 0;     // and are larger than indices are apart
     };
 
     std::vector<Attempt> attempts() const {
@@ -168,7 +230,9 @@ class Predictor {
             if (m <= 16 && std::lcm(base, m) <= 64) base = std::lcm(base, m);
         if (request_.granularity > 1) return {{std::lcm(block_period(), base), false}};
         std::vector<Attempt> all{{base, false}, {base, true}};
-        if (base == 1) all.push_back({2, false});
+        if (base == 1) all.insert(all.end(), {{2, false}, {2, true}});
+        if (const auto shift = longest_small_shift(session_.target); shift > 3)
+            all.push_back({base, false, shift});
         return all;
     }
 
@@ -183,6 +247,7 @@ class Predictor {
             if (best && attempt.proportional && best->model->design.axes.size() < 2) continue;
             auto model = std::make_shared<Model>();
             model->modulus = attempt.modulus;
+            model->shift = attempt.shift;
             auto learnt = learn_model(session_, *model, period, attempt.proportional,
                                       session_.deadline.part(tries.size() > 1 && !best ? 0.5 : 0.8));
             if (!learnt) {
@@ -190,9 +255,10 @@ class Predictor {
                 return std::unexpected(learnt.error());
             }
             if (model->design.axes.empty())
-                return fail(request_.source.path, "",
-                            "nothing to vary, and more accesses than can be interpreted: give sizes by "
-                            "-D or --param, or use --method simulate");
+                return fail(
+                    request_.source.path, "",
+                    "nothing to vary, and more accesses than can be interpreted, or a loop without "
+                    "end: give sizes by -D or --param, or use --method simulate");
             std::size_t lost = 0;
             for (const auto& s : model->streams) lost += s.lost;
             if (best && lost > 0 && lost >= best_lost) continue;
@@ -244,8 +310,20 @@ class Predictor {
                                 return learning.programs.at(model.design.at(size));
                             },
                             totals_of(model)};
-        auto e = estimate(how, request_, Deadline(std::max(10.0, request_.budget)));
-        if (!e) return std::unexpected(e.error());
+        // Calls in calls grow as no power of a size does.
+        for (const auto& doubt : learning.doubts)
+            if (doubt.find("recursion in") != std::string::npos)
+                return fail(request_.source.path, "",
+                            doubt +
+                                ", more accesses than can be interpreted in the time allowed, and "
+                                "nothing to estimate them by");
+        auto e = estimate(how, request_,
+                          Deadline(std::max({4.0, request_.budget / 4, session_.deadline.left()})));
+        if (!e)
+            return fail(e.error().file, e.error().place,
+                        (p.failures.empty() ? "" : p.failures.front() + "; ") + e.error().message);
+        if (e->profile.accesses >= 0x1p62)
+            return fail(request_.source.path, "", "makes more accesses than 62 bits count");
         p.profile = std::move(e->profile);
         char text[64];
         std::snprintf(text, sizeof text, "%.4f", e->accuracy);

@@ -50,6 +50,7 @@ struct Model {
     std::vector<StreamModel> streams;  // beside table.streams()
     Program target;                    // as compiled at the target's sizes
     std::int64_t modulus = 1;
+    std::int64_t shift = 0;  // iterations from a loop's ends that are told apart, where more than usual
 };
 
 struct Prediction {

@@ -49,9 +49,10 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
     return moduli;
 }
 
-// Sizes to try, the best first, until their rows are few enough.
-// Sizes to try, the best first, until their rows are few enough.
-std::vector<DesignOptions> designs(DesignOptions options, std::size_t axes, bool large) {
+// Sizes to try, the best first, until their rows are few enough. `room`: more than the smallest needs
+// otherwise, for numbers in the program that are not much smaller.
+std::vector<DesignOptions> designs(DesignOptions options, std::size_t axes, bool large,
+                                   std::int64_t room) {
     std::vector<DesignOptions> all;
     const auto add = [&](std::int64_t smallest, std::int64_t rounds, std::int64_t spread) {
         options.smallest = smallest;
@@ -60,11 +61,11 @@ std::vector<DesignOptions> designs(DesignOptions options, std::size_t axes, bool
         all.push_back(options);
     };
     if (!large) {
-        for (const std::int64_t smallest : {9, 7, 5}) add(smallest, 3, 0);
+        for (const std::int64_t smallest : {9, 7, 5}) add(room + smallest, 3, 0);
         if (axes == 1)
-            add(5, 3, 9);
+            add(room + 5, 3, 9);
         else
-            for (const std::int64_t spread : {7, 6, 5}) add(5, 3, spread);
+            for (const std::int64_t spread : {7, 6, 5}) add(room + 5, 3, spread);
     } else if (axes == 1) {
         for (const std::int64_t spread : {10, 9, 8, 7}) add(9, 3, spread);
         for (const std::int64_t spread : {9, 8, 7}) add(9, 2, spread);
@@ -86,7 +87,15 @@ bool data_decides(const std::set<std::string>& doubts) {
 }
 
 Result<std::vector<Program>> Session::compiled(const std::vector<Parameters>& macros) const {
-    return request.compiler ? request.compiler(macros) : compile(request.source, macros);
+    auto programs = request.compiler ? request.compiler(macros) : compile(request.source, macros);
+    // Small arguments are not varied: they are constants, and loops may step or divide by them.
+    for (std::size_t k = 0; programs && k < programs->size(); ++k)
+        for (const Argument& a : (*programs)[k].functions.front().arguments)
+            if (const auto at = sizes.find(a.name); a.kind == Kind::integer && a.reg >= 0 &&
+                                                    at != sizes.end() &&
+                                                    std::abs(at->second) < kLargeNumber)
+                (*programs)[k].functions.front().constants.push_back({a.reg, -1, at->second, true});
+    return programs;
 }
 
 Error too_deep(const Session& session) {
@@ -217,7 +226,8 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         first.moduli = std::move(*found);
     else
         return std::unexpected(found.error());
-    const auto candidates = designs(first, model.design.axes.size(), model.modulus > 3);
+    const auto candidates =
+        designs(first, model.design.axes.size(), model.modulus > 3, 2 * model.shift);
     bool sampled = false;
     for (const DesignOptions& options : candidates) {
         model.design = plan_samples(programs.sizes(), options);
@@ -278,7 +288,8 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             learning.doubts.insert("the time allowed (--budget) ended while sampling");
             break;
         }
-        learning.doubts.insert(trace->doubts.begin(), trace->doubts.end());
+        const auto doubts = trace->doubts_at(request.granularity);
+        learning.doubts.insert(doubts.begin(), doubts.end());
         if (same) learning.reach.add(size, *program, *trace);
         learning.doubts.insert(periods.left.begin(), periods.left.end());
         for (const auto m : periods.moduli)
@@ -293,6 +304,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     cells.anchors = model.design.anchors;
     cells.period = period;
     cells.modulus = model.modulus;
+    cells.shift = model.shift;
     Layout layout;
     if (period > 1) {
         const auto& size = model.design.samples.front();

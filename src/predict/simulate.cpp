@@ -105,7 +105,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     if (!measured) return std::unexpected(measured.error());
     if (again) *measured = counted_again(*measured, again->times);
     return Simulation{assembly.finish(std::move(*measured)), std::move(trace->references),
-                      std::move(trace->doubts), trace->complete};
+                      trace->doubts_at(request.granularity), trace->complete};
 }
 
 }  // namespace revisit::predict

@@ -390,14 +390,12 @@ class Slicer {
         if (isa<llvm::AtomicRMWInst>(i) || isa<llvm::AtomicCmpXchgInst>(i)) {
             auto* pointer = i.getOperand(0);
             const auto size = layout_.getTypeStoreSize(i.getOperand(1)->getType());
-            const auto read = reference(i, pointer, false, size);
             const auto wrote = reference(i, pointer, true, size);
             const auto a = reg(pointer);
-            for (const auto& [op, id] : {std::pair{Op::load, read}, std::pair{Op::store, wrote}}) {
-                auto& out = emit(op, i);
-                out.a = a;
-                out.imm = id;
-            }
+            // One access, as it is one for those who record it.
+            auto& out = emit(Op::store, i);
+            out.a = a;
+            out.imm = wrote;
             if (needed_.count(&i)) emit(Op::unknown, i).dst = reg(&i);
             return;
         }
@@ -608,7 +606,8 @@ class Slicer {
             const auto what =
                 callee ? "calls " + callee->getName().str() +
                              ", which is not in the file: what it touches is not counted"
-                       : std::string("calls through a pointer: what it touches is not counted");
+                       : std::string(c.isInlineAsm() ? "inline assembly" : "calls through a pointer") +
+                             ": what it touches is not counted";
             const auto line = c.getDebugLoc()
                                   ? "line " + std::to_string(c.getDebugLoc().getLine()) + ": "
                                   : std::string();

@@ -1,0 +1,43 @@
+// Counts and ranges of a set of rows that have one distance polynomial.
+#pragma once
+
+#include <vector>
+
+#include "predict/cells.h"
+#include "predict/loop_bounds.h"
+
+namespace revisit::predict {
+
+// A sample and free variables in one number, so that sorting brings prefixes together.
+using Packed = unsigned __int128;
+
+class Describer {
+ public:
+    Describer(const Stream& stream, const RowTable& table, const LoopBounds& bounds, Work& work)
+        : s_(stream),
+          table_(table),
+          bounds_(bounds),
+          work_(work),
+          sizes_(table.sizes()),
+          loops_(stream.loops) {}
+
+    // False where the set has no such description.
+    bool describe(const std::vector<std::uint32_t>& rows, const Polynomial& distance, Cell& cell);
+
+ private:
+    bool describe_over(const std::vector<std::uint32_t>& rows, const std::vector<std::uint8_t>& free,
+                       Cell& cell);
+    void unpack(Packed key, const std::vector<std::uint8_t>& free, std::size_t known, Points& to) const;
+    bool range_of(const std::vector<std::pair<Packed, std::int64_t>>& shared,
+                  const std::vector<std::uint8_t>& free, std::size_t k, Range& out) const;
+    bool present_where_it_should(const std::vector<std::uint32_t>& rows, const Cell& cell) const;
+
+    const Stream& s_;
+    const RowTable& table_;
+    const LoopBounds& bounds_;
+    Work& work_;
+    std::size_t sizes_, loops_;
+    std::vector<Packed> packed_;
+};
+
+}  // namespace revisit::predict
