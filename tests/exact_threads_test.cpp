@@ -90,6 +90,28 @@ TEST(ExactThreads, one_past_and_one_before_the_end_of_a_window) {
     }
 }
 
+// Marks of places take more than 4 MiB, where memory comes as zeros, and fewer in the second window
+// than in the first: what the first one marked must be gone.
+TEST(ExactThreads, marks_of_a_window_do_not_outlive_it) {
+    constexpr std::uint64_t kBlocks = 2'200'000, kSome = 1'010'000;
+    std::vector<std::uint64_t> blocks;
+    for (int round = 0; round < 2; ++round)
+        for (std::uint64_t i = 0; i < kBlocks; ++i) blocks.push_back(i * 7919 % kBlocks);
+    const std::size_t window = blocks.size();
+    for (int chunk = 0; chunk < 2; ++chunk)
+        for (std::uint64_t i = 0; i < kSome; ++i) blocks.push_back((i * 104'729 + 5) % kBlocks);
+    for (bool time : {false, true}) {
+        EngineOptions options;
+        options.time = time;
+        options.threads = 1;
+        const std::string expected =
+            profile_of(*make_engine("exact", options).value(), blocks, blocks.size());
+        options.threads = 2;
+        const ThreadTuning tuning{1, window / 2, window, window, false, 3, 16, 100};
+        EXPECT_EQ(profile_of(*make_exact_threads(options, tuning), blocks, window), expected) << time;
+    }
+}
+
 // Ways through memory in order, whose first touches are found in runs, and ways that break them.
 TEST(ExactThreads, scans_and_what_breaks_them) {
     std::mt19937_64 random(9);

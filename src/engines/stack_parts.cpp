@@ -315,7 +315,7 @@ void StackParts::sum_found(std::size_t places) {
         for (std::size_t w = piece * kWordsAtOnce; w < end; ++w) words_[w].before += sums[piece];
     });
     found_ = total;
-    touched_ = {};
+    touched_ = BigVector<std::uint8_t>();  // not {}, which keeps the memory
 }
 
 void StackParts::find_places(std::span<ChunkTouches> chunks, std::span<const std::size_t> base) {
@@ -390,7 +390,8 @@ void StackParts::resolve(std::span<ChunkTouches> chunks, std::span<DistanceTable
         for (std::size_t at = 0; at < chunks[k].listed(); at += ChunkTouches::kPiece)
             pieces.push_back({k, at / ChunkTouches::kPiece, base[k] + at});
     const std::size_t bytes = (places_ / 64 + 1) * 64, clear = std::size_t{1} << 20;
-    touched_.resize(bytes);
+    // New memory every time: what a vector keeps when it is emptied would not be zeros.
+    touched_ = BigVector<std::uint8_t>(bytes);
     if (!HugePageAllocator<std::uint8_t>::clears(bytes))
         crew_.run(pieces_of(bytes, clear), [&](std::size_t piece) {
             std::memset(touched_.data() + piece * clear, 0, std::min(clear, bytes - piece * clear));
