@@ -3,9 +3,9 @@
 // The one check that shares nothing with the prediction but the compiler: the source is compiled to
 // machine code with the recording plug-in, run, and its accesses measured by the exact engine. A main
 // is written around it: integers get the request's sizes, pointers get zeroed arrays as long as the
-// prediction's own run reaches, everything else is 1. Names that are static lose that, so that nothing
-// is optimised away which another file might have read; arrays are moved to 64-byte boundaries, where
-// the prediction puts them.
+// prediction's own run reaches, everything else is 1. The addresses of static arrays are given away, so
+// that nothing is optimised away which another function might have read; arrays are moved to 64-byte
+// boundaries, where the prediction puts them.
 #include "predict/verify.h"
 
 #include <unistd.h>
@@ -91,8 +91,13 @@ Result<std::string> driver(const Request& request, const Program& program) {
     std::string assignments;
     for (const auto& [name, value] : globals)
         assignments += "  " + name + " = " + std::to_string(value) + ";\n";
-    return "#define main revisit_main_of_the_source\n#define static\n#include \"" +
-           fs::absolute(request.source.path).string() + "\"\n#undef static\n#undef main\n" + arrays +
+    // Names with a dot are no names of the file's scope: static locals, literals.
+    std::string kept;
+    for (const Global& g : program.globals)
+        if (!g.constant && g.name.find('.') == std::string::npos) kept += "(void *)&" + g.name + ", ";
+    if (!kept.empty()) kept = "void *volatile revisit_kept[] = {" + kept + "};\n";
+    return "#define main revisit_main_of_the_source\n#include \"" +
+           fs::absolute(request.source.path).string() + "\"\n#undef main\n" + kept + arrays +
            "int main(void) {\n" + assignments + "  __typeof__(&" + f.name +
            ") volatile called = " + f.name + ";\n  called(" + call + ");\n  return 0;\n}\n";
 }

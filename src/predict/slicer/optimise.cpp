@@ -2,6 +2,7 @@
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/TargetParser/Triple.h>
@@ -21,11 +22,26 @@ std::string chosen_function(const llvm::Module& module, const std::string& given
     return only;
 }
 
+namespace {
+
+// A static variable inside a function: no other code can name it.
+bool is_static_local(const llvm::GlobalVariable& g) {
+    llvm::SmallVector<llvm::DIGlobalVariableExpression*, 1> described;
+    g.getDebugInfo(described);
+    for (const auto* d : described)
+        if (llvm::isa_and_nonnull<llvm::DILocalScope>(d->getVariable()->getScope())) return true;
+    return false;
+}
+
+}  // namespace
+
 void optimise(llvm::Module& module, const std::string& function) {
     // Whoever calls the function and fills its arrays is elsewhere: nothing may be concluded from their
-    // absence here (write-only arrays deleted, arguments replaced by a caller's constants).
+    // absence here (write-only arrays deleted, arguments replaced by a caller's constants). Static
+    // variables of functions stay as they are: one that is only written is deleted by any compiler.
     for (auto& g : module.globals())
-        if (g.hasLocalLinkage()) g.setLinkage(llvm::GlobalValue::ExternalLinkage);
+        if (g.hasLocalLinkage() && !is_static_local(g))
+            g.setLinkage(llvm::GlobalValue::ExternalLinkage);
     if (auto* f = module.getFunction(function)) {
         f->setLinkage(llvm::GlobalValue::ExternalLinkage);
         f->addFnAttr(llvm::Attribute::NoInline);
