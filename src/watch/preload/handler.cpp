@@ -9,8 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "watch/preload/look.h"
-#include "watch/preload/replay.h"
+#include "watch/preload/rates.h"
 
 namespace revisit::watch {
 namespace {
@@ -21,65 +20,6 @@ std::uint64_t signal_data(const siginfo_t* info) {
     std::uint64_t data;
     memcpy(&data, reinterpret_cast<const char*>(info) + 24, sizeof data);
     return data;
-}
-
-void set_watchpoint(perf_event_attr& attributes, std::uint64_t word, std::uint64_t touches) {
-    memset(&attributes, 0, sizeof attributes);
-    attributes.type = PERF_TYPE_BREAKPOINT;
-    attributes.bp_type = HW_BREAKPOINT_RW;
-    attributes.bp_addr = word;
-    attributes.bp_len = HW_BREAKPOINT_LEN_8;
-    attributes.sample_period = touches;
-}
-
-// Nanoseconds without those that went into sampling; accesses, where they are counted.
-std::uint64_t program_time(const Thread& t, std::uint64_t now) {
-    if (t.sampler.counts()) return t.counted;
-    return now > t.recording ? now - t.recording : 0;
-}
-
-void write_path(Thread& t, const Path& path) {
-    if (!t.writer.room(Path::kMost + 4) || !t.writer.is_new_path(path.hash())) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_PATH, path.count + 1));
-    t.writer.put(path.pc);
-    for (unsigned i = path.count; i > 0; i--) t.writer.put(path.back[i - 1]);
-    t.writer.put(path.link);
-}
-
-// The block of the heap that an address lies in, for the records that follow.
-void write_block(Thread& t, std::uint64_t address) {
-    if (!(process.stream->want & REVISIT_WANT_OBJECTS)) return;
-    HeapBlock block = find_block(address);
-    if (!t.writer.room(3) || !t.writer.is_new_block(address, block.low, block.high)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_BLOCK, block.where));
-    t.writer.put(block.low);
-    t.writer.put(block.high - block.low);
-}
-
-void write_reuse(Thread& t, std::uint64_t sample, std::uint64_t how, std::uint64_t time,
-                 std::uint64_t pc, std::uint64_t address, std::uint64_t word) {
-    if (!t.writer.room(6)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_REUSE, sample));
-    t.writer.put(how);
-    t.writer.put(time);
-    t.writer.put(pc);
-    t.writer.put(address);
-    t.writer.put(word);
-}
-
-bool is_ours(const Thread& t, std::uint64_t word) {
-    auto inside = [&](const void* begin, std::size_t bytes) {
-        return word - reinterpret_cast<std::uint64_t>(begin) < bytes;
-    };
-    return inside(&t, sizeof t) || inside(t.signal_stack, kSignalStack) || inside(&self, sizeof self) ||
-           inside(process.stream, REVISIT_STREAM_BYTES) || inside(&process, sizeof process) ||
-           is_of_heap_table(word);
-}
-
-void wait_for(Thread& t, std::uint64_t word, std::uint64_t touches) {
-    perf_event_attr attributes;
-    set_watchpoint(attributes, word, touches);
-    t.stretch.waits = t.stretch.event.move(attributes, kStretchData);
 }
 
 // What vector registers hold is followed only where that was needed before: most code that computes
@@ -96,17 +36,6 @@ Look look_ahead(Thread& t, const ucontext_t& context) {
         if (follows_vectors || !look.lacked_vectors() || !Machine::kFollowsVectors) return look;
         needs_vectors = true;
     }
-}
-
-void write_set(Thread& t, const Noted& use, double chance) {
-    write_block(t, use.address);
-    write_path(t, use.path);
-    if (!t.writer.room(5)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_SET, t.counts.samples));
-    t.writer.put(use.pc);
-    t.writer.put(use.address);
-    t.writer.put(use.accesses);
-    t.writer.put(chance);
 }
 
 // A trap takes some microseconds, and not always the same: too long to time reuses that come within a
@@ -176,7 +105,6 @@ void watch_use(Thread& t, const Noted& use, std::uint64_t touches, std::uint64_t
 // Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
 // gives one. One that is touched very often before it would cost as many traps: it is left out.
 void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
-    constexpr std::uint64_t kMostTouches = 32;
     unsigned open = t.window.open();
     if (open == 0) return;
     unsigned index = t.window.open_use(t.random.below(open));
@@ -187,90 +115,6 @@ void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
     if (process.no_watchpoints) return look_only(t, look, use, 0);
     if (process.settings.uses > 1 && look_further(t, look, index, use)) return;
     if (touches <= kMostTouches) watch_use(t, use, touches, now);
-}
-
-void write_window(Thread& t) {
-    const Window& window = t.window;
-    constexpr unsigned kMostWords = 2 + Window::kMost;
-    if (!t.writer.room(kMostWords)) return;
-    std::uint64_t* record = t.writer.reserve();
-    std::uint64_t entries = 0, counts[2] = {};
-    unsigned which = 0;
-    auto put = [&](unsigned value, unsigned times) {
-        std::uint64_t entry = value | std::uint64_t{times} << 16, &word = record[2 + entries / 2];
-        word = entries % 2 ? word | entry << 32 : entry;
-        entries++;
-        counts[which]++;
-    };
-    window.time().for_each(put);
-    which = 1;
-    window.reuse().for_each(put);
-    std::uint64_t words = 1 + (entries + 1) / 2;
-    record[0] = REVISIT_RECORD(REVISIT_WATCH_WINDOW, words);
-    record[1] = std::uint64_t{window.uses()} | std::uint64_t{window.open()} << 16 | counts[0] << 32 |
-                counts[1] << 48;
-    t.writer.advance(1 + words);
-}
-
-constexpr std::uint64_t kMostToMilepost = 200000;  // instructions
-
-void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
-    Stretch& stretch = t.stretch;
-    if (!look.find_mileposts(kMostToMilepost, stretch.post) || is_ours(t, stretch.post[0].word) ||
-        is_ours(t, stretch.post[1].word) || is_ours(t, stretch.post[2].word))
-        return;
-    stretch.checks = false;
-    stretch.at = 0;
-    stretch.from_pc = interrupted;
-    stretch.start = 0;  // the time this handler ends
-    stretch.samples = t.counts.samples;
-    wait_for(t, stretch.post[0].word, 1);
-}
-
-// A watchpoint on the word of the use that was drawn must fire at the reuse that was foreseen.
-void check_prediction(Thread& t, Look& look) {
-    const Noted &use = look.use(), &reuse = look.reuse();
-    std::uint64_t word = use.address & ~std::uint64_t{7}, touches;
-    if (t.stretch.waits || reuse.trap_pc == 0 || look.distance().time <= 64 ||
-        (reuse.address & ~std::uint64_t{7}) != word)
-        return;
-    std::uint64_t pc = reuse.trap_pc;
-    Noted again;
-    if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches)) return;
-    t.stretch.checks = true;
-    t.stretch.at = 0;
-    t.stretch.post[0] = {word, pc, 0};
-    wait_for(t, word, 1 + touches);
-}
-
-void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
-    Stretch& stretch = t.stretch;
-    stretch.event.disable();
-    if (!stretch.waits) {
-        t.counts.stray++;
-        return;
-    }
-    stretch.waits = false;
-    t.counts.checked++;
-    const Milepost& post = stretch.post[stretch.at];
-    if (Machine::pc(context) != post.trap_pc) {
-        t.counts.missed++;
-        return;
-    }
-    if (stretch.checks || stretch.samples != t.counts.samples) return;  // a sample came in between
-    std::uint64_t before = stretch.start + process.trap_cost;
-    stretch.taken[stretch.at] = now > before ? now - before : 0;
-    if (stretch.at < 2) {
-        stretch.at++;
-        wait_for(t, stretch.post[stretch.at].word, 1);
-        return;
-    }
-    if (!t.writer.room(7)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_RATE, stretch.from_pc));
-    for (unsigned i = 0; i < 3; i++) {
-        t.writer.put(stretch.post[i].accesses - (i ? stretch.post[i - 1].accesses : 0));
-        t.writer.put(stretch.taken[i]);
-    }
 }
 
 void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t now) {
@@ -300,53 +144,6 @@ void reused(Thread& t, unsigned index, const ucontext_t& context, std::uint64_t 
     write_reuse(t, watch.sample, REVISIT_REUSE_TRAPPED, program_time(t, now), t.reuse.path.pc,
                 watch.word, __builtin_bit_cast(std::uint64_t, t.reservoir.kept(index)));
     t.reservoir.release(index);
-}
-
-// How fast accesses go is found out by a replay, or, at places where these go astray, by foreseeing.
-constexpr unsigned kAstray = 1, kAstrayAnywhere = 2, kAgain = 8;
-
-void replay_ends(Thread& t, const ucontext_t& context, std::uint64_t now) {
-    Replay& replay = t.replay;
-    std::uint64_t taken = program_time(t, now) - replay.start;
-    taken -=
-        taken < 2 * process.timer_cost ? taken / 2 : process.timer_cost;  // out of one, into the other
-    Replay::Place& place = replay.at(replay.from.pc);
-    constexpr unsigned kFastest = 12, kUsual = 8;  // instructions a nanosecond
-    std::uint64_t accesses =
-        Replayer(t).count(context, taken, replay.failed + place.failed > 1 ? kUsual : kFastest);
-    if (accesses == 0) {  // astray, or too long to interpret: the next one is shorter
-        place.failed++;
-        place.speed = 8;
-        replay.failed++;
-    } else {
-        place.failed = 0;
-        place.speed = static_cast<float>(accesses) / static_cast<float>(taken + 1);
-        replay.failed = 0;
-    }
-    if (!t.writer.room(3)) return;
-    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_REPLAY, replay.from.pc));
-    t.writer.put(accesses);
-    t.writer.put(taken);
-}
-
-// Replays need a timer that is fine enough.
-void rate_accesses(Thread& t, Look& look, std::uint64_t interrupted) {
-    if (t.sampler.is_pmu() || t.sampler.is_timer()) {
-        if (!t.stretch.waits && process.settings.watchpoints < kMostWatchpoints &&
-            !process.no_watchpoints)
-            measure_rate(t, look, interrupted);
-        return;
-    }
-    Replay::Place& place = t.replay.at(interrupted);
-    unsigned& anywhere = t.replay.failed;
-    if (place.failed < kAstray && anywhere < kAstrayAnywhere) {
-        t.replay.phase = Replay::Phase::settles;
-        return;
-    }
-    if (place.failed >= kAstray && ++place.failed == kAgain) place.failed = kAstray - 1;
-    if (anywhere >= kAstrayAnywhere && ++anywhere == kAgain) anywhere = kAstrayAnywhere - 1;
-    if (!t.stretch.waits && process.settings.watchpoints < kMostWatchpoints)
-        measure_rate(t, look, interrupted);
 }
 
 // The access that a precise event told of is the use; its reuse is looked for from where the thread is.
