@@ -134,20 +134,34 @@ for limit in ("--max-accesses", "1e15"), ("--duration", "2s"):
     error = end(f"disk full, {limit[0]}", start(*limit, "-o", "/dev/full", "--", "./loop", command="record"), 2, profiled=False)
     check("disk full: lines", (error.count("\n"), "No space left" in error), (1, True))
 
-# Ctrl-C in a terminal reaches both.
-pid, terminal = pty.fork()
-if pid == 0:
-    os.chdir(folder)
-    os.execv(build / "revisit", ["revisit", "profile", "--quiet", "--via", recorder, "-o", "p.json", "--", "./loop"])
+# Ctrl-C in a terminal reaches both. Where no terminal can be opened, the group gets what one would send.
+command = ["revisit", "profile", "--quiet", "--via", recorder, "-o", "p.json", "--", "./loop"]
 
 
 class OnTerminal:
     returncode = None
 
+    def __init__(self):
+        try:
+            self.pid, self.terminal = pty.fork()
+        except OSError:
+            self.pid, self.terminal = os.fork(), None
+            if self.pid == 0:
+                os.setsid()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execv(build / "revisit", command)
+
+    def interrupt(self):
+        if self.terminal is None:
+            os.killpg(self.pid, signal.SIGINT)
+        else:
+            os.write(self.terminal, b"\x03")
+
     def communicate(self, timeout):
         until = time.monotonic() + timeout
         while time.monotonic() < until:
-            done, status = os.waitpid(pid, os.WNOHANG)
+            done, status = os.waitpid(self.pid, os.WNOHANG)
             if done:
                 self.returncode = os.waitstatus_to_exitcode(status)
                 return "", ""
@@ -155,10 +169,10 @@ class OnTerminal:
         raise subprocess.TimeoutExpired("revisit", timeout)
 
 
-OnTerminal.pid = pid
-program_of(OnTerminal)
-os.write(terminal, b"\x03")
-end("Ctrl-C", OnTerminal(), 130)
+revisit = OnTerminal()
+program_of(revisit)
+revisit.interrupt()
+end("Ctrl-C", revisit, 130)
 
 print("\n".join(failures) or "all ended")
 sys.exit(bool(failures))

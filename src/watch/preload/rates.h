@@ -64,7 +64,9 @@ inline void check_prediction(Thread& t, Look& look) {
         return;
     std::uint64_t pc = reuse.trap_pc;
     Noted again;
-    if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches)) return;
+    if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches) ||
+        touches > kMostTouches)
+        return;
     t.stretch.checks = true;
     t.stretch.at = 0;
     t.stretch.post[0] = {word, pc, 0};
