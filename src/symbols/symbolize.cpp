@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "symbols/functions.h"
 #include "symbols/loops.h"
 
 namespace revisit {
@@ -64,6 +65,7 @@ struct SymbolFile::Inside {
         std::uint64_t offset, bytes, address;
     };
     std::vector<Load> loads;
+    FunctionIndex functions;
     std::map<std::uint64_t, std::vector<CodeLoop>> loops;  // by function
     std::map<std::uint64_t, Frame> loop_frames;            // by head
 
@@ -75,6 +77,7 @@ struct SymbolFile::Inside {
     std::vector<UnitRange> units;  // sorted; made when first needed
     bool units_known = false;
 
+    void read_functions();
     Dwarf_Die* unit_at(std::uint64_t address, Dwarf_Addr& bias);
     CodeSymbol at(std::uint64_t address);
     Frame loop_around(std::uint64_t address);
@@ -102,6 +105,32 @@ SymbolFile::SymbolFile(const std::string& path) : inside_(std::make_unique<Insid
             in.loads.push_back({header.p_offset, header.p_filesz, header.p_vaddr});
     }
     in.lines = dwfl_module_getdwarf(in.module, &bias) != nullptr;
+    in.read_functions();
+}
+
+void SymbolFile::Inside::read_functions() {
+    std::vector<FunctionSymbol> found;
+    int count = dwfl_module_getsymtab(module);
+    for (int i = 1; i < count; i++) {
+        GElf_Sym symbol;
+        GElf_Addr start = 0;
+        GElf_Word section = 0;
+        Elf* from = nullptr;
+        Dwarf_Addr bias = 0;
+        const char* name = dwfl_module_getsym_info(module, i, &symbol, &start, &section, &from, &bias);
+        int type = GELF_ST_TYPE(symbol.st_info), binding = GELF_ST_BIND(symbol.st_info);
+        if (!name || !*name || *name == '$' ||
+            section == SHN_UNDEF ||  // $x, $d: kinds of code and data
+            (type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC))
+            continue;
+        GElf_Shdr header;
+        if (!from || !gelf_getshdr(elf_getscn(from, section), &header) ||
+            !(header.sh_flags & SHF_EXECINSTR))
+            continue;
+        unsigned rank = binding == STB_LOCAL ? 0 : binding == STB_WEAK ? 1 : 2;
+        found.push_back({start, symbol.st_size, header.sh_addr + bias + header.sh_size, rank, name});
+    }
+    functions = FunctionIndex(std::move(found));
 }
 
 SymbolFile::~SymbolFile() = default;
@@ -170,17 +199,13 @@ std::span<const std::uint8_t> SymbolFile::Inside::bytes_of(std::uint64_t address
 // The test at a loop's end has the line of its `for` or `while`; the first instruction may come from
 // anywhere in the body.
 Frame SymbolFile::Inside::loop_around(std::uint64_t address) {
-    GElf_Off into = 0;
-    GElf_Sym function;
     GElf_Ehdr header;
-    if (!lines || !gelf_getehdr(elf, &header) ||
-        !dwfl_module_addrinfo(module, address, &into, &function, nullptr, nullptr, nullptr) ||
-        into >= function.st_size)
-        return {};
-    auto [known, is_new] = loops.try_emplace(address - into);
+    const FunctionSymbol* function = functions.at(address);
+    if (!lines || !gelf_getehdr(elf, &header) || !function || function->bytes == 0) return {};
+    auto [known, is_new] = loops.try_emplace(function->start);
     if (is_new)
         known->second =
-            loops_in(bytes_of(address - into, function.st_size), address - into, header.e_machine);
+            loops_in(bytes_of(function->start, function->bytes), function->start, header.e_machine);
     const CodeLoop* loop = innermost(known->second, address);
     if (!loop) return {};
     auto [frame, is_new_loop] = loop_frames.try_emplace(loop->head);
@@ -203,12 +228,8 @@ CodeSymbol SymbolFile::Inside::at(std::uint64_t address) {
     CodeSymbol symbol{address, {}, {}, {}};
     Inside& in = *this;
 
-    GElf_Off offset_in_symbol = 0;
-    GElf_Sym elf_symbol;
-    if (const char* name = dwfl_module_addrinfo(in.module, symbol.address, &offset_in_symbol,
-                                                &elf_symbol, nullptr, nullptr, nullptr);
-        name && (elf_symbol.st_size == 0 || offset_in_symbol < elf_symbol.st_size))
-        symbol.frame.function = demangled(name);
+    if (const FunctionSymbol* function = functions.at(address))
+        symbol.frame.function = demangled(function->name);
     if (!in.lines) return symbol;
 
     std::vector<Frame> frames;

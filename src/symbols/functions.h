@@ -1,0 +1,43 @@
+// Which function an address is in.
+//
+// dwfl_module_addrinfo goes through the whole symbol table for every question: the compiler of gcc,
+// with 43 thousand symbols, took 80 us an address, and its profile asks for tens of thousands. Here the
+// table is read once and cut into ranges that do not overlap, each with the function that begins last
+// before it; a question is a binary search. Symbols without a size (labels of assembly) count only
+// where no other reaches, up to the next one or the end of their section.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace revisit {
+
+struct FunctionSymbol {
+    std::uint64_t start = 0, bytes = 0;  // 0: not known
+    std::uint64_t end_of_section = 0;
+    unsigned rank = 0;  // the better one of two for the same bytes: local, weak, global
+    const char* name = "";
+};
+
+class FunctionIndex {
+ public:
+    FunctionIndex() = default;
+    explicit FunctionIndex(std::vector<FunctionSymbol> symbols);
+
+    const FunctionSymbol* at(std::uint64_t address) const;
+
+ private:
+    struct Range {
+        std::uint64_t low, high;
+        std::uint32_t symbol;
+    };
+    void cut_sized();
+    void fill_gaps();
+
+    std::vector<FunctionSymbol> symbols_;
+    std::vector<Range> ranges_;  // sorted, apart
+};
+
+}  // namespace revisit
