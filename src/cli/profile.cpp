@@ -213,8 +213,8 @@ class ProfileCommand : public Command {
             return merge_profile(early_[0], profile);
         }
         if (output_.json && output_.output.empty()) return {};
-        std::string path =
-            child_output(output_.output, profile.command.empty() ? "child" : profile.command[0], pid);
+        std::string path = child_output(
+            output_.output, profile.command.empty() ? "child" : profile.command[0], pid, ".json");
         children_.push_back(path);
         return save_profile(profile, path);
     }

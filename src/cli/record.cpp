@@ -30,7 +30,7 @@ class RecordCommand : public Command {
             *run,
             [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
                 if (output_.empty()) output_ = default_output(recording_.command[0], pid, ".rvt");
-                written.push_back(is_first ? output_ : child_output(output_, "child", pid));
+                written.push_back(is_first ? output_ : child_output(output_, "child", pid, ".rvt"));
                 return record::make_trace_sink(written.back());
             });
         if (!outcome) return std::unexpected(outcome.error());

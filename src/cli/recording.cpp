@@ -120,8 +120,14 @@ std::string default_output(const std::string& program, std::uint32_t pid, const 
     return fmt::format("revisit-{}-{}{}", base_name(program), pid, ending);
 }
 
-std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid) {
+std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid,
+                         const std::string& ending) {
+    if (output == "/dev/null") return output;
     std::filesystem::path path(output);
+    std::error_code error;
+    if (auto status = std::filesystem::status(path, error);
+        output == "-" || (exists(status) && !is_regular_file(status)))
+        return default_output(program, pid, ending);
     return path.parent_path() / fmt::format("{}-{}-{}{}", path.stem().string(), base_name(program), pid,
                                             path.extension().string());
 }

@@ -33,8 +33,10 @@ Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std
 // "revisit-ls-4711.json": where a result goes that was not told where.
 std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending);
 
-// The name of a child process's result, beside that of the program: "out-sort-4712.json".
-std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid);
+// The name of a child process's result, beside that of the program: "out-sort-4712.json". What goes
+// to a pipe or a device has no beside: its children's results are in the current directory.
+std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid,
+                         const std::string& ending);
 
 // What a run should be told about beside its result, one line each: limits, regions never entered.
 std::vector<std::string> notes_of(const record::RunOutcome& outcome, const RecordingOptions& options);
