@@ -3,6 +3,7 @@
 #include <map>
 
 #include "models/hit_table.h"
+#include "report/advice.h"
 #include "report/diff.h"
 #include "report/exports.h"
 #include "report/page.h"
@@ -237,6 +238,40 @@ TEST(Page, what_does_not_fit_is_summed) {
     // The sites that miss are in, whatever was left out.
     EXPECT_NE(page.find("[7,"), std::string::npos);
     EXPECT_NE(page.find("[9,"), std::string::npos);
+}
+
+TEST(Advice, names_the_pair_its_data_and_where_the_paths_meet) {
+    Profile profile;
+    profile.granularity = 64;
+    profile.contexts = {{},
+                        {0, "app", 1, {"main", "a.c", 30}},
+                        {1, "app", 2, {"fill", "a.c", 12}},
+                        {1, "app", 3, {"sum", "a.c", 20}}};
+    Site fill, sum;
+    fill.id = 1, fill.frame = {"fill", "a.c", 12};
+    sum.id = 2, sum.frame = {"sum", "a.c", 20}, sum.data = "heap main (a.c:28)";
+    profile.sites = {fill, sum};
+    auto at = [](std::uint64_t blocks, double count) {
+        return Histogram{0, 0, 0, 0, {{blocks, blocks + 1, count, 0}}};
+    };
+    // Two thirds of the reuses hit; what is told is the distance of those that do not.
+    Histogram distances = at(1, 2000);
+    distances.merge(at(65536, 1000));
+    profile.pairs = {
+        {1, 2, 2, 3, 3000, distances}, {2, 2, 3, 3, 4, at(65536, 4)}, {2, 9, 0, 77, 5, at(65536, 5)}};
+    profile.reuse = distances;
+    profile.reuse.merge(at(65536, 9));
+    std::vector<Advice> advice = advise(profile, *CacheSpec::parse("64K:8:64"), 5);
+    ASSERT_EQ(advice.size(), 1u);  // the others explain less than a hundredth
+    EXPECT_NEAR(advice[0].share, 1000.0 / 1009, 1e-9);
+    EXPECT_EQ(advice[0].what,
+              "a.c:20 sum comes back for heap main (a.c:28), last used by a.c:12 fill, after 4 MiB, 64 "
+              "times the cache");
+    EXPECT_EQ(advice[0].where, "the two meet in main (a.c:30)");
+    EXPECT_NE(advice[0].help.find("piece by piece"), std::string::npos);
+    profile.pairs[0].use = 2;
+    EXPECT_NE(advise(profile, *CacheSpec::parse("64K:8:64"), 5).at(0).help.find("tile"),
+              std::string::npos);
 }
 
 }  // namespace

@@ -18,9 +18,11 @@ class HitTable {
 
     double hits(const Histogram& histogram);  // expected, out of histogram.total()
     double misses(const Histogram& histogram) { return histogram.total() - hits(histogram); }
+    Histogram missed(const Histogram& histogram);  // what of its reuses misses, bin by bin
     const CacheSpec& cache() const { return cache_; }
 
  private:
+    double probability(const Bin& bin);
     struct Edges {
         std::uint64_t low, high;
         bool operator==(const Edges&) const = default;

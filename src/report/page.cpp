@@ -224,7 +224,7 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     put_number(out, site.writes);
     put(out, ",");
     put_histogram(out, pool, site.reuse);
-    if (!site.inlined.empty() || site.loop.line != 0) {
+    if (!site.inlined.empty() || site.loop.line != 0 || !site.data.empty()) {
         put(out, ",[");
         for (std::size_t i = 0; i < site.inlined.size(); ++i)
             fmt::format_to(std::back_inserter(out), "{}[{},{},{}]", i == 0 ? "" : ",",
@@ -235,6 +235,9 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     if (site.loop.line != 0)
         fmt::format_to(std::back_inserter(out), ",[{},{},{}]", pool.text(site.loop.function),
                        pool.text(site.loop.file), site.loop.line);
+    else if (!site.data.empty())
+        put(out, ",0");
+    if (!site.data.empty()) fmt::format_to(std::back_inserter(out), ",{}", pool.text(site.data));
     put(out, "]");
 }
 

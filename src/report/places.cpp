@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "report/words.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -16,10 +17,6 @@ struct Row {
     Histogram reuse;
     double misses = 0;
 };
-
-std::string last_part(const std::string& path) {
-    return path.substr(path.find_last_of('/') + 1);
-}
 
 std::string place_name(const std::string& module, std::uint64_t offset, const Frame& frame) {
     if (!frame.file.empty())

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "models/hit_table.h"
+#include "report/advice.h"
 #include "report/knees.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -77,11 +78,11 @@ std::string kinds_of_misses(const Profile& profile, const Site& site, double mis
 std::string why(const Profile& profile, const Site& site, HitTable& table, double missed) {
     std::map<std::uint32_t, Histogram> by_use;
     for (const Pair& pair : profile.pairs)
-        if (pair.reuse == site.id) by_use[pair.use].merge(pair.distances);
+        if (pair.reuse == site.id) by_use[pair.use].merge(table.missed(pair.distances));
     std::uint32_t user = 0;
     double most = 0;
     for (const auto& [use, distances] : by_use)
-        if (double misses = table.misses(distances); misses > most) {
+        if (double misses = distances.total(); misses > most) {
             most = misses;
             user = use;
         }
@@ -127,6 +128,18 @@ std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& ca
         if (i < kExplained) out += why(profile, site, table, misses[i].first);
     }
     return out;
+}
+
+std::string advice_on_pairs(const Profile& profile, const std::vector<CacheSpec>& caches,
+                            const TerminalStyle& style) {
+    if (caches.empty()) return {};
+    std::string out;
+    for (const Advice& advice : advise(profile, worth_telling(caches), kExplained)) {
+        out += fmt::format("  {:>9}  {}\n", percent(advice.share), advice.what);
+        if (!advice.where.empty()) out += fmt::format("             {}\n", advice.where);
+        out += fmt::format("             {}\n", paint(style, "2", "usually helps: " + advice.help));
+    }
+    return out.empty() ? out : heading(style, "Advice on the worst pairs of use and reuse") + out;
 }
 
 // How the misses come and go over the run: a column a phase, as high as its miss rate.
@@ -290,12 +303,14 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
         out += heading(style, "Caches") + cache_table(predictions, style);
         if (lines_differ)
             out += fmt::format(
-                "  (the profile counts blocks of {} B; in a cache with other lines each is taken to fill "
+                "  (the profile counts blocks of {} B; in a cache with other lines each is taken to "
+                "fill "
                 "one)\n",
                 profile.granularity);
     }
     out += phase_chart(profile, caches, style);
     out += worst_sites(profile, caches, style);
+    out += advice_on_pairs(profile, caches, style);
     out += notes(profile, style);
     return out;
 }

@@ -23,13 +23,14 @@ std::string bin_label(const Bin& bin, std::uint64_t granularity) {
                        span_of(static_cast<double>(bin.high), granularity));
 }
 
+std::string last_part(const std::string& path) {
+    return path.substr(path.find_last_of('/') + 1);
+}
+
 std::string place_of(const Site& site) {
-    if (!site.frame.file.empty()) {
-        std::string_view file = site.frame.file;
-        file.remove_prefix(
-            file.find_last_of('/') == std::string_view::npos ? 0 : file.find_last_of('/') + 1);
-        return fmt::format("{}:{} {}", file, site.frame.line, site.frame.function);
-    }
+    if (!site.frame.file.empty())
+        return fmt::format("{}:{} {}", last_part(site.frame.file), site.frame.line,
+                           site.frame.function);
     if (!site.frame.function.empty()) return site.frame.function;
     if (!site.module.empty()) return fmt::format("{}+{:#x}", site.module, site.offset);
     return fmt::format("site {}", site.id);

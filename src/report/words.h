@@ -15,5 +15,6 @@ std::string span_of(double blocks, std::uint64_t granularity);
 std::string bin_label(const Bin& bin, std::uint64_t granularity);
 
 std::string place_of(const Site& site);  // "matmul.c:12 multiply"
+std::string last_part(const std::string& path);
 
 }  // namespace revisit

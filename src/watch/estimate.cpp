@@ -321,7 +321,11 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     profile.reuse = reuse.histogram();
     profile.time = time.histogram();
     profile.accesses = profile.reuse.total();
+    // As many as were used once, and no fewer than came between two uses of one.
     profile.distinct = std::round(profile.reuse.cold);
+    for (const Bin& bin : profile.reuse.bins)
+        if (bin.count > 0)
+            profile.distinct = std::max(profile.distinct, static_cast<double>(bin.low) + 1);
     profile.sampled = Sampling{all > 0 ? profile.accesses / static_cast<double>(all) : 0,
                                static_cast<double>(all), 0};
     profile.clock = clock.description();

@@ -34,22 +34,25 @@ function pairFinding(profile: Profile, pair: Pair, misses: number, capacity: num
   const common = pathOf(profile, pair.reuseContext)[commonFrames(profile, pair) - 1];
   const pick = reuse ? `${reuse.file}\0${reuse.line}\0${reuse.file ? '' : here}` : undefined;
   const name = (text: string) => h('span', {class: 'name'}, text);
+  const data = reuse?.data ? [' The data: ', name(reuse.data), '.'] : '';
+  const loop = reuse?.loop?.line ? `, in the loop at ${fileName(reuse.loop.file)}:${reuse.loop.line}` : '';
   switch (samePlace(profile, pair)) {
     case 'site':
     case 'line':
       return {misses, pick, title: [name(here), ' comes back too late for its own data'],
-        what: [`The same line uses a block again: `, distance, '. A loop around it sweeps more than fits before it returns.'],
+        what: [`The same line uses a block again: `, distance, '. A loop around it sweeps more than fits before it returns.', data,
+          reuse?.function ? [' Both uses are in ', name(reuse.function), loop, '.'] : ''],
         help: ['Tile the loops so that a part that fits is used up before the next one is begun.',
-               'Interchange loops so that the innermost one walks along memory.',
+               'Interchange loops, or transpose the data, so that the innermost one walks along memory.',
                ratio > 1 && ratio < 4 ? 'It does not miss by much: smaller types or a denser layout may be enough.' : 'If every pass does independent work, do several passes at once.']};
     case 'function':
       return {misses, pick, title: [name(there), ' → ', name(here), ': used again further down the same function'],
-        what: [`In ${reuse!.function}, what line ${use!.line} touched is wanted again at line ${reuse!.line}: `, distance, '.'],
+        what: [`In ${reuse!.function}, what line ${use!.line} touched is wanted again at line ${reuse!.line}${loop}: `, distance, '.', data],
         help: ['Fuse the two loops, so that the second use follows the first while the block is still there.',
                'Or run both over one piece that fits at a time.']};
     default:
       return {misses, pick, title: [name(there), ' → ', name(here), ': handed on through memory'],
-        what: [`What ${use?.function || there} touched last, ${reuse?.function || here} wants again: `, distance, '. ',
+        what: [`What ${use?.function || there} touched last, ${reuse?.function || here} wants again: `, distance, '.', data, ' ',
           common ? [`The two meet in `, name(common.function || fileName(common.module)), common.file ? ` (${fileName(common.file)}:${common.line})` : '', '.'] : ''],
         help: [common?.function ? `Change the order of work in ${common.function}: let the second step follow piece by piece.` : 'Let the second step follow the first piece by piece instead of after all of it.',
                'If the data is only passed on, compute it where it is used.']};

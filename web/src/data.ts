@@ -34,6 +34,7 @@ export interface Site {
   reuse: Histogram;
   inlined: {function: string; file: string; line: number}[];
   loop?: {function: string; file: string; line: number};  // where the innermost loop around it begins
+  data: string;  // the object it accesses most
 }
 export interface Context { parent: number; function: string; file: string; line: number; module: string; offset: number }
 export interface Pair { use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram }
@@ -120,6 +121,7 @@ export function load(text: string): void {
       writes: r[7], reuse: new Histogram(r[8]),
       inlined: (r[9] ?? []).map(frame),
       loop: r[10] ? frame(r[10]) : undefined,
+      data: r[11] === undefined ? '' : word(r[11]),
     })));
     lazily(profile, 'siteById', () => new Map(profile.sites.map(site => [site.id, site])));
     lazily(profile, 'contexts', () => p.contexts.map((r: number[]): Context =>
