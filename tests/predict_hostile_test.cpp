@@ -61,6 +61,53 @@ TEST(Hostile, kernels_that_change_beyond_the_samples_are_never_called_exact) {
     unlink(path.c_str());
 }
 
+TEST(Hostile, what_compiler_and_allocator_place_is_not_called_exact) {
+    setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
+    if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";
+    struct Case {
+        const char* text;
+        int opt;
+        std::uint64_t granularity;
+        bool exact;
+    };
+    const std::string two =
+        "double A[99]; __attribute__((noinline)) static void g(int k) { for (int i = 0; i < k; i++) "
+        "A[i] "
+        "+= 1; } __attribute__((noinline)) static int h(int a, int b) { int s = a; while (s < b) s++; "
+        "return s; } void f(int n) { for (int i = 0; i < n; i++) { g(i); h(i, n); } }";
+    const std::string heap =
+        "void *malloc(unsigned long); void f(int n) { double *p = malloc(n * 8), *q = malloc(n * 8); "
+        "for "
+        "(int i = 0; i < n; i++) p[i] = q[i]; }";
+    const Case cases[] = {
+        {two.c_str(), 0, 1, false},  // two callees' variables on one stack
+        {two.c_str(), 1, 1, true},
+        {heap.c_str(), 1, 64, false},  // the allocator aligns to 16 bytes
+        {heap.c_str(), 1, 16, true},
+        {"double A[99]; void f(int n) { for (int i = 0; i < n; i++) A[i] += 1; }", 1, 4096, false},
+        {"double A[99]; void f(int n) { for (__int128 i = 0; i < ((__int128)1 << 64) + n; i++) { A[1] "
+         "+= 1; if (i == n) break; } }",
+         0, 1, false},
+        {"double A[99]; void f(unsigned n) { for (unsigned i = 0; i < (n > 7 ? n - 7 : 0); i++) A[i] "
+         "+= "
+         "1; }",
+         1, 1, true},
+    };
+    const auto path = ::testing::TempDir() + "revisit_places_" + std::to_string(getpid()) + ".c";
+    for (const Case& c : cases) {
+        std::ofstream(path) << c.text;
+        Request r;
+        r.source = {path, "f", c.opt, {}};
+        r.parameters = {{"n", 40}};
+        r.granularity = c.granularity;
+        r.method = Method::simulate;
+        const auto p = predict(r);
+        ASSERT_TRUE(p) << c.text << p.error().sentence();
+        EXPECT_EQ(p->profile.exact.value_or(false), c.exact) << c.text << " by " << c.granularity;
+    }
+    unlink(path.c_str());
+}
+
 TEST(Extremes, paths_taken_at_once_show_the_same_extremes) {
     setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
     if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";

@@ -35,6 +35,7 @@ class Machine {
     };
     struct Context {
         std::uint64_t key;
+        std::uint64_t path;  // of the functions alone, not of the places they are called at
     };
     struct Active {
         std::int32_t loop;  // in the function
@@ -86,6 +87,9 @@ class Machine {
     // The accesses of so many rounds.
     void emit(Frame& f, std::int64_t rounds);
 
+    // Whether what lies on the stack at a place is the same as ever.
+    bool same_on_stack(std::uint64_t address, std::uint64_t size, std::uint64_t owner);
+
     std::uint64_t address_in(Frame& f, std::int32_t reg, std::uint32_t line);
     void leave_loops(Frame& f, std::int32_t target);
     void close(const Active& a);
@@ -130,6 +134,11 @@ class Machine {
     std::set<std::string> doubts_;
     std::uint64_t stack_ = kStackBase;
     std::uint64_t heap_ = 0;
+    struct OnStack {
+        std::uint64_t end, owner;
+    };
+    std::map<std::uint64_t, OnStack> locals_;  // ever, by address
+    bool stack_shared_ = false;                // different ones at one place
     std::uint64_t steps_ = 0;
     std::uint64_t ticks_ = 0;
     int depth_ = 0;

@@ -20,16 +20,27 @@ namespace revisit::predict {
 namespace {
 
 constexpr int kMaxDepth = 200;
+constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 40;
+
+// By how many lines an object is moved in another layout.
+std::uint64_t shift(int layout, std::uint64_t object) {
+    if (layout == 0) return 0;
+    const auto mixed = (static_cast<std::uint64_t>(layout) * 31 + object + 1) * 0x9E3779B97F4A7C15ull;
+    return (mixed >> 44) * kLine;
+}
 
 }  // namespace
 
 Machine::Machine(const Program& program, const Parameters& parameters, const RunOptions& options)
     : program_(program), parameters_(parameters), options_(options), random_(options.seed) {
-    std::uint64_t next = kGlobalBase;
-    for (const Global& g : program.globals) {
+    std::uint64_t next = kGlobalBase + shift(options.layout, 0);
+    globals_.resize(program.globals.size());
+    for (std::size_t k = 0; k < globals_.size(); ++k) {
+        const auto which = options.layout % 2 ? globals_.size() - 1 - k : k;
+        const Global& g = program.globals[which];
         next = align_up(next, g.size >= kLine ? std::max(kLine, g.align) : g.align);
-        globals_.push_back(next);
-        next += g.size;
+        globals_[which] = next;
+        next += g.size + shift(options.layout, k + 1);
     }
     if (program.memory_needed) {
         for (std::size_t i = 0; i < program.globals.size(); ++i) {
@@ -60,19 +71,24 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
         images_.push_back(std::move(image));
     }
     trace_.observed.resize(static_cast<std::size_t>(options.watch));
-    contexts_.push_back({0});
+    contexts_.push_back({0, 0});
+    stack_ += shift(options.layout, 1001);
+    heap_ += shift(options.layout, 1002);
     on_stack_.assign(program.functions.size(), 0);
 }
 
 Result<Trace> Machine::run() {
     const Function& entry = program_.functions.front();
     Frame frame = enter(0, 0, -1, 0);
-    std::uint64_t pointers = 0;
+    std::uint64_t pointers = 0, all = 0;
+    for (const Argument& a : entry.arguments) all += a.kind == Kind::pointer;
     for (const Argument& a : entry.arguments) {
         if (a.kind == Kind::pointer) ++pointers;
         if (a.reg < 0) continue;
         if (a.kind == Kind::pointer) {
-            frame.values[a.reg] = static_cast<std::int64_t>(argument_base(pointers - 1));
+            const auto place = options_.layout % 2 ? all - pointers : pointers - 1;
+            frame.values[a.reg] =
+                signed_of(argument_base(place) + shift(options_.layout, 2000 + pointers));
         } else if (const auto at = parameters_.find(a.name); at != parameters_.end()) {
             frame.values[a.reg] = sign_extend(at->second, a.width);
         } else {
@@ -339,6 +355,16 @@ void Machine::execute(Frame& f) {
     --depth_;
 }
 
+bool Machine::same_on_stack(std::uint64_t address, std::uint64_t size, std::uint64_t owner) {
+    auto at = locals_.lower_bound(address);
+    if (at != locals_.end() && at->first == address && at->second.end == address + size)
+        return at->second.owner == owner;
+    if (at != locals_.end() && at->first < address + size) return false;
+    if (at != locals_.begin() && std::prev(at)->second.end > address) return false;
+    locals_.emplace_hint(at, address, OnStack{address + size, owner});
+    return true;
+}
+
 void Machine::call(Frame& f, const Instruction& i) {
     const Call& c = program_.functions[f.function].calls[i.imm];
     f.whole = false;
@@ -348,8 +374,10 @@ void Machine::call(Frame& f, const Instruction& i) {
         const auto parent = contexts_[f.context].key;
         contexts_.push_back({(parent ^ (static_cast<std::uint64_t>(i.imm) + 0x9E3779B97F4A7C15ull +
                                         (std::uint64_t{f.function} << 32))) *
-                                 0xff51afd7ed558ccdull +
-                             1});
+                                     0xff51afd7ed558ccdull +
+                                 1,
+                             (contexts_[f.context].path + static_cast<std::uint64_t>(c.function) + 1) *
+                                 0xff51afd7ed558ccdull});
     }
     const bool inside = !f.loops.empty();
     Frame g = enter(static_cast<std::uint32_t>(c.function), at->second,
@@ -387,6 +415,17 @@ inline void Machine::step(Frame& f, const Instruction& i) {
             const auto size = bits(v[i.a]) * bits(i.imm);
             stack_ =
                 align_up(stack_, size >= kLine ? std::max<std::uint64_t>(kLine, bits(i.b)) : bits(i.b));
+            if (size > kLargestObject || stack_ + size > kStackBase + kLargestObject)
+                stop("local variables of more than 2^40 bytes", i.line);
+            if (!stack_shared_ && size > 0 &&
+                !same_on_stack(stack_, size,
+                               contexts_[f.context].path ^ reinterpret_cast<std::uintptr_t>(&i))) {
+                stack_shared_ = true;
+                doubt(
+                    "local variables of calls or scopes that follow each other lie on the same stack, "
+                    "how is the compiler's choice",
+                    i.line);
+            }
             v[i.dst] = signed_of(stack_);
             k[i.dst] = 1;
             stack_ += size;
@@ -396,6 +435,8 @@ inline void Machine::step(Frame& f, const Instruction& i) {
             if (!k[i.a] || (i.b >= 0 && !k[i.b]))
                 stop("the size of an allocation depends on data", i.line);
             const auto size = bits(v[i.a]) * (i.b >= 0 ? bits(v[i.b]) : 1);
+            if (size > kLargestObject || heap_ > kLargestObject)
+                stop("allocations of more than 2^40 bytes", i.line);
             v[i.dst] = signed_of(kHeapBase + heap_);
             k[i.dst] = 1;
             heap_ = align_up(heap_ + size, kLine) + kLine;
@@ -478,6 +519,7 @@ inline void Machine::store(Frame& f, const Instruction& i) {
         }
     } else if (program_.memory_needed) {
         const auto bytes = program_.functions[f.function].references[i.imm].size;
+        mixed_ |= bytes > 0 && address % bytes != 0;
         if (mixed_ && !memory_.empty()) forget(address, bytes);
         if (i.c >= 0 && f.known[i.c])
             memory_[address] = {f.values[i.c], bytes};
@@ -488,7 +530,7 @@ inline void Machine::store(Frame& f, const Instruction& i) {
 
 // What a store covers, in part or whole, is no longer what it was.
 void Machine::forget(std::uint64_t address, std::uint32_t bytes) {
-    for (std::uint64_t at = address - 7; at < address + bytes; ++at)
+    for (std::uint64_t at = address - 15; at < address + bytes; ++at)
         if (const auto old = memory_.find(at); old != memory_.end() && at + old->second.bytes > address)
             memory_.erase(old);
 }

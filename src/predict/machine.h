@@ -24,6 +24,7 @@ struct RunOptions {
     std::uint64_t max_accesses = 50'000'000;
     std::uint64_t max_steps = 2'000'000'000;
     std::uint64_t seed = 1;
+    int layout = 0;                   // other numbers put objects elsewhere, in another order
     double branch_probability = 0.5;  // of a branch that only the data decides
     bool keep = true;                 // record accesses; else only call `sink`
     // Accesses in order, some thousands at a time; false stops the run.

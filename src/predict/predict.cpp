@@ -13,8 +13,10 @@
 #include <numeric>
 #include <set>
 
+#include "predict/address_space.h"
 #include "predict/certify.h"
 #include "predict/fixed_numbers.h"
+#include "predict/layouts.h"
 #include "predict/sampling.h"
 #include "predict/verify.h"
 
@@ -40,6 +42,7 @@ class Predictor {
             for (const auto& n : open) names += " --param " + n + "=…";
             return fail(request_.source.path, "", "sizes are missing: give" + names);
         }
+        layout_ = depends_on_layout(session_.target, session_.sizes, request_);
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
         if (request_.method == Method::fit) {
             auto prediction = fitted();
@@ -158,6 +161,14 @@ class Predictor {
     }
 
     void finish(Prediction& p) {
+        if (layout_) p.failures.push_back(*layout_);
+        if (request_.granularity > kLine)
+            p.failures.push_back("arrays start on 64-byte boundaries: where within a block of " +
+                                 std::to_string(request_.granularity) + " bytes is not known");
+        if (loosely_allocated(session_.target, request_.granularity))
+            p.failures.push_back(
+                "the allocator aligns to 16 bytes: where memory it gives lies within a block is not "
+                "known");
         if (request_.granularity > 1 && has_local_arrays(session_.target))
             p.failures.push_back(
                 "local variables lie where the stack happens to be: their place within a block is not "
@@ -171,6 +182,16 @@ class Predictor {
         assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line);
+    }
+
+    // Blocks of the heap that need not start where a block of the granularity does.
+    static bool loosely_allocated(const Program& program, std::uint64_t granularity) {
+        for (const Function& f : program.functions)
+            for (const Block& b : f.blocks)
+                for (const Instruction& i : b.code)
+                    if (i.op == Op::allocate && static_cast<std::uint64_t>(i.imm) < granularity)
+                        return true;
+        return false;
     }
 
     // Globals smaller than a line, beside others or not: one alone is on its own line wherever it lies.
@@ -204,6 +225,12 @@ class Predictor {
         if (!plain.empty() && (pointers > 1 || globals))
             profile.assumes.push_back("the arguments " + plain +
                                       " point to arrays of their own (restrict would promise it)");
+        if (session_.target.memory_needed)
+            for (const Global& g : session_.target.globals)
+                if (!g.constant && g.values.size() == 1 && !session_.sizes.contains(g.name))
+                    profile.assumes.push_back("the global " + g.name + " is " +
+                                              std::to_string(g.values.front()) +
+                                              " at the start, as it is initialised");
         for (const Argument& a : session_.target.functions.front().arguments)
             if (const auto at = request_.parameters.find(a.name);
                 a.kind == Kind::integer && a.width < 64 && at != request_.parameters.end() &&
@@ -348,8 +375,9 @@ class Predictor {
     }
     const Request& request_;
     Session session_;
-    std::optional<Learning> learnt_;  // what the formulas came from
-    bool short_enough_ = false;       // to be interpreted whole, if need be
+    std::optional<Learning> learnt_;     // what the formulas came from
+    std::optional<std::string> layout_;  // that it matters, where it does
+    bool short_enough_ = false;          // to be interpreted whole, if need be
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ struct Request {
     std::set<std::string>
         untied;  // sizes that vary on their own, though they equal others at the target
     std::uint64_t seed = 1;
+    int layout = 0;  // of objects, see RunOptions
 };
 
 // What was learnt: formulas that hold for sizes like the target's.

@@ -79,6 +79,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     options.max_accesses = max_accesses;
     options.max_steps = max_accesses * 200 + 100'000'000;
     options.seed = request.seed;
+    options.layout = request.layout;
     options.branch_probability = request.branch_probability;
     options.deadline = deadline;
     options.outermost = outermost;

@@ -50,7 +50,7 @@ enum class Op : std::uint8_t {
     load,      // dst (-1: value not needed) = memory at a; b = slot register or -1; imm = reference
     store,     // memory at a = c (-1: not needed); b = slot register or -1; imm = reference
     reserve,   // dst = address of imm * a bytes on the stack, aligned to b
-    allocate,  // dst = address of a bytes (times b unless -1) on the heap
+    allocate,  // dst = address of a bytes (times b unless -1) on the heap, aligned to imm at least
     stack_save,
     stack_restore,
     fill,     // memset: a = address, b = length, imm = reference
@@ -174,6 +174,7 @@ struct Program {
     std::vector<Global> globals;
     std::vector<Function> functions;  // the first is the one predicted
     bool memory_needed = false;       // the slice reads integers or pointers from memory
+    bool addresses_compared = false;  // control or data may depend on where objects lie
     std::vector<std::string> limits;  // what could not be followed: external and indirect calls
 };
 

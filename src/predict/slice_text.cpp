@@ -150,7 +150,7 @@ class Fields {
 
 std::string to_text(const Program& program) {
     std::string out = "program";
-    put(out, program.memory_needed);
+    put_all(out, program.memory_needed, program.addresses_compared);
     out += '\n';
     for (const auto& limit : program.limits) {
         out += "limit";
@@ -187,6 +187,7 @@ Result<std::vector<Program>> programs_from_text(std::string_view text) {
         };
         if (kind == "program") {
             programs.emplace_back().memory_needed = in.number<bool>();
+            programs.back().addresses_compared = in.number<bool>();
             continue;
         }
         if (programs.empty()) return broken();
@@ -323,6 +324,7 @@ bool same_shape(const Program& a, const Program& b) {
         }
         for (std::size_t k = 0; k < f.references.size(); ++k)
             if (f.references[k].write != g.references[k].write ||
+                f.references[k].size != g.references[k].size ||
                 f.references[k].line != g.references[k].line)
                 return false;
     }

@@ -92,14 +92,14 @@ Result<std::string> driver(const Request& request, const Program& program) {
     for (const auto& [name, value] : globals)
         assignments += "  " + name + " = " + std::to_string(value) + ";\n";
     // Names with a dot are no names of the file's scope: static locals, literals.
-    std::string kept;
     for (const Global& g : program.globals)
-        if (!g.constant && g.name.find('.') == std::string::npos) kept += "(void *)&" + g.name + ", ";
-    if (!kept.empty()) kept = "void *volatile revisit_kept[] = {" + kept + "};\n";
+        if (!g.constant && g.name.find('.') == std::string::npos)
+            assignments += "  revisit_kept = (void *)&" + g.name + ";\n";
     return "#define main revisit_main_of_the_source\n#include \"" +
-           fs::absolute(request.source.path).string() + "\"\n#undef main\n" + kept + arrays +
-           "int main(void) {\n" + assignments + "  __typeof__(&" + f.name +
-           ") volatile called = " + f.name + ";\n  called(" + call + ");\n  return 0;\n}\n";
+           fs::absolute(request.source.path).string() +
+           "\"\n#undef main\nvoid *volatile revisit_kept;\n" + arrays + "int main(void) {\n" +
+           assignments + "  __typeof__(&" + f.name + ") volatile called = " + f.name + ";\n  called(" +
+           call + ");\n  return 0;\n}\n";
 }
 
 Result<void> must(std::vector<std::string> arguments, const std::string& what) {

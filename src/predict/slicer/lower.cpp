@@ -26,6 +26,7 @@
 
 #include <optional>
 
+#include "predict/slicer/places.h"
 #include "predict/slicer/values.h"
 
 namespace revisit::predict {
@@ -51,6 +52,7 @@ class Slicer {
         program_.functions.resize(functions_.size());
         for (std::size_t i = 0; i < functions_.size(); ++i)
             write(*functions_[i], program_.functions[i]);
+        for (auto& text : shared_places(functions_)) program_.limits.push_back(std::move(text));
         return std::move(program_);
     }
 
@@ -453,6 +455,11 @@ class Slicer {
                     return std::nullopt;
             }
         }();
+        if (!is_register_type(i.getType()) || !in_registers(i)) {
+            const auto d = reg(&i);
+            emit(Op::unknown, i).dst = d;
+            return;
+        }
         if (binary) return write_op(*binary, i, i.getOperand(0), i.getOperand(1));
         if (auto* c = dyn_cast<llvm::ICmpInst>(&i)) return write_compare(*c);
         if (isa<llvm::SelectInst>(i)) {
@@ -466,6 +473,7 @@ class Slicer {
             isa<llvm::BitCastInst>(i) || isa<llvm::PtrToIntInst>(i) || isa<llvm::IntToPtrInst>(i) ||
             isa<llvm::FreezeInst>(i) || isa<llvm::AddrSpaceCastInst>(i)) {
             if (is_register_type(i.getOperand(0)->getType())) {
+                program_.addresses_compared |= isa<llvm::PtrToIntInst>(i);
                 const auto a = reg(i.getOperand(0)), d = reg(&i);
                 const auto op = isa<llvm::TruncInst>(i)  ? Op::trunc
                                 : isa<llvm::ZExtInst>(i) ? Op::zext
@@ -481,6 +489,11 @@ class Slicer {
         emit(Op::unknown, i).dst = d;
     }
 
+    static bool in_registers(const llvm::Instruction& i) {
+        return std::all_of(i.op_begin(), i.op_end(),
+                           [](const llvm::Use& u) { return is_register_type(u->getType()); });
+    }
+
     void write_op(Op op, llvm::Instruction& i, llvm::Value* left, llvm::Value* right) {
         const auto a = reg(left), b = reg(right), d = reg(&i);
         auto& out = emit(op, i);
@@ -492,6 +505,9 @@ class Slicer {
         auto* right = c.getOperand(1);
         auto predicate = c.getPredicate();
         using P = llvm::CmpInst;
+        program_.addresses_compared |= left->getType()->isPointerTy() &&
+                                       !isa<llvm::ConstantPointerNull>(left) &&
+                                       !isa<llvm::ConstantPointerNull>(right);
         if (predicate == P::ICMP_SGT || predicate == P::ICMP_SGE || predicate == P::ICMP_UGT ||
             predicate == P::ICMP_UGE) {
             std::swap(left, right);
@@ -510,7 +526,8 @@ class Slicer {
         llvm::MapVector<llvm::Value*, llvm::APInt> scales;
         llvm::APInt offset(64, 0);
         const auto result = reg(&gep);
-        if (gep.getType()->isVectorTy() || !gep.collectOffset(layout_, 64, scales, offset)) {
+        if (gep.getType()->isVectorTy() || !in_registers(gep) ||
+            !gep.collectOffset(layout_, 64, scales, offset)) {
             emit(Op::unknown, gep).dst = result;
             return;
         }
@@ -575,7 +592,20 @@ class Slicer {
                     if (needed_.count(i))
                         write_op(Op::abs, *i, i->getArgOperand(0), i->getArgOperand(0));
                     return;
+                case I::usub_sat:  // the larger of both less the second
+                    if (needed_.count(i)) {
+                        const auto a = reg(i->getArgOperand(0)), b = reg(i->getArgOperand(1)),
+                                   d = reg(i);
+                        const auto larger = next_register();
+                        ++extra_;
+                        auto& max = emit(Op::umax, c);
+                        max.dst = larger, max.a = a, max.b = b;
+                        auto& out = emit(Op::sub, c);
+                        out.dst = d, out.a = larger, out.b = b;
+                    }
+                    return;
                 case I::expect:
+                case I::threadlocal_address:
                     if (needed_.count(i))
                         write_op(Op::copy, *i, i->getArgOperand(0), i->getArgOperand(0));
                     return;
@@ -601,6 +631,7 @@ class Slicer {
             const auto d = reg(&c);
             auto& out = emit(Op::allocate, c);
             out.dst = d, out.a = aligned, out.b = b;
+            out.imm = promised_alignment(c);
             return;
         } else if (!callee || !is_harmless(callee)) {
             const auto what =
@@ -639,10 +670,11 @@ class Slicer {
             for (unsigned k = 0; k < br->getNumSuccessors(); ++k) edge(br->getSuccessor(k));
         } else if (auto* sw = dyn_cast<llvm::SwitchInst>(t)) {
             block.exit = Exit::choose;
-            block.value = reg(sw->getCondition());
+            block.value = is_register_type(sw->getCondition()->getType()) ? reg(sw->getCondition())
+                                                                          : constant(0, -1, false);
             edge(sw->getDefaultDest());
             for (auto& c : sw->cases()) {
-                block.cases.push_back(c.getCaseValue()->getSExtValue());
+                block.cases.push_back(c.getCaseValue()->getValue().sextOrTrunc(64).getSExtValue());
                 edge(c.getCaseSuccessor());
             }
         } else if (auto* ret = dyn_cast<llvm::ReturnInst>(t)) {

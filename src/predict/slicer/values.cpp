@@ -96,7 +96,7 @@ Description describe(const llvm::Value* pointer, int depth) {
 }
 
 bool is_register_type(const llvm::Type* type) {
-    return type->isIntegerTy() || type->isPointerTy();
+    return type->isPointerTy() || (type->isIntegerTy() && type->getIntegerBitWidth() <= 64);
 }
 
 std::uint8_t width_of(const llvm::Type* type) {
@@ -131,6 +131,15 @@ bool is_allocation(const llvm::Function* f) {
     const auto n = f->getName();
     return n == "malloc" || n == "calloc" || n == "aligned_alloc" || n == "_Znwm" || n == "_Znam" ||
            n == "polybench_alloc_data";
+}
+
+std::int64_t promised_alignment(const llvm::CallBase& allocation) {
+    const auto n = allocation.getCalledFunction()->getName();
+    if (n == "polybench_alloc_data") return 4096;
+    if (n == "aligned_alloc")
+        if (const auto* c = dyn_cast<llvm::ConstantInt>(allocation.getArgOperand(0)))
+            return c->getLimitedValue(4096);
+    return 16;
 }
 
 bool is_harmless(const llvm::Function* f) {

@@ -19,6 +19,7 @@ struct Description {
 };
 Description describe(const llvm::Value* pointer, int depth = 0);
 
+// What registers of the slice hold; wider integers and all else are data to it.
 bool is_register_type(const llvm::Type* type);
 std::uint8_t width_of(const llvm::Type* type);
 
@@ -27,6 +28,8 @@ bool is_private(const llvm::AllocaInst* a);
 // Objects that memory is told apart by; null is "could be anything".
 const llvm::Value* object_of(const llvm::Value* pointer);
 bool is_allocation(const llvm::Function* f);
+// Of the block an allocation returns, in bytes.
+std::int64_t promised_alignment(const llvm::CallBase& allocation);
 // Calls that touch no memory we count: mathematics, freeing, output.
 bool is_harmless(const llvm::Function* f);
 
