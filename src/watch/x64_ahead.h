@@ -3,19 +3,17 @@
 //     unsigned fetch(std::uint64_t pc, std::uint8_t (&code)[15]);  // bytes that can be read
 #pragma once
 
-#include <utility>
-
 #include "watch/a64_ahead.h"
-#include "watch/x64.h"
 #include "watch/x64_floats.h"
+#include "watch/x64_integer.h"
 
 namespace revisit::watch {
 
 template <class Memory>
-class X64Ahead {
+class X64Ahead : x64::Integer {
  public:
     X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr)
-        : s_(state), memory_(memory), table_(table) {}
+        : x64::Integer(state), memory_(memory), table_(table) {}
 
     const Touched& touched() const { return touched_; }
     std::uint64_t at() const { return at_; }
@@ -63,35 +61,7 @@ class X64Ahead {
 
  private:
     using Op = X64Instruction::Op;
-    struct Value {
-        std::uint64_t bits = 0;
-        bool known = true;
-    };
-
-    static std::uint64_t mask(unsigned bytes) { return ~std::uint64_t{0} >> (64 - 8 * bytes); }
-    static std::int64_t extended(std::uint64_t value, unsigned bytes) {
-        return sign_extend(value, 8 * bytes);
-    }
-
-    static Value constant(const X64Instruction& i) {
-        return {static_cast<std::uint64_t>(i.immediate), true};
-    }
-
-    // Registers.
-    Value get(unsigned r, unsigned bytes, bool high = false) const {
-        return {(high ? s_.r[r] >> 8 : s_.r[r]) & mask(bytes), s_.is_known(r)};
-    }
-    void put(unsigned r, Value value, unsigned bytes, bool high = false) {
-        bool known = value.known;
-        if (bytes < 4) {  // the rest stays
-            unsigned by = high ? 8 : 0;
-            value.bits = (s_.r[r] & ~(mask(bytes) << by)) | (value.bits & mask(bytes)) << by;
-            known &= s_.is_known(r);
-        } else
-            value.bits &= mask(bytes);
-        s_.r[r] = value.bits;
-        s_.known = known ? s_.known | 1u << r : s_.known & ~(1u << r);
-    }
+    using Value = x64::Value;
 
     // Memory.
     bool address_of(const X64Instruction& i, std::uint64_t& address) const {
@@ -139,83 +109,13 @@ class X64Ahead {
         return address_of(i, address_) && store(address_, i.bytes, value);
     }
 
-    // Flags.
-    void set_flags(std::uint8_t which, std::uint8_t values, bool known) {
-        s_.flags = static_cast<std::uint8_t>((s_.flags & ~which) | (values & which));
-        s_.flags_known =
-            static_cast<std::uint8_t>(known ? s_.flags_known | which : s_.flags_known & ~which);
-    }
-    static std::uint8_t result_flags(std::uint64_t result, unsigned bytes) {
-        result &= mask(bytes);
-        unsigned flags = (result == 0 ? kZero : 0u) | (result >> (8 * bytes - 1) ? kSign : 0u);
-        if (__builtin_parityll(result & 0xff) == 0) flags |= kParity;
-        return static_cast<std::uint8_t>(flags);
-    }
-    Value add(Value a, Value b, unsigned carry, unsigned bytes, bool subtract,
-              std::uint8_t which = kAllFlags) {
-        std::uint64_t m = mask(bytes), x = a.bits & m, y = (subtract ? ~b.bits : b.bits) & m;
-        std::uint64_t partial = x + y, sum = (partial + carry) & m, top = 8 * bytes - 1;
-        bool carries = bytes == 8 ? partial < x || partial + carry < partial
-                                  : (partial + carry) >> (8 * bytes) & 1;
-        bool overflow = (~(x ^ y) & (x ^ sum)) >> top & 1;
-        unsigned flags = result_flags(sum, bytes) | (carries != subtract ? kCarry : 0u) |
-                         (overflow ? kOverflow : 0u);
-        bool known = a.known && b.known;
-        set_flags(which, static_cast<std::uint8_t>(flags), known);
-        return {sum, known};
-    }
-    // False = it depends on a flag that is not known.
-    bool condition(unsigned c, bool& holds) const {
-        static constexpr std::uint8_t kNeeds[8] = {kOverflow,
-                                                   kCarry,
-                                                   kZero,
-                                                   kCarry | kZero,
-                                                   kSign,
-                                                   kParity,
-                                                   kSign | kOverflow,
-                                                   kSign | kOverflow | kZero};
-        std::uint8_t needs = kNeeds[c >> 1];
-        if ((s_.flags_known & needs) != needs) return false;
-        bool sign_differs = !(s_.flags & kSign) != !(s_.flags & kOverflow);
-        holds = c >> 1 < 6    ? (s_.flags & needs) != 0
-                : c >> 1 == 6 ? sign_differs
-                              : sign_differs || (s_.flags & kZero);
-        if (c & 1) holds = !holds;
-        return true;
-    }
-
     bool alu(const X64Instruction& i) {
         Value a, b;
         if (!read_rm(i, i.bytes, a)) return false;
-        b = i.has_immediate ? constant(i) : get(i.reg, i.bytes, i.reg_is_high);
+        b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high);
         if (i.to_reg) std::swap(a, b);
-        Value result;
         bool same = !i.has_immediate && !i.has_memory && i.reg == i.rm && i.reg_is_high == i.rm_is_high;
-        switch (i.sub) {
-            case 0:
-                result = add(a, b, 0, i.bytes, false);
-                break;
-            case 2:
-            case 3: {
-                a.known &= (s_.flags_known & kCarry) != 0;
-                bool carry = s_.flags & kCarry;
-                result =
-                    i.sub == 2 ? add(a, b, carry, i.bytes, false) : add(a, b, !carry, i.bytes, true);
-                break;
-            }
-            case 5:
-            case 7:
-                if (same) a = b = {0, true};
-                result = add(a, b, 1, i.bytes, true);
-                break;
-            default:
-                if (i.sub == 6 && same) a = b = {0, true};
-                result = {i.sub == 1   ? a.bits | b.bits
-                          : i.sub == 4 ? a.bits & b.bits
-                                       : a.bits ^ b.bits,
-                          a.known && b.known};
-                set_flags(kAllFlags, result_flags(result.bits, i.bytes), result.known);
-        }
+        Value result = Integer::alu(i, a, b, same);
         if (i.sub == 7) return true;
         if (i.to_reg) {
             put(i.reg, result, i.bytes, i.reg_is_high);
@@ -225,50 +125,15 @@ class X64Ahead {
     }
 
     bool shift(const X64Instruction& i) {
-        Value a, by = i.has_immediate ? constant(i) : get(1, 1);
+        Value a, by = i.has_immediate ? x64::constant(i) : get(1, 1);
         if (!read_rm(i, i.bytes, a)) return false;
-        unsigned count = by.bits & (i.bytes == 8 ? 63 : 31), width = 8 * i.bytes;
-        if (by.known && count == 0) return !i.has_memory || write_rm(i, a);
-        Value result{0, a.known && by.known && count <= width};
-        std::uint64_t m = mask(i.bytes);
-        bool carry = false;
-        unsigned rotate = count % width;
-        switch (i.sub) {
-            case 0:
-                result.bits = rotate ? a.bits << rotate | a.bits >> (width - rotate) : a.bits;
-                break;
-            case 1:
-                result.bits = rotate ? a.bits >> rotate | a.bits << (width - rotate) : a.bits;
-                break;
-            case 4:
-            case 6:
-                result.bits = count < 64 ? a.bits << count : 0;
-                carry = count <= width && count > 0 && (a.bits >> (width - count) & 1);
-                break;
-            case 5:
-                result.bits = count < 64 ? a.bits >> count : 0;
-                carry = count > 0 && (a.bits >> (count - 1) & 1);
-                break;
-            case 7:
-                result.bits =
-                    static_cast<std::uint64_t>(extended(a.bits, i.bytes) >> (count < 63 ? count : 63));
-                carry = count > 0 && (extended(a.bits, i.bytes) >> (count - 1) & 1);
-                break;
-            default:
-                result.known = false;  // through the carry
-        }
-        result.bits &= m;
-        set_flags(kAllFlags, 0, false);
-        if (i.sub >= 4)
-            set_flags(
-                kCarry | kZero | kSign | kParity,
-                static_cast<std::uint8_t>(result_flags(result.bits, i.bytes) | (carry ? kCarry : 0)),
-                result.known);
-        return write_rm(i, result);
+        if (by.known && (by.bits & (i.bytes == 8 ? 63 : 31)) == 0)
+            return !i.has_memory || write_rm(i, a);
+        return write_rm(i, Integer::shift(i, a, by));
     }
 
     bool multiply(const X64Instruction& i) {
-        Value a, b = i.has_immediate ? constant(i) : get(i.reg, i.bytes);
+        Value a, b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
         if (!read_rm(i, i.bytes, a)) return false;
         set_flags(kAllFlags, 0, false);
         put(i.reg, {a.bits * b.bits, a.known && b.known}, i.bytes);
@@ -278,75 +143,18 @@ class X64Ahead {
     bool multiply_wide(const X64Instruction& i) {
         Value b;
         if (!read_rm(i, i.bytes, b) || i.bytes < 4) return false;
-        Value low = get(0, i.bytes), high = get(2, i.bytes);
-        set_flags(kAllFlags, 0, false);
-        unsigned width = 8 * i.bytes;
-        if (i.sub == 4) {
-            auto product = static_cast<unsigned __int128>(low.bits) * b.bits;
-            low = {static_cast<std::uint64_t>(product), low.known && b.known};
-            high = {static_cast<std::uint64_t>(product >> width), low.known};
-        } else if (i.sub == 5) {
-            auto product =
-                static_cast<__int128>(extended(low.bits, i.bytes)) * extended(b.bits, i.bytes);
-            low = {static_cast<std::uint64_t>(product), low.known && b.known};
-            high = {static_cast<std::uint64_t>(product >> width), low.known};
-        } else {
-            bool known = low.known && high.known && b.known;
-            auto whole = static_cast<unsigned __int128>(high.bits) << width | low.bits;
-            if (known && b.bits == 0) return false;
-            if (i.sub == 6 && known && high.bits < b.bits) {
-                low = {static_cast<std::uint64_t>(whole / b.bits), true};
-                high = {static_cast<std::uint64_t>(whole % b.bits), true};
-            } else if (i.sub == 7 && known &&
-                       high.bits == (low.bits >> (width - 1) ? mask(i.bytes) : 0) &&
-                       extended(b.bits, i.bytes) != -1) {
-                std::int64_t n = extended(low.bits, i.bytes), d = extended(b.bits, i.bytes);
-                low = {static_cast<std::uint64_t>(n / d), true};
-                high = {static_cast<std::uint64_t>(n % d), true};
-            } else
-                low.known = high.known = false;
-        }
-        put(0, low, i.bytes);
-        put(2, high, i.bytes);
-        return true;
+        return Integer::multiply_wide(i, b);
     }
 
     bool bits(const X64Instruction& i) {
         Value a;
         if (!read_rm(i, i.bytes, a)) return false;
         if (i.op == Op::bit_test) {
-            Value by = i.has_immediate ? constant(i) : get(i.reg, i.bytes);
-            std::uint64_t bit = std::uint64_t{1} << (by.bits & (8 * i.bytes - 1));
-            Value result{i.sub == 1   ? a.bits | bit
-                         : i.sub == 2 ? a.bits & ~bit
-                                      : a.bits ^ bit,
-                         a.known && by.known};
-            set_flags(kAllFlags & ~kZero, a.bits & bit ? kCarry : 0, false);
-            set_flags(kCarry, a.bits & bit ? kCarry : 0, result.known);
+            Value by = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
+            Value result = Integer::bit_test(i, a, by);
             return i.sub == 0 || write_rm(i, result);
         }
-        unsigned width = 8 * i.bytes;
-        Value result{0, a.known};
-        switch (i.sub) {
-            case 0:
-                result.bits = static_cast<std::uint64_t>(__builtin_popcountll(a.bits));
-                break;
-            case 1:
-            case 3:
-                result.bits = a.bits ? static_cast<std::uint64_t>(__builtin_ctzll(a.bits)) : width;
-                break;
-            case 2:
-                result.bits =
-                    a.bits ? static_cast<std::uint64_t>(__builtin_clzll(a.bits)) - (64 - width) : width;
-                break;
-            default:
-                result.bits = a.bits ? 63 - static_cast<std::uint64_t>(__builtin_clzll(a.bits)) : 0;
-        }
-        // Which of tzcnt and bsf an old processor takes these for differs in the flags, and for zero.
-        if (i.sub > 0 && a.bits == 0) result.known = false;
-        set_flags(kAllFlags, 0, false);
-        if (i.sub >= 3) set_flags(kZero, a.bits == 0 ? kZero : 0, a.known);
-        put(i.reg, result, i.bytes);
+        put(i.reg, bit_count(i, a), i.bytes);
         return true;
     }
 
@@ -393,7 +201,7 @@ class X64Ahead {
         } else if (i.op == Op::integer_to_scalar)
             b = get(i.rm, from);
         else
-            b = {s_.v[i.rm].low & mask(from), (s_.v_known >> i.rm & 1) != 0};
+            b = {s_.v[i.rm].low & x64::mask(from), (s_.v_known >> i.rm & 1) != 0};
         bool known = b.known && s_.plain_floats;
         VectorValue first = s_.v[i.first];
         x64::Computed result;
@@ -403,7 +211,7 @@ class X64Ahead {
                 put(i.reg, {result.bits, known}, i.bytes);
                 return true;
             case Op::scalar_compare: {
-                double x = x64::widened(s_.v[i.reg].low & mask(from), from),
+                double x = x64::widened(s_.v[i.reg].low & x64::mask(from), from),
                        y = x64::widened(b.bits, from);
                 unsigned flags = x > y    ? 0u
                                  : x < y  ? kCarry
@@ -418,15 +226,15 @@ class X64Ahead {
                 known = b.known;
                 break;
             case Op::scalar:
-                result = x64::scalar(i.sub, first.low & mask(i.bytes), b.bits, i.bytes);
+                result = x64::scalar(i.sub, first.low & x64::mask(i.bytes), b.bits, i.bytes);
                 break;
             case Op::scalar_convert:
                 result = x64::narrowed(x64::widened(b.bits, from), i.bytes);
                 break;
             default:
-                result = x64::from_integer(extended(b.bits, from), i.bytes);
+                result = x64::from_integer(x64::extended(b.bits, from), i.bytes);
         }
-        s_.v[i.reg] = {(first.low & ~mask(i.bytes)) | result.bits, first.high};
+        s_.v[i.reg] = {(first.low & ~x64::mask(i.bytes)) | result.bits, first.high};
         know(i.reg, known && result.known && s_.v_known >> i.first & 1);
         return true;
     }
@@ -491,7 +299,7 @@ class X64Ahead {
                 return true;
             }
             case Op::vector_to_general: {
-                Value value{s_.v[i.reg].low & mask(i.bytes), (s_.v_known >> i.reg & 1) != 0};
+                Value value{s_.v[i.reg].low & x64::mask(i.bytes), (s_.v_known >> i.reg & 1) != 0};
                 if (i.has_memory) return memory_.store(address, i.bytes, value.bits, value.known);
                 put(i.rm, value, i.bytes);
                 return true;
@@ -522,7 +330,7 @@ class X64Ahead {
             case Op::alu:
                 return alu(i);
             case Op::test: {
-                Value b = i.has_immediate ? constant(i) : get(i.reg, i.bytes, i.reg_is_high);
+                Value b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high);
                 if (!read_rm(i, i.bytes, value)) return false;
                 set_flags(kAllFlags, result_flags(value.bits & b.bits, i.bytes),
                           value.known && b.known);
@@ -534,7 +342,8 @@ class X64Ahead {
                     put(i.reg, value, i.bytes, i.reg_is_high);
                     return true;
                 }
-                return write_rm(i, i.has_immediate ? constant(i) : get(i.reg, i.bytes, i.reg_is_high));
+                return write_rm(
+                    i, i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high));
             case Op::lea: {
                 X64Instruction plain = i;
                 plain.segment = 0;
@@ -546,7 +355,7 @@ class X64Ahead {
             case Op::sign_extend:
                 if (!read_rm(i, i.from, value)) return false;
                 if (i.op == Op::sign_extend)
-                    value.bits = static_cast<std::uint64_t>(extended(value.bits, i.from));
+                    value.bits = static_cast<std::uint64_t>(x64::extended(value.bits, i.from));
                 put(i.reg, value, i.bytes);
                 return true;
             case Op::push:
@@ -654,12 +463,12 @@ class X64Ahead {
                 return true;
             case Op::extend_a:
                 value = get(0, i.bytes / 2);
-                value.bits = static_cast<std::uint64_t>(extended(value.bits, i.bytes / 2));
+                value.bits = static_cast<std::uint64_t>(x64::extended(value.bits, i.bytes / 2));
                 put(0, value, i.bytes);
                 return true;
             case Op::extend_d:
                 value = get(0, i.bytes);
-                value.bits = extended(value.bits, i.bytes) < 0 ? ~std::uint64_t{0} : 0;
+                value.bits = x64::extended(value.bits, i.bytes) < 0 ? ~std::uint64_t{0} : 0;
                 put(2, value, i.bytes);
                 return true;
             case Op::opaque:
@@ -694,7 +503,6 @@ class X64Ahead {
         return true;
     }
 
-    X64State& s_;
     Memory& memory_;
     X64Table* table_;
     Op op_ = Op::unknown;
