@@ -4,16 +4,15 @@
 #pragma once
 
 #include "watch/a64_ahead.h"
-#include "watch/x64_floats.h"
-#include "watch/x64_integer.h"
+#include "watch/x64_vectors.h"
 
 namespace revisit::watch {
 
 template <class Memory>
-class X64Ahead : x64::Integer {
+class X64Ahead : x64::Vectors {
  public:
     X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr)
-        : x64::Integer(state), memory_(memory), table_(table) {}
+        : x64::Vectors(state), memory_(memory), table_(table) {}
 
     const Touched& touched() const { return touched_; }
     std::uint64_t at() const { return at_; }
@@ -24,9 +23,9 @@ class X64Ahead : x64::Integer {
     // Whether it is a call, or a return: the state is no longer in the function that it is in.
     bool is_call() const { return op_ == Op::call || op_ == Op::call_indirect; }
     bool is_return() const { return op_ == Op::ret; }
-    bool is_string() const { return op_ == Op::string_move || op_ == Op::string_store; }
+    bool is_string() const { return op_ >= Op::string_move && op_ <= Op::string_compare; }
     bool is_jump() const { return op_ == Op::jump_indirect; }
-    bool left_out_vectors() const { return left_out_; }
+    using x64::Vectors::left_out_vectors;
 
     Step step() {
         bool touches = false;
@@ -135,8 +134,7 @@ class X64Ahead : x64::Integer {
     bool multiply(const X64Instruction& i) {
         Value a, b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
         if (!read_rm(i, i.bytes, a)) return false;
-        set_flags(kAllFlags, 0, false);
-        put(i.reg, {a.bits * b.bits, a.known && b.known}, i.bytes);
+        put(i.reg, Integer::multiply(i, a, b), i.bytes);
         return true;
     }
 
@@ -169,155 +167,64 @@ class X64Ahead : x64::Integer {
         return true;
     }
 
-    void know(unsigned v, bool known) {
-        s_.v_known = known ? s_.v_known | 1u << v : s_.v_known & ~(1u << v);
-    }
-
-    bool logic(const X64Instruction& i, std::uint64_t address) {
-        VectorValue a = s_.v[i.first], b = s_.v[i.rm];
-        bool known = s_.v_known >> i.first & 1 && i.bytes == 16;
-        if (i.has_memory) {
-            Loaded low = memory_.load(address, 8, b.low), high = memory_.load(address + 8, 8, b.high);
-            if (low == Loaded::fault || high == Loaded::fault) return false;
-            known &= low == Loaded::value && high == Loaded::value;
-        } else
-            known &= (s_.v_known >> i.rm & 1) != 0;
-        auto combined = [&](std::uint64_t x, std::uint64_t y) {
-            return i.sub == 0 ? x & y : i.sub == 1 ? ~x & y : i.sub == 2 ? x | y : x ^ y;
-        };
-        s_.v[i.reg] = {combined(a.low, b.low), combined(a.high, b.high)};
-        know(i.reg, known);
-        return true;
-    }
-
-    // Scalar floating point: the low part is computed, the rest is that of the first source.
-    bool floats(const X64Instruction& i, std::uint64_t address) {
-        unsigned from = i.op == Op::scalar_move ? i.bytes : i.from;
-        Value b;
-        if (i.has_memory) {
-            Loaded loaded = memory_.load(address, from, b.bits);
-            if (loaded == Loaded::fault) return false;
-            b.known = loaded == Loaded::value;
-        } else if (i.op == Op::integer_to_scalar)
-            b = get(i.rm, from);
-        else
-            b = {s_.v[i.rm].low & x64::mask(from), (s_.v_known >> i.rm & 1) != 0};
-        bool known = b.known && s_.plain_floats;
-        VectorValue first = s_.v[i.first];
-        x64::Computed result;
-        switch (i.op) {
-            case Op::scalar_to_integer:
-                result = x64::to_integer(x64::widened(b.bits, from), i.bytes);
-                put(i.reg, {result.bits, known}, i.bytes);
-                return true;
-            case Op::scalar_compare: {
-                double x = x64::widened(s_.v[i.reg].low & x64::mask(from), from),
-                       y = x64::widened(b.bits, from);
-                unsigned flags = x > y    ? 0u
-                                 : x < y  ? kCarry
-                                 : x == y ? kZero
-                                          : 0u + kZero + kParity + kCarry;
-                set_flags(kAllFlags, static_cast<std::uint8_t>(flags),
-                          known && s_.v_known >> i.reg & 1);
-                return true;
-            }
-            case Op::scalar_move:
-                result = {b.bits, true};
-                known = b.known;
-                break;
-            case Op::scalar:
-                result = x64::scalar(i.sub, first.low & x64::mask(i.bytes), b.bits, i.bytes);
-                break;
-            case Op::scalar_convert:
-                result = x64::narrowed(x64::widened(b.bits, from), i.bytes);
-                break;
-            default:
-                result = x64::from_integer(x64::extended(b.bits, from), i.bytes);
-        }
-        s_.v[i.reg] = {(first.low & ~x64::mask(i.bytes)) | result.bits, first.high};
-        know(i.reg, known && result.known && s_.v_known >> i.first & 1);
-        return true;
-    }
-
+    // A masked instruction touches the elements it names, from the first to the last of them.
     bool vector(const X64Instruction& i) {
-        std::uint64_t address = 0;
-        if (i.has_memory) {
+        if (!i.has_memory) {
+            Vectors::vector(i, get_vector(i.rm));
+            return true;
+        }
+        std::uint64_t address, elements;
+        if (!address_of(i, address) || !touched_elements(i, elements)) return false;
+        unsigned low = 0, high = i.memory_bytes;
+        if (i.mask != 0 && !i.broadcasts) {
+            elements &= ones(i.memory_bytes / i.element);
+            low = elements ? static_cast<unsigned>(__builtin_ctzll(elements)) * i.element : 0;
+            high = elements ? static_cast<unsigned>(64 - __builtin_clzll(elements)) * i.element : 0;
+        }
+        if (high > low) touch(address + low, high - low, i.writes);
+        if (i.writes) return store_vector(i, address, i.mask != 0 ? elements : 0);
+        x64::Operand b;
+        b.known = 15;
+        for (unsigned at = low & ~7u; at < high; at += 8) {
+            unsigned bytes = i.memory_bytes - at < 8 ? i.memory_bytes - at : 8;
+            Loaded loaded = memory_.load(address + at, bytes, b.value.word[at / 8]);
+            if (loaded == Loaded::fault) return false;
+            if (loaded != Loaded::value)
+                b.known = static_cast<std::uint8_t>(b.known & ~(1u << at / 16));
+        }
+        if (i.broadcasts) {
+            for (unsigned k = 1; k < i.bytes / i.element; k++)
+                x64::set_element(b.value, i.element, k, x64::element_of(b.value, i.element, 0));
+            b.known = b.known & 1 ? 15 : 0;
+        }
+        Vectors::vector(i, b);
+        return true;
+    }
+    bool store_vector(const X64Instruction& i, std::uint64_t address, std::uint64_t elements) {
+        x64::Operand value = stored(i);
+        unsigned most = i.mask != 0 ? i.element : 8;
+        for (unsigned at = 0; at < i.memory_bytes; at += most) {
+            if (i.mask != 0 && !(elements >> at / most & 1)) continue;
+            unsigned bytes = i.memory_bytes - at < most ? i.memory_bytes - at : most;
+            std::uint64_t bits = value.value.word[at / 8] >> 8 * (at & 7);
+            if (!memory_.store(address + at, bytes, bits, value.known >> at / 16 & 1)) return false;
+        }
+        return true;
+    }
+    // x87 and others of which only the place in memory is known.
+    bool floating(const X64Instruction& i) {
+        std::uint64_t address;
+        if (i.has_memory && (i.reads || i.writes)) {
             if (!address_of(i, address)) return false;
             touch(address, i.memory_bytes, i.writes);
+            for (unsigned at = 0; at < i.memory_bytes && i.writes; at += 8)
+                if (!memory_.store(address + at, i.memory_bytes - at < 8 ? i.memory_bytes - at : 8, 0,
+                                   false))
+                    return false;
         }
-        switch (i.op) {
-            case Op::vector_load: {
-                Value low, high;
-                if (i.bytes > 16) {
-                    know(i.reg, false);
-                    return true;
-                }
-                Loaded first = memory_.load(address, i.bytes < 8 ? i.bytes : 8, low.bits);
-                Loaded second = i.bytes > 8 ? memory_.load(address + 8, 8, high.bits) : Loaded::value;
-                if (first == Loaded::fault || second == Loaded::fault) return false;
-                s_.v[i.reg] = {low.bits, high.bits};
-                know(i.reg, first == Loaded::value && second == Loaded::value);
-                return true;
-            }
-            case Op::vector_store: {
-                bool known = s_.v_known >> i.reg & 1 && i.bytes <= 16;
-                for (unsigned k = 0; k < i.bytes; k += 8)
-                    if (!memory_.store(address + k, i.bytes < 8 ? i.bytes : 8,
-                                       k ? s_.v[i.reg].high : s_.v[i.reg].low, known))
-                        return false;
-                return true;
-            }
-            case Op::vector_move: {
-                unsigned to = i.to_reg ? i.reg : i.rm, from = i.to_reg ? i.rm : i.reg;
-                s_.v[to] = s_.v[from];
-                know(to, s_.v_known >> from & 1 && i.bytes <= 16);
-                return true;
-            }
-            case Op::vector_zero:
-                s_.v[i.reg] = {0, 0};
-                know(i.reg, i.bytes <= 16);
-                return true;
-            case Op::vector_logic:
-                return logic(i, address);
-            case Op::scalar:
-            case Op::scalar_move:
-            case Op::scalar_compare:
-            case Op::scalar_convert:
-            case Op::integer_to_scalar:
-            case Op::scalar_to_integer:
-                return floats(i, address);
-            case Op::general_to_vector: {
-                Value value;
-                if (i.has_memory) {
-                    Loaded loaded = memory_.load(address, i.bytes, value.bits);
-                    if (loaded == Loaded::fault) return false;
-                    value.known = loaded == Loaded::value;
-                } else
-                    value = get(i.rm, i.bytes);
-                s_.v[i.reg] = {value.bits, 0};
-                know(i.reg, value.known);
-                return true;
-            }
-            case Op::vector_to_general: {
-                Value value{s_.v[i.reg].low & x64::mask(i.bytes), (s_.v_known >> i.reg & 1) != 0};
-                if (i.has_memory) return memory_.store(address, i.bytes, value.bits, value.known);
-                put(i.rm, value, i.bytes);
-                return true;
-            }
-            case Op::vector_writes:
-                return memory_.store(address, 8, 0, false);
-            case Op::vector_to_mask:
-                return true;
-            case Op::vector_to_flags:
-                set_flags(kAllFlags, 0, false);
-                break;
-            case Op::vector_to_opaque:
-                put(i.reg, {0, false}, 8);
-                break;
-            default:
-                know(i.reg, false);
-        }
-        left_out_ = true;
+        if (i.sub == 1) set_flags(kAllFlags, 0, false);
+        if (i.sub == 2) put(0, {0, false}, 2);
+        if (i.sub == 3) s_.plain_floats = false;
         return true;
     }
 
@@ -477,8 +384,91 @@ class X64Ahead : x64::Integer {
                 if (!i.to_reg) return write_rm(i, {0, false});
                 put(i.reg, {0, false}, i.bytes);
                 return true;
+            case Op::bmi:
+                if (!read_rm(i, i.bytes, value)) return false;
+                if (i.sub == static_cast<std::uint8_t>(X64Bmi::multiply))
+                    multiply_plain(i, value);
+                else
+                    put(i.reg, bmi(i, get(i.first, i.bytes), value), i.bytes);
+                return true;
+            case Op::double_shift: {
+                Value by = i.has_immediate ? x64::constant(i) : get(1, 1);
+                if (!read_rm(i, i.bytes, value)) return false;
+                auto count = static_cast<unsigned>(by.bits & (i.bytes == 8 ? 63 : 31));
+                if (!by.known) {
+                    set_flags(kAllFlags, 0, false);
+                    return write_rm(i, {0, false});
+                }
+                if (count == 0) return !i.has_memory || write_rm(i, value);
+                if (count >= 8u * i.bytes) {
+                    set_flags(kAllFlags, 0, false);
+                    return write_rm(i, {0, false});
+                }
+                return write_rm(i, Integer::double_shift(i, value, get(i.reg, i.bytes), count));
+            }
+            case Op::checksum: {
+                if (!read_rm(i, i.from, value)) return false;
+                Value sum = get(i.reg, 4);
+                put(i.reg, {checksum(sum.bits, value.bits, i.from), sum.known && value.known}, i.bytes);
+                return true;
+            }
+            case Op::swap_move:
+                if (i.to_reg && !read_rm(i, i.bytes, value)) return false;
+                if (!i.to_reg) value = get(i.reg, i.bytes);
+                value.bits = __builtin_bswap64(value.bits) >> (64 - 8 * i.bytes);
+                if (!i.to_reg) return write_rm(i, value);
+                put(i.reg, value, i.bytes);
+                return true;
+            case Op::compare_exchange_wide:
+                return compare_exchange_wide(i);
+            case Op::flag_set:
+                if (i.sub >= 3)
+                    s_.backwards = i.sub == 4;
+                else
+                    set_flags(kCarry,
+                              i.sub == 2 ? s_.flags ^ kCarry
+                              : i.sub    ? kCarry
+                                         : 0,
+                              i.sub < 2 || s_.flags_known & kCarry);
+                return true;
+            case Op::flag_load: {
+                Value ah = get(0, 1, true);
+                unsigned flags = (ah.bits & 1 ? kCarry : 0u) | (ah.bits & 4 ? kParity : 0u) |
+                                 (ah.bits & 64 ? kZero : 0u) | (ah.bits & 128 ? kSign : 0u);
+                set_flags(kAllFlags & ~kOverflow, static_cast<std::uint8_t>(flags), ah.known);
+                return true;
+            }
+            case Op::flag_save:  // with one that is not followed
+                put(0, {0, false}, 1, true);
+                return true;
+            case Op::jump_if_count: {
+                Value count = get(1, 8);
+                if (i.sub != 3) {
+                    count.bits--;
+                    put(1, count, 8);
+                }
+                holds = (count.bits == 0) == (i.sub == 3);
+                if (i.sub < 2) {
+                    count.known &= (s_.flags_known & kZero) != 0;
+                    holds = holds && ((s_.flags & kZero) != 0) == (i.sub == 1);
+                }
+                if (!count.known) return false;
+                if (holds) next_ += static_cast<std::uint64_t>(i.immediate);
+                return true;
+            }
+            case Op::no_values:
+                for (unsigned r = 0; r < 16; r++)
+                    if (i.immediate >> r & 1) put(r, {0, false}, 8);
+                // Outside of a transaction, which a signal would have ended.
+                if (i.sub) set_flags(kAllFlags, kZero, i.sub == 2);
+                return true;
+            case Op::floating:
+                return floating(i);
             case Op::string_move:
             case Op::string_store:
+            case Op::string_load:
+            case Op::string_scan:
+            case Op::string_compare:
                 return string(i);
             case Op::unknown:
                 return false;
@@ -487,19 +477,56 @@ class X64Ahead : x64::Integer {
         }
     }
 
-    // One element. Repeated, it comes back to itself until the count is used up.
-    bool string(const X64Instruction& i) {
-        bool repeats = i.sub == 1;
-        if (s_.backwards || !s_.is_known(7) || (repeats && !s_.is_known(1))) return false;
-        if (repeats && s_.r[1] == 0) return true;
-        Value value = get(0, i.bytes);
-        if (i.op == Op::string_move) {
-            if (!s_.is_known(6) || !load(s_.r[6], i.bytes, value)) return false;
-            s_.r[6] += i.bytes;
+    // With 8 or 16 bytes.
+    bool compare_exchange_wide(const X64Instruction& i) {
+        unsigned half = i.bytes / 2;
+        std::uint64_t address;
+        Value low, high;
+        if (!address_of(i, address)) return false;
+        touch(address, i.bytes, false);
+        Loaded first = memory_.load(address, half, low.bits),
+               second = memory_.load(address + half, half, high.bits);
+        if (first == Loaded::fault || second == Loaded::fault) return false;
+        Value a = get(0, half), d = get(2, half), b = get(3, half), c = get(1, half);
+        bool known = first == Loaded::value && second == Loaded::value && a.known && d.known;
+        bool equal = a.bits == low.bits && d.bits == high.bits;
+        low.known = high.known = known;
+        set_flags(kZero, equal ? kZero : 0, known);
+        if (!known || !equal) {
+            put(0, low, half);
+            put(2, high, half);
         }
-        if (!store(s_.r[7], i.bytes, value)) return false;
-        s_.r[7] += i.bytes;
-        if (repeats && --s_.r[1] != 0) next_ = at_;
+        Value to_low = known && equal ? b : low, to_high = known && equal ? c : high;
+        touch(address, i.bytes, true);
+        return memory_.store(address, half, to_low.bits, to_low.known) &&
+               memory_.store(address + half, half, to_high.bits, to_high.known);
+    }
+
+    // One element. Repeated, it comes back to itself until the count is used up, or what it compares is
+    // (sub 1), or is not (2), the same.
+    bool string(const X64Instruction& i) {
+        bool uses_source = i.op != Op::string_store && i.op != Op::string_scan;
+        bool uses_target = i.op != Op::string_load;
+        if ((uses_target && !s_.is_known(7)) || (uses_source && !s_.is_known(6)) ||
+            (i.sub != 0 && !s_.is_known(1)))
+            return false;
+        if (i.sub != 0 && s_.r[1] == 0) return true;
+        Value source = get(0, i.bytes), target;
+        if (uses_source && !load(s_.r[6], i.bytes, source)) return false;
+        bool compares = i.op == Op::string_scan || i.op == Op::string_compare;
+        if (compares) {
+            if (!load(s_.r[7], i.bytes, target)) return false;
+            add(source, target, 1, i.bytes, true);
+            if (i.sub != 0 && !(s_.flags_known & kZero)) return false;
+        } else if (i.op == Op::string_load)
+            put(0, source, i.bytes);
+        else if (!store(s_.r[7], i.bytes, source))
+            return false;
+        std::uint64_t by = s_.backwards ? 0 - std::uint64_t{i.bytes} : i.bytes;
+        if (uses_source) s_.r[6] += by;
+        if (uses_target) s_.r[7] += by;
+        bool ends = compares && ((s_.flags & kZero) != 0) != (i.sub == 1);
+        if (i.sub != 0 && --s_.r[1] != 0 && !ends) next_ = at_;
         return true;
     }
 
@@ -510,7 +537,6 @@ class X64Ahead : x64::Integer {
     std::uint64_t at_ = 0, next_ = 0, address_ = 0;
     Touched touch_[2], touched_;
     unsigned touches_ = 0;
-    bool left_out_ = false;
 };
 
 }  // namespace revisit::watch

@@ -8,6 +8,28 @@ static bool is_read_modify_write(unsigned alu) {
     return alu != 7;
 }
 
+// x87: what is touched, and whether flags or ax change. Bytes by opcode and the three bits beside it;
+// those that write are negative.
+static void floating(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    static constexpr signed char kBytes[8][8] = {
+        {4, 4, 4, 4, 4, 4, 4, 4}, {4, 0, -4, -4, 28, 2, -28, -2},
+        {4, 4, 4, 4, 4, 4, 4, 4}, {4, -4, -4, -4, 0, 10, 0, -10},
+        {8, 8, 8, 8, 8, 8, 8, 8}, {8, -8, -8, -8, 108, 0, -108, -2},
+        {2, 2, 2, 2, 2, 2, 2, 2}, {2, -2, -2, -2, 10, 8, -10, -8}};
+    unsigned modrm = in.at < in.bytes ? in.code[in.at] : 0;
+    mod_rm(in, p, i);
+    if (!i.has_memory) {
+        bool compares = (op == 0xdb || op == 0xdf) && modrm >= 0xe8 && modrm < 0xf8;
+        i.sub = compares ? 1 : op == 0xdf && modrm == 0xe0 ? 2 : 0;
+        i.op = Op::floating;
+        return;
+    }
+    signed char bytes = kBytes[op & 7][i.reg & 7];
+    if (bytes == 0) return;
+    i.op = Op::floating;
+    touches(i, static_cast<unsigned>(bytes < 0 ? -bytes : bytes), bytes > 0, bytes < 0);
+}
+
 // One-byte opcodes.
 static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     unsigned size = p.w() ? 8 : p.operand16 ? 2 : 4, near_immediate = size == 2 ? 2 : 4;
@@ -110,11 +132,23 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
         case 0xa5:
         case 0xaa:
         case 0xab:
-            if (p.address32 || p.segment || p.repeat == 0xf2) return;
-            i.op = op < 0xa8 ? Op::string_move : Op::string_store;
+        case 0xa6:
+        case 0xa7:
+        case 0xac:
+        case 0xad:
+        case 0xae:
+        case 0xaf: {
+            bool compares = (op & 2) && (op & ~1u) != 0xaa;
+            if (p.address32 || p.segment || (p.repeat == 0xf2 && !compares)) return;
+            i.op = op < 0xa6   ? Op::string_move
+                   : op < 0xa8 ? Op::string_compare
+                   : op < 0xac ? Op::string_store
+                   : op < 0xae ? Op::string_load
+                               : Op::string_scan;
             sized(!(op & 1));
-            i.sub = p.repeat ? 1 : 0;
+            i.sub = p.repeat == 0xf3 ? 1 : p.repeat ? 2 : 0;
             return;
+        }
         case 0xa8:
         case 0xa9:
             i.op = Op::test;
@@ -157,12 +191,37 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
             return;
         case 0xe8:
         case 0xe9:
+            if (size == 2) return;  // processors differ
             i.op = op == 0xe8 ? Op::call : Op::jump;
             i.immediate = in.number(4);
             return;
         case 0xeb:
             i.op = Op::jump;
             i.immediate = in.number(1);
+            return;
+        case 0x9b:  // fwait
+            i.op = Op::nop;
+            return;
+        case 0x9e:
+        case 0x9f:
+            i.op = op == 0x9e ? Op::flag_load : Op::flag_save;
+            return;
+        case 0xe0:
+        case 0xe1:
+        case 0xe2:
+        case 0xe3:
+            if (p.address32) return;
+            i.op = Op::jump_if_count;
+            i.sub = op & 3;
+            i.immediate = in.number(1);
+            return;
+        case 0xf5:
+        case 0xf8:
+        case 0xf9:
+        case 0xfc:
+        case 0xfd:
+            i.op = Op::flag_set;
+            i.sub = op == 0xf5 ? 2 : op < 0xfa ? op & 1 : static_cast<std::uint8_t>(3 + (op & 1));
             return;
         case 0xf6:
         case 0xf7:
@@ -189,7 +248,9 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
         default:
             break;
     }
-    if (op >= 0x50 && op < 0x60) {
+    if (op >= 0xd8 && op < 0xe0)
+        floating(in, p, i, op);
+    else if (op >= 0x50 && op < 0x60) {
         if (p.operand16) return;
         i.op = op < 0x58 ? Op::push : Op::pop;
         i.bytes = 8;
@@ -277,10 +338,59 @@ static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
         case 0xac:
         case 0xa5:
         case 0xad:  // double shifts
-            i.op = Op::opaque;
+            i.op = Op::double_shift;
+            i.sub = op >= 0xac;
             mod_rm(in, p, i);
             touches(i, size, true, true);
             if (!(op & 1)) immediate(in, i, 1);
+            return;
+        case 0x01: {
+            unsigned which = in.byte();
+            bool is_known = which == 0xd0 || which == 0xd6 || which == 0xf9;  // xgetbv, xtest, rdtscp
+            i.op = is_known ? Op::no_values : Op::unknown;
+            i.immediate = which == 0xd0 ? 5 : which == 0xd6 ? 0 : 7;
+            i.sub = which == 0xd6 ? 2 : 0;
+            return;
+        }
+        case 0x31:
+        case 0xa2:  // rdtsc, cpuid
+            i.op = Op::no_values;
+            i.immediate = op == 0x31 ? 5 : 15;
+            return;
+        case 0xae: {
+            mod_rm(in, p, i);
+            unsigned which = i.reg & 7;
+            i.op = Op::nop;  // fences, and what moves lines about
+            if (!i.has_memory && p.repeat != 0) {
+                i.op = which < 2 && p.repeat == 0xf3 ? Op::no_values : Op::unknown;  // rdfsbase
+                i.immediate = 1 << i.rm;
+            } else if (!i.has_memory)
+                i.op = which >= 5 ? Op::nop : Op::unknown;
+            else if (which == 2 || which == 3) {  // the control of vector floating point
+                i.op = Op::floating;
+                i.sub = which == 2 ? 3 : 0;
+                touches(i, 4, which == 2, which == 3);
+            } else if (which < 6 || (which == 6 && !p.operand16))
+                i.op = Op::unknown;
+            return;
+        }
+        case 0xc3:  // movnti
+            i.op = Op::mov;
+            mod_rm(in, p, i);
+            touches(i, size, false, true);
+            if (!i.has_memory || p.operand16 || p.repeat) i.op = Op::unknown;
+            return;
+        case 0xc7:
+            mod_rm(in, p, i);
+            if (i.has_memory && (i.reg & 7) == 1) {
+                i.op = Op::compare_exchange_wide;
+                i.bytes = p.w() ? 16 : 8;
+                touches(i, i.bytes, true, true);
+            } else if (!i.has_memory && (i.reg & 7) >= 6) {  // random numbers
+                i.op = Op::no_values;
+                i.sub = 1;
+                i.immediate = 1 << i.rm;
+            }
             return;
         case 0xaf:
             i.op = Op::multiply;
@@ -320,8 +430,73 @@ static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
             touches(i, size, true, false);
             return;
         default:
-            if (!vector(in, p, i, op, pp)) i.op = Op::unknown;
+            vector(in, p, i, op, pp);
     }
+}
+
+// 0f 38 and 0f 3a, and all that has VEX.
+static void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    using B = X64Bmi;
+    unsigned size = p.w() ? 8 : p.operand16 && !p.vex ? 2 : 4;
+    unsigned pp = p.vex ? p.pp : p.repeat == 0xf3 ? 2 : p.repeat == 0xf2 ? 3 : p.operand16 ? 1 : 0;
+    auto general = [&](B what) {
+        i.op = Op::bmi;
+        i.sub = static_cast<std::uint8_t>(what);
+        i.bytes = static_cast<std::uint8_t>(size);
+        i.to_reg = true;
+        mod_rm(in, p, i);
+        touches(i, size, true, false);
+        i.first = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.reg);
+    };
+    if (p.vex && p.map == 2 && !p.is_256) switch (op << 4 | pp) {
+            case 0xf20:
+                return general(B::and_not);
+            case 0xf30:
+                general(B::reset_lowest);
+                i.sub = static_cast<std::uint8_t>(i.sub + (i.reg & 7) - 1);
+                if ((i.reg & 7) < 1 || (i.reg & 7) > 3) i.op = Op::unknown;
+                i.reg = static_cast<std::uint8_t>(p.vvvv);
+                return;
+            case 0xf50:
+                return general(B::zero_high);
+            case 0xf52:
+                return general(B::extract);
+            case 0xf53:
+                return general(B::deposit);
+            case 0xf63:
+                return general(B::multiply);
+            case 0xf70:
+                return general(B::extract_field);
+            case 0xf71:
+                return general(B::shift_left);
+            case 0xf72:
+                return general(B::shift_signed);
+            case 0xf73:
+                return general(B::shift_right);
+            default:
+                break;
+        }
+    if (p.vex && p.map == 3 && op == 0xf0 && pp == 3) {
+        general(B::rotate);
+        return immediate(in, i, 1);
+    }
+    if (!p.vex && p.map == 2 && op == 0xf6 && (p.repeat == 0xf3 || p.operand16)) {
+        if (p.operand16) size = p.w() ? 8 : 4;
+        return general(p.repeat == 0xf3 ? B::add_overflow : B::add_carry);
+    }
+    if (!p.vex && p.map == 2 && (op == 0xf0 || op == 0xf1)) {
+        bool sums = p.repeat == 0xf2;
+        i.op = sums ? Op::checksum : Op::swap_move;
+        i.bytes = static_cast<std::uint8_t>(sums ? (p.w() ? 8 : 4) : size);
+        i.from = static_cast<std::uint8_t>(op == 0xf0 ? 1 : size);
+        mod_rm(in, p, i);
+        i.to_reg = sums || op == 0xf0;
+        if (sums && i.from == 1) byte_registers(p, i, false, true);
+        touches(i, sums ? i.from : size, i.to_reg, !i.to_reg);
+        if (!sums && (p.repeat || !i.has_memory)) i.op = Op::unknown;
+        return;
+    }
+    vector(in, p, i, op, pp);
 }
 
 }  // namespace x64
@@ -353,7 +528,7 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         op = in.byte();
     }
     if (!p.has_rex && op == 0x62)
-        evex(in, i);
+        evex(in, p, i);
     else if (!p.has_rex && (op == 0xc4 || op == 0xc5)) {
         unsigned first = in.byte();
         p.vex = true;
@@ -370,19 +545,7 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         p.is_256 = last & 4;
         p.pp = last & 3;
         op = in.byte();
-        bool masks_only = (op >= 0x41 && op <= 0x4b) || op == 0x92;
-        if (p.map == 1 && (masks_only || op == 0x93 || op == 0x98 || op == 0x99)) {
-            mod_rm(in, p, i);
-            i.op = i.has_memory ? Op::unknown
-                   : masks_only ? Op::vector_to_mask
-                   : op == 0x93 ? Op::vector_to_opaque
-                                : Op::vector_to_flags;
-        } else if (p.map == 1 && op == 0x77)
-            i.op = Op::nop;  // vzeroupper: the low halves stay
-        else if (p.map == 1) {
-            if (!vector(in, p, i, op, p.pp)) i.op = Op::unknown;
-        } else if (p.map == 2 || p.map == 3)
-            extended_three(in, p, i, op);
+        if (!mask_instruction(in, p, i, op)) extended_three(in, p, i, op);
     } else if (op == 0x0f) {
         op = in.byte();
         if (op == 0x38 || op == 0x3a) {
@@ -395,7 +558,7 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         plain(in, p, i, op);
         if (i.op == Op::nop && p.repeat == 0xf2) i.op = Op::unknown;
     }
-    if ((p.address32 || (op == 0x62 && p.segment)) && i.has_memory) i.op = Op::unknown;
+    if (p.address32 && i.has_memory) i.op = Op::unknown;
     if (in.short_of || i.op == Op::unknown) return {};
     i.length = static_cast<std::uint8_t>(in.at);
     return i;

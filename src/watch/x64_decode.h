@@ -33,10 +33,12 @@ struct Prefixes {
     std::uint8_t segment = 0;
     unsigned rex = 0;
     bool has_rex = false;
-    // VEX
-    bool vex = false;
-    unsigned map = 0, pp = 0, vvvv = 0;
-    bool is_256 = false;
+    // VEX, and EVEX, which has all of it
+    bool vex = false, evex = false;
+    unsigned map = 1, pp = 0, vvvv = 0;
+    bool is_256 = false, is_512 = false;
+    bool zeroes = false, broadcasts = false;
+    unsigned mask = 0, more_reg = 0, more_rm = 0;  // 16 for the upper half of the registers
 
     bool w() const { return rex & 8; }
     unsigned r() const { return rex & 4 ? 8 : 0; }
@@ -95,11 +97,11 @@ inline void immediate(Reader& in, X64Instruction& i, unsigned bytes) {
     i.has_immediate = true;
 }
 
-// Vector instructions: pp is 0 none, 1 66, 2 f3, 3 f2. False = not one of them.
-bool vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsigned pp);
+// Vector instructions, of any encoding: pp is 0 none, 1 66, 2 f3, 3 f2. Unknown if not one of them.
+void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsigned pp);
 // After 62.
-void evex(Reader& in, X64Instruction& i);
-// 0f 38 and 0f 3a, and what only VEX has.
-void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op);
+void evex(Reader& in, Prefixes& p, X64Instruction& i);
+// Those on mask registers alone, and vzeroupper. False = not one of them.
+bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op);
 
 }  // namespace revisit::watch::x64

@@ -1,232 +1,661 @@
-// Vector instructions of x86_64: their operands, and which of them are computed. See x64.h.
+// Vector instructions of x86_64, in their three encodings: see x64.h.
+//
+// One row says for an opcode, a map and a prefix what is done, on elements of which size, and how much
+// memory is touched. The old encoding, VEX and EVEX share rows but for what only one of them has. Rows
+// of an opcode lie together; an index by map and opcode, made by the compiler, finds them.
+#include <iterator>
 #include <utility>
 
 #include "watch/x64_decode.h"
 
 namespace revisit::watch::x64 {
+namespace {
 
-bool vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsigned pp) {
-    unsigned whole = p.is_256 ? 32 : 16, scalar = pp == 2 ? 4 : 8;
-    auto form = [&](Op kind, unsigned bytes, bool stores = false) {
-        mod_rm(in, p, i);
-        i.op = kind;
-        i.bytes = static_cast<std::uint8_t>(bytes);
-        i.to_reg = !stores;
-        touches(i, bytes, !stores, stores);
-        i.first = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.reg);
-        return true;
-    };
-    auto computes = [&](Op kind, unsigned sub, unsigned bytes, unsigned from) {
-        form(kind, from);
-        i.sub = static_cast<std::uint8_t>(sub);
-        i.bytes = static_cast<std::uint8_t>(bytes);
-        i.from = static_cast<std::uint8_t>(from);
-        return true;
-    };
-    switch (op) {
-        case 0x10:
-        case 0x11: {  // movups, movss, movupd, movsd
-            unsigned bytes = pp >= 2 ? scalar : whole;
-            form(op == 0x10 ? Op::vector_load : Op::vector_store, bytes, op == 0x11);
-            if (!i.has_memory) {
-                i.op = pp >= 2 ? Op::scalar_move : Op::vector_move;
-                if (op == 0x11 && pp >= 2) {  // reg is the register that changes
-                    std::swap(i.reg, i.rm);
-                    if (!p.vex) i.first = i.reg;
-                }
-            }
-            return true;
+using P = X64Packed;
+
+enum class Size : std::uint8_t {
+    whole,
+    half,
+    quarter,
+    eighth,
+    element,
+    width,
+    b1,
+    b2,
+    b4,
+    b8,
+    b16,
+    b32
+};
+
+enum Flag : std::uint16_t {
+    kImmediate = 1,
+    kWide = 2,     // elements are twice as large with EVEX.W
+    kWideVex = 4,  // … with VEX.W too
+    kStores = 8,
+    kVexOnly = 16,  // not in the old encoding
+    kEvexOnly = 32,
+    kNotEvex = 64,
+    kMemory = 128,     // not between registers
+    kRegisters = 256,  // only between registers
+    kScalar = 512,     // its value is one element
+};
+
+constexpr std::uint8_t kPlain = 1, k66 = 2, kF3 = 4, kF2 = 8;
+
+struct Row {
+    std::uint8_t map, opcode, prefixes;
+    Op op;
+    std::uint8_t sub, element;
+    Size memory;
+    unsigned flags;
+};
+
+constexpr Row packed_row(unsigned map, unsigned opcode, P what, unsigned element, unsigned flags = 0,
+                         unsigned prefixes = k66, Size memory = Size::whole) {
+    return {static_cast<std::uint8_t>(map),
+            static_cast<std::uint8_t>(opcode),
+            static_cast<std::uint8_t>(prefixes),
+            Op::packed,
+            static_cast<std::uint8_t>(what),
+            static_cast<std::uint8_t>(element),
+            memory,
+            flags};
+}
+constexpr Row row(unsigned map, unsigned opcode, unsigned prefixes, Op op, unsigned element,
+                  Size memory, unsigned flags = 0, unsigned sub = 0) {
+    return {static_cast<std::uint8_t>(map),
+            static_cast<std::uint8_t>(opcode),
+            static_cast<std::uint8_t>(prefixes),
+            op,
+            static_cast<std::uint8_t>(sub),
+            static_cast<std::uint8_t>(element),
+            memory,
+            flags};
+}
+constexpr unsigned sub(P what) {
+    return static_cast<unsigned>(what);
+}
+
+constexpr Row kRows[] = {
+    // moves
+    row(1, 0x10, kPlain, Op::vector_load, 4, Size::whole),
+    row(1, 0x10, k66, Op::vector_load, 8, Size::whole),
+    row(1, 0x10, kF3, Op::vector_load, 4, Size::b4, kScalar),
+    row(1, 0x10, kF2, Op::vector_load, 8, Size::b8, kScalar),
+    row(1, 0x11, kPlain, Op::vector_store, 4, Size::whole, kStores),
+    row(1, 0x11, k66, Op::vector_store, 8, Size::whole, kStores),
+    row(1, 0x11, kF3, Op::vector_store, 4, Size::b4, kStores | kScalar),
+    row(1, 0x11, kF2, Op::vector_store, 8, Size::b8, kStores | kScalar),
+    packed_row(1, 0x12, P::low_half, 8, 0, kPlain | k66, Size::b8),
+    packed_row(1, 0x12, P::double_even, 4, 0, kF3),
+    packed_row(1, 0x12, P::double_low, 8, 0, kF2),
+    row(1, 0x13, kPlain | k66, Op::vector_store, 8, Size::b8, kStores | kMemory | kScalar),
+    packed_row(1, 0x14, P::unpack_low, 4, 0, kPlain),
+    packed_row(1, 0x14, P::unpack_low, 8),
+    packed_row(1, 0x15, P::unpack_high, 4, 0, kPlain),
+    packed_row(1, 0x15, P::unpack_high, 8),
+    packed_row(1, 0x16, P::to_high_half, 8, 0, kPlain | k66, Size::b8),
+    packed_row(1, 0x16, P::double_odd, 4, 0, kF3),
+    packed_row(1, 0x17, P::to_high_half, 8, kStores | kMemory, kPlain | k66, Size::b8),
+    row(1, 0x28, kPlain, Op::vector_load, 4, Size::whole),
+    row(1, 0x28, k66, Op::vector_load, 8, Size::whole),
+    row(1, 0x29, kPlain, Op::vector_store, 4, Size::whole, kStores),
+    row(1, 0x29, k66, Op::vector_store, 8, Size::whole, kStores),
+    row(1, 0x2b, kPlain | k66, Op::vector_store, 8, Size::whole, kStores | kMemory),
+    row(1, 0x6e, k66, Op::general_to_vector, 4, Size::width),
+    row(1, 0x6f, k66 | kF3, Op::vector_load, 4, Size::whole, kWide),
+    row(1, 0x6f, kF2, Op::vector_load, 1, Size::whole, kWide | kEvexOnly),
+    row(1, 0x7e, k66, Op::vector_to_general, 4, Size::width, kStores),
+    row(1, 0x7e, kF3, Op::vector_load, 8, Size::b8, kScalar),
+    row(1, 0x7f, k66 | kF3, Op::vector_store, 4, Size::whole, kWide | kStores),
+    row(1, 0x7f, kF2, Op::vector_store, 1, Size::whole, kWide | kStores | kEvexOnly),
+    row(1, 0xd6, k66, Op::vector_store, 8, Size::b8, kStores | kScalar),
+    row(1, 0xe7, k66, Op::vector_store, 4, Size::whole, kStores | kMemory),
+    row(1, 0xf0, kF2, Op::vector_load, 4, Size::whole, kMemory | kNotEvex),
+    row(2, 0x2a, k66, Op::vector_load, 4, Size::whole, kMemory),
+    // one number with a fraction
+    row(1, 0x2a, kF3, Op::integer_to_scalar, 4, Size::width),
+    row(1, 0x2a, kF2, Op::integer_to_scalar, 8, Size::width),
+    row(1, 0x2c, kF3, Op::scalar_to_integer, 4, Size::element),
+    row(1, 0x2c, kF2, Op::scalar_to_integer, 8, Size::element),
+    row(1, 0x2d, kF3, Op::vector_to_opaque, 4, Size::element),
+    row(1, 0x2d, kF2, Op::vector_to_opaque, 8, Size::element),
+    row(1, 0x2e, kPlain, Op::scalar_compare, 4, Size::element),
+    row(1, 0x2e, k66, Op::scalar_compare, 8, Size::element),
+    row(1, 0x2f, kPlain, Op::scalar_compare, 4, Size::element),
+    row(1, 0x2f, k66, Op::scalar_compare, 8, Size::element),
+    // packed ones
+    row(1, 0x50, kPlain, Op::vector_signs, 4, Size::whole, kRegisters | kNotEvex),
+    row(1, 0x50, k66, Op::vector_signs, 8, Size::whole, kRegisters | kNotEvex),
+    row(1, 0x51, kPlain, Op::vector_other, 4, Size::whole),
+    row(1, 0x51, k66, Op::vector_other, 8, Size::whole),
+    row(1, 0x51, kF3, Op::vector_other, 4, Size::element, kScalar),
+    row(1, 0x51, kF2, Op::vector_other, 8, Size::element, kScalar),
+    row(1, 0x52, kPlain, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(1, 0x52, kF3, Op::vector_other, 4, Size::element, kScalar | kNotEvex),
+    row(1, 0x53, kPlain, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(1, 0x53, kF3, Op::vector_other, 4, Size::element, kScalar | kNotEvex),
+    packed_row(1, 0x54, P::bits_and, 4, 0, kPlain),
+    packed_row(1, 0x54, P::bits_and, 8),
+    packed_row(1, 0x55, P::bits_and_not, 4, 0, kPlain),
+    packed_row(1, 0x55, P::bits_and_not, 8),
+    packed_row(1, 0x56, P::bits_or, 4, 0, kPlain),
+    packed_row(1, 0x56, P::bits_or, 8),
+    packed_row(1, 0x57, P::bits_xor, 4, 0, kPlain),
+    packed_row(1, 0x57, P::bits_xor, 8),
+    packed_row(1, 0x58, P::float_add, 4, 0, kPlain),
+    packed_row(1, 0x58, P::float_add, 8),
+    row(1, 0x58, kF3, Op::scalar, 4, Size::element),
+    row(1, 0x58, kF2, Op::scalar, 8, Size::element),
+    packed_row(1, 0x59, P::float_multiply, 4, 0, kPlain),
+    packed_row(1, 0x59, P::float_multiply, 8),
+    row(1, 0x59, kF3, Op::scalar, 4, Size::element, 0, 1),
+    row(1, 0x59, kF2, Op::scalar, 8, Size::element, 0, 1),
+    row(1, 0x5a, kPlain, Op::vector_other, 4, Size::half),
+    row(1, 0x5a, k66, Op::vector_other, 8, Size::whole),
+    row(1, 0x5a, kF3, Op::scalar_convert, 4, Size::element),
+    row(1, 0x5a, kF2, Op::scalar_convert, 8, Size::element),
+    packed_row(1, 0x5b, P::from_integer, 4, kNotEvex, kPlain),
+    row(1, 0x5b, k66 | kF3, Op::vector_other, 4, Size::whole),
+    packed_row(1, 0x5c, P::float_subtract, 4, 0, kPlain),
+    packed_row(1, 0x5c, P::float_subtract, 8),
+    row(1, 0x5c, kF3, Op::scalar, 4, Size::element, 0, 4),
+    row(1, 0x5c, kF2, Op::scalar, 8, Size::element, 0, 4),
+    packed_row(1, 0x5d, P::float_min, 4, 0, kPlain),
+    packed_row(1, 0x5d, P::float_min, 8),
+    row(1, 0x5d, kF3, Op::scalar, 4, Size::element, 0, 5),
+    row(1, 0x5d, kF2, Op::scalar, 8, Size::element, 0, 5),
+    packed_row(1, 0x5e, P::float_divide, 4, 0, kPlain),
+    packed_row(1, 0x5e, P::float_divide, 8),
+    row(1, 0x5e, kF3, Op::scalar, 4, Size::element, 0, 6),
+    row(1, 0x5e, kF2, Op::scalar, 8, Size::element, 0, 6),
+    packed_row(1, 0x5f, P::float_max, 4, 0, kPlain),
+    packed_row(1, 0x5f, P::float_max, 8),
+    row(1, 0x5f, kF3, Op::scalar, 4, Size::element, 0, 7),
+    row(1, 0x5f, kF2, Op::scalar, 8, Size::element, 0, 7),
+    row(1, 0x7c, k66 | kF2, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(1, 0x7d, k66 | kF2, Op::vector_other, 4, Size::whole, kNotEvex),
+    packed_row(1, 0xc2, P::float_compare, 4, kImmediate | kNotEvex, kPlain),
+    packed_row(1, 0xc2, P::float_compare, 8, kImmediate | kNotEvex),
+    row(1, 0xc2, kF3, Op::vector_other, 4, Size::element, kImmediate | kNotEvex | kScalar),
+    row(1, 0xc2, kF2, Op::vector_other, 8, Size::element, kImmediate | kNotEvex | kScalar),
+    row(1, 0xc2, kPlain, Op::vector_to_mask, 4, Size::whole, kImmediate | kEvexOnly),
+    row(1, 0xc2, k66, Op::vector_to_mask, 8, Size::whole, kImmediate | kEvexOnly),
+    row(1, 0xc2, kF3, Op::vector_to_mask, 4, Size::element, kImmediate | kEvexOnly),
+    row(1, 0xc2, kF2, Op::vector_to_mask, 8, Size::element, kImmediate | kEvexOnly),
+    packed_row(1, 0xc6, P::shuffle_two, 4, kImmediate, kPlain),
+    packed_row(1, 0xc6, P::shuffle_two, 8, kImmediate),
+    row(1, 0xd0, k66 | kF2, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(1, 0xe6, k66 | kF2, Op::vector_other, 8, Size::whole),
+    packed_row(1, 0xe6, P::from_integer, 8, kNotEvex, kF3, Size::half),
+    row(1, 0xe6, kF3, Op::vector_other, 4, Size::half, kEvexOnly | kWide),
+    // integers
+    packed_row(1, 0x60, P::unpack_low, 1),
+    packed_row(1, 0x61, P::unpack_low, 2),
+    packed_row(1, 0x62, P::unpack_low, 4),
+    packed_row(1, 0x63, P::pack_signed, 1),
+    packed_row(1, 0x64, P::greater, 1, kNotEvex),
+    row(1, 0x64, k66, Op::vector_compare, 1, Size::whole, kEvexOnly, sub(P::greater)),
+    packed_row(1, 0x65, P::greater, 2, kNotEvex),
+    row(1, 0x65, k66, Op::vector_compare, 2, Size::whole, kEvexOnly, sub(P::greater)),
+    packed_row(1, 0x66, P::greater, 4, kNotEvex),
+    row(1, 0x66, k66, Op::vector_compare, 4, Size::whole, kEvexOnly, sub(P::greater)),
+    packed_row(1, 0x67, P::pack_unsigned, 1),
+    packed_row(1, 0x68, P::unpack_high, 1),
+    packed_row(1, 0x69, P::unpack_high, 2),
+    packed_row(1, 0x6a, P::unpack_high, 4),
+    packed_row(1, 0x6b, P::pack_signed, 2),
+    packed_row(1, 0x6c, P::unpack_low, 8),
+    packed_row(1, 0x6d, P::unpack_high, 8),
+    packed_row(1, 0x70, P::shuffle_words, 4, kImmediate),
+    packed_row(1, 0x70, P::shuffle_high, 2, kImmediate, kF3),
+    packed_row(1, 0x70, P::shuffle_low, 2, kImmediate, kF2),
+    packed_row(1, 0x71, P::shift_left, 2, kImmediate | kRegisters),
+    packed_row(1, 0x72, P::shift_left, 4, kImmediate | kRegisters),
+    packed_row(1, 0x73, P::shift_left, 8, kImmediate | kRegisters),
+    packed_row(1, 0x74, P::equal, 1, kNotEvex),
+    row(1, 0x74, k66, Op::vector_compare, 1, Size::whole, kEvexOnly, sub(P::equal)),
+    packed_row(1, 0x75, P::equal, 2, kNotEvex),
+    row(1, 0x75, k66, Op::vector_compare, 2, Size::whole, kEvexOnly, sub(P::equal)),
+    packed_row(1, 0x76, P::equal, 4, kNotEvex),
+    row(1, 0x76, k66, Op::vector_compare, 4, Size::whole, kEvexOnly, sub(P::equal)),
+    row(1, 0xc4, k66, Op::vector_insert, 2, Size::element, kImmediate),
+    row(1, 0xc5, k66, Op::vector_extract, 2, Size::whole, kImmediate | kRegisters),
+    packed_row(1, 0xd1, P::shift_right, 2, 0, k66, Size::b16),
+    packed_row(1, 0xd2, P::shift_right, 4, 0, k66, Size::b16),
+    packed_row(1, 0xd3, P::shift_right, 8, 0, k66, Size::b16),
+    packed_row(1, 0xd4, P::add, 8),
+    packed_row(1, 0xd5, P::multiply_low, 2),
+    row(1, 0xd7, k66, Op::vector_signs, 1, Size::whole, kRegisters | kNotEvex),
+    packed_row(1, 0xd8, P::subtract_unsigned, 1),
+    packed_row(1, 0xd9, P::subtract_unsigned, 2),
+    packed_row(1, 0xda, P::min_unsigned, 1),
+    packed_row(1, 0xdb, P::bits_and, 4, kWide),
+    packed_row(1, 0xdc, P::add_unsigned, 1),
+    packed_row(1, 0xdd, P::add_unsigned, 2),
+    packed_row(1, 0xde, P::max_unsigned, 1),
+    packed_row(1, 0xdf, P::bits_and_not, 4, kWide),
+    packed_row(1, 0xe0, P::average, 1),
+    packed_row(1, 0xe1, P::shift_signed, 2, 0, k66, Size::b16),
+    packed_row(1, 0xe2, P::shift_signed, 4, kWide, k66, Size::b16),
+    packed_row(1, 0xe3, P::average, 2),
+    packed_row(1, 0xe4, P::multiply_high_unsigned, 2),
+    packed_row(1, 0xe5, P::multiply_high_signed, 2),
+    packed_row(1, 0xe8, P::subtract_signed, 1),
+    packed_row(1, 0xe9, P::subtract_signed, 2),
+    packed_row(1, 0xea, P::min_signed, 2),
+    packed_row(1, 0xeb, P::bits_or, 4, kWide),
+    packed_row(1, 0xec, P::add_signed, 1),
+    packed_row(1, 0xed, P::add_signed, 2),
+    packed_row(1, 0xee, P::max_signed, 2),
+    packed_row(1, 0xef, P::bits_xor, 4, kWide),
+    packed_row(1, 0xf1, P::shift_left, 2, 0, k66, Size::b16),
+    packed_row(1, 0xf2, P::shift_left, 4, 0, k66, Size::b16),
+    packed_row(1, 0xf3, P::shift_left, 8, 0, k66, Size::b16),
+    packed_row(1, 0xf4, P::multiply_even_unsigned, 8),
+    packed_row(1, 0xf5, P::multiply_add, 2),
+    packed_row(1, 0xf6, P::sum_differences, 1),
+    packed_row(1, 0xf8, P::subtract, 1),
+    packed_row(1, 0xf9, P::subtract, 2),
+    packed_row(1, 0xfa, P::subtract, 4),
+    packed_row(1, 0xfb, P::subtract, 8),
+    packed_row(1, 0xfc, P::add, 1),
+    packed_row(1, 0xfd, P::add, 2),
+    packed_row(1, 0xfe, P::add, 4),
+    // 0f 38
+    packed_row(2, 0x00, P::shuffle_bytes, 1),
+    row(2, 0x01, k66, Op::vector_other, 2, Size::whole, kNotEvex),
+    row(2, 0x02, k66, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(2, 0x03, k66, Op::vector_other, 2, Size::whole, kNotEvex),
+    row(2, 0x04, k66, Op::vector_other, 2, Size::whole),
+    row(2, 0x05, k66, Op::vector_other, 2, Size::whole, kNotEvex),
+    row(2, 0x06, k66, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(2, 0x07, k66, Op::vector_other, 2, Size::whole, kNotEvex),
+    row(2, 0x08, k66, Op::vector_other, 1, Size::whole, kNotEvex),
+    row(2, 0x09, k66, Op::vector_other, 2, Size::whole, kNotEvex),
+    row(2, 0x0a, k66, Op::vector_other, 4, Size::whole, kNotEvex),
+    row(2, 0x0b, k66, Op::vector_other, 2, Size::whole),
+    row(2, 0x0c, k66, Op::vector_other, 4, Size::whole, kVexOnly),
+    row(2, 0x0d, k66, Op::vector_other, 8, Size::whole, kVexOnly),
+    row(2, 0x0e, k66, Op::vector_to_flags, 4, Size::whole, kVexOnly | kNotEvex),
+    row(2, 0x0f, k66, Op::vector_to_flags, 8, Size::whole, kVexOnly | kNotEvex),
+    packed_row(2, 0x16, P::permute_by, 4, kVexOnly | kWide),
+    row(2, 0x17, k66, Op::vector_test, 8, Size::whole, kNotEvex),
+    packed_row(2, 0x18, P::spread, 4, kVexOnly, k66, Size::element),
+    packed_row(2, 0x19, P::spread, 8, kVexOnly, k66, Size::element),
+    packed_row(2, 0x1a, P::spread, 16, kVexOnly | kMemory | kNotEvex, k66, Size::element),
+    packed_row(2, 0x1c, P::absolute, 1),
+    packed_row(2, 0x1d, P::absolute, 2),
+    packed_row(2, 0x1e, P::absolute, 4),
+    packed_row(2, 0x1f, P::absolute, 8, kEvexOnly),
+    packed_row(2, 0x20, P::widen_signed, 2, 0, k66, Size::half),
+    packed_row(2, 0x21, P::widen_signed, 4, 0, k66, Size::quarter),
+    packed_row(2, 0x22, P::widen_signed, 8, 0, k66, Size::eighth),
+    packed_row(2, 0x23, P::widen_signed, 4, 0, k66, Size::half),
+    packed_row(2, 0x24, P::widen_signed, 8, 0, k66, Size::quarter),
+    packed_row(2, 0x25, P::widen_signed, 8, 0, k66, Size::half),
+    row(2, 0x26, k66, Op::vector_compare, 1, Size::whole, kEvexOnly | kWide, sub(P::test)),
+    row(2, 0x26, kF3, Op::vector_compare, 1, Size::whole, kEvexOnly | kWide, sub(P::test_none)),
+    row(2, 0x27, k66, Op::vector_compare, 4, Size::whole, kEvexOnly | kWide, sub(P::test)),
+    row(2, 0x27, kF3, Op::vector_compare, 4, Size::whole, kEvexOnly | kWide, sub(P::test_none)),
+    packed_row(2, 0x28, P::multiply_even_signed, 8),
+    row(2, 0x28, kF3, Op::vector_of_mask, 1, Size::whole, kEvexOnly | kWide | kRegisters),
+    packed_row(2, 0x29, P::equal, 8, kNotEvex),
+    row(2, 0x29, k66, Op::vector_compare, 8, Size::whole, kEvexOnly, sub(P::equal)),
+    row(2, 0x29, kF3, Op::vector_to_mask, 1, Size::whole, kEvexOnly | kRegisters),
+    packed_row(2, 0x2b, P::pack_unsigned, 2),
+    packed_row(2, 0x30, P::widen_zero, 2, 0, k66, Size::half),
+    packed_row(2, 0x31, P::widen_zero, 4, 0, k66, Size::quarter),
+    packed_row(2, 0x32, P::widen_zero, 8, 0, k66, Size::eighth),
+    packed_row(2, 0x33, P::widen_zero, 4, 0, k66, Size::half),
+    packed_row(2, 0x34, P::widen_zero, 8, 0, k66, Size::quarter),
+    packed_row(2, 0x35, P::widen_zero, 8, 0, k66, Size::half),
+    packed_row(2, 0x36, P::permute_by, 4, kVexOnly | kWide),
+    packed_row(2, 0x37, P::greater, 8, kNotEvex),
+    row(2, 0x37, k66, Op::vector_compare, 8, Size::whole, kEvexOnly, sub(P::greater)),
+    packed_row(2, 0x38, P::min_signed, 1),
+    row(2, 0x38, kF3, Op::vector_of_mask, 4, Size::whole, kEvexOnly | kWide | kRegisters),
+    packed_row(2, 0x39, P::min_signed, 4, kWide),
+    row(2, 0x39, kF3, Op::vector_to_mask, 4, Size::whole, kEvexOnly | kRegisters),
+    packed_row(2, 0x3a, P::min_unsigned, 2),
+    packed_row(2, 0x3b, P::min_unsigned, 4, kWide),
+    packed_row(2, 0x3c, P::max_signed, 1),
+    packed_row(2, 0x3d, P::max_signed, 4, kWide),
+    packed_row(2, 0x3e, P::max_unsigned, 2),
+    packed_row(2, 0x3f, P::max_unsigned, 4, kWide),
+    packed_row(2, 0x40, P::multiply_low, 4, kNotEvex),
+    row(2, 0x40, k66, Op::vector_other, 4, Size::whole, kEvexOnly | kWide),
+    row(2, 0x41, k66, Op::vector_other, 2, Size::whole, kNotEvex),
+    packed_row(2, 0x45, P::shift_right_each, 4, kVexOnly | kWideVex),
+    packed_row(2, 0x46, P::shift_signed_each, 4, kVexOnly | kWide),
+    packed_row(2, 0x47, P::shift_left_each, 4, kVexOnly | kWideVex),
+    packed_row(2, 0x58, P::spread, 4, kVexOnly, k66, Size::element),
+    packed_row(2, 0x59, P::spread, 8, kVexOnly, k66, Size::element),
+    packed_row(2, 0x5a, P::spread, 16, kVexOnly | kMemory | kNotEvex, k66, Size::element),
+    row(2, 0x75, k66, Op::vector_other, 1, Size::whole, kEvexOnly | kWide),
+    row(2, 0x76, k66, Op::vector_other, 4, Size::whole, kEvexOnly | kWide),
+    row(2, 0x77, k66, Op::vector_other, 4, Size::whole, kEvexOnly | kWide),
+    packed_row(2, 0x78, P::spread, 1, kVexOnly, k66, Size::element),
+    packed_row(2, 0x79, P::spread, 2, kVexOnly, k66, Size::element),
+    row(2, 0x7a, k66, Op::vector_spread, 1, Size::whole, kEvexOnly | kRegisters),
+    row(2, 0x7b, k66, Op::vector_spread, 2, Size::whole, kEvexOnly | kRegisters),
+    row(2, 0x7c, k66, Op::vector_spread, 4, Size::whole, kEvexOnly | kWide | kRegisters),
+    row(2, 0x7d, k66, Op::vector_other, 1, Size::whole, kEvexOnly | kWide),
+    row(2, 0x7e, k66, Op::vector_other, 4, Size::whole, kEvexOnly | kWide),
+    row(2, 0x7f, k66, Op::vector_other, 4, Size::whole, kEvexOnly | kWide),
+    row(2, 0x8d, k66, Op::vector_other, 1, Size::whole, kEvexOnly | kWide),
+    row(2, 0xdb, k66, Op::vector_other, 8, Size::whole),
+    row(2, 0xdc, k66, Op::vector_other, 8, Size::whole),
+    row(2, 0xdd, k66, Op::vector_other, 8, Size::whole),
+    row(2, 0xde, k66, Op::vector_other, 8, Size::whole),
+    row(2, 0xdf, k66, Op::vector_other, 8, Size::whole),
+    // 0f 3a
+    packed_row(3, 0x00, P::permute_words, 8, kImmediate | kVexOnly),
+    packed_row(3, 0x01, P::permute_words, 8, kImmediate | kVexOnly),
+    packed_row(3, 0x02, P::blend, 4, kImmediate | kVexOnly | kNotEvex),
+    row(3, 0x03, k66, Op::vector_other, 4, Size::whole, kImmediate | kEvexOnly | kWide),
+    packed_row(3, 0x04, P::shuffle_words, 4, kImmediate | kVexOnly),
+    row(3, 0x05, k66, Op::vector_other, 8, Size::whole, kImmediate | kVexOnly),
+    packed_row(3, 0x06, P::permute_halves, 16, kImmediate | kVexOnly | kNotEvex),
+    row(3, 0x08, k66, Op::vector_other, 4, Size::whole, kImmediate | kNotEvex),
+    row(3, 0x09, k66, Op::vector_other, 8, Size::whole, kImmediate | kNotEvex),
+    row(3, 0x0a, k66, Op::vector_other, 4, Size::element, kImmediate | kScalar | kNotEvex),
+    row(3, 0x0b, k66, Op::vector_other, 8, Size::element, kImmediate | kScalar | kNotEvex),
+    packed_row(3, 0x0c, P::blend, 4, kImmediate | kNotEvex),
+    packed_row(3, 0x0d, P::blend, 8, kImmediate | kNotEvex),
+    packed_row(3, 0x0e, P::blend, 2, kImmediate | kNotEvex),
+    packed_row(3, 0x0f, P::align, 1, kImmediate),
+    row(3, 0x14, k66, Op::vector_extract, 1, Size::element, kImmediate | kStores),
+    row(3, 0x15, k66, Op::vector_extract, 2, Size::element, kImmediate | kStores),
+    row(3, 0x16, k66, Op::vector_extract, 4, Size::width, kImmediate | kStores | kWideVex),
+    row(3, 0x17, k66, Op::vector_extract, 4, Size::element, kImmediate | kStores),
+    row(3, 0x18, k66, Op::vector_halves, 4, Size::b16, kImmediate | kVexOnly | kWide, 1),
+    row(3, 0x19, k66, Op::vector_halves, 4, Size::b16, kImmediate | kVexOnly | kWide | kStores),
+    row(3, 0x1a, k66, Op::vector_halves, 4, Size::b32, kImmediate | kEvexOnly | kWide, 1),
+    row(3, 0x1b, k66, Op::vector_halves, 4, Size::b32, kImmediate | kEvexOnly | kWide | kStores),
+    row(3, 0x1e, k66, Op::vector_compare, 4, Size::whole, kImmediate | kEvexOnly | kWide),
+    row(3, 0x1f, k66, Op::vector_compare, 4, Size::whole, kImmediate | kEvexOnly | kWide, 1),
+    row(3, 0x20, k66, Op::vector_insert, 1, Size::element, kImmediate),
+    row(3, 0x21, k66, Op::vector_other, 4, Size::b4, kImmediate | kScalar),
+    row(3, 0x22, k66, Op::vector_insert, 4, Size::width, kImmediate | kWideVex),
+    row(3, 0x23, k66, Op::vector_other, 4, Size::whole, kImmediate | kEvexOnly | kWide),
+    packed_row(3, 0x25, P::ternary, 4, kImmediate | kEvexOnly | kWide),
+    row(3, 0x38, k66, Op::vector_halves, 4, Size::b16, kImmediate | kVexOnly | kWide, 1),
+    row(3, 0x39, k66, Op::vector_halves, 4, Size::b16, kImmediate | kVexOnly | kWide | kStores),
+    row(3, 0x3a, k66, Op::vector_halves, 4, Size::b32, kImmediate | kEvexOnly | kWide, 1),
+    row(3, 0x3b, k66, Op::vector_halves, 4, Size::b32, kImmediate | kEvexOnly | kWide | kStores),
+    row(3, 0x3e, k66, Op::vector_compare, 1, Size::whole, kImmediate | kEvexOnly | kWide),
+    row(3, 0x3f, k66, Op::vector_compare, 1, Size::whole, kImmediate | kEvexOnly | kWide, 1),
+    row(3, 0x40, k66, Op::vector_other, 4, Size::whole, kImmediate | kNotEvex),
+    row(3, 0x41, k66, Op::vector_other, 8, Size::whole, kImmediate | kNotEvex),
+    row(3, 0x42, k66, Op::vector_other, 1, Size::whole, kImmediate | kNotEvex),
+    row(3, 0x43, k66, Op::vector_other, 4, Size::whole, kImmediate | kEvexOnly | kWide),
+    row(3, 0x44, k66, Op::vector_other, 8, Size::whole, kImmediate),
+    packed_row(3, 0x46, P::permute_halves, 16, kImmediate | kVexOnly | kNotEvex),
+    packed_row(3, 0x4a, P::blend_by_sign, 4, kImmediate | kVexOnly | kNotEvex),
+    packed_row(3, 0x4b, P::blend_by_sign, 8, kImmediate | kVexOnly | kNotEvex),
+    packed_row(3, 0x4c, P::blend_by_sign, 1, kImmediate | kVexOnly | kNotEvex),
+    row(3, 0x61, k66, Op::vector_to_opaque, 1, Size::whole, kImmediate | kNotEvex, 1),
+    row(3, 0x63, k66, Op::vector_to_opaque, 1, Size::whole, kImmediate | kNotEvex, 1),
+    row(3, 0xdf, k66, Op::vector_other, 8, Size::whole, kImmediate | kNotEvex),
+    // in the old encoding the third operand is the first register
+    packed_row(2, 0x10, P::blend_by_sign, 1),
+    packed_row(2, 0x14, P::blend_by_sign, 4),
+    packed_row(2, 0x15, P::blend_by_sign, 8),
+};
+
+struct Index {
+    std::uint16_t first[3][256] = {};  // 0 = none, else one more
+    consteval Index() {
+        for (std::size_t k = std::size(kRows); k-- > 0;)
+            first[kRows[k].map - 1][kRows[k].opcode] = static_cast<std::uint16_t>(k + 1);
+    }
+};
+constexpr Index kIndex;
+
+consteval bool is_grouped() {
+    for (std::size_t k = 1; k < std::size(kRows); k++)
+        for (std::size_t j = 0; j + 1 < k; j++)
+            if (kRows[j].map == kRows[k].map && kRows[j].opcode == kRows[k].opcode &&
+                (kRows[k - 1].map != kRows[k].map || kRows[k - 1].opcode != kRows[k].opcode))
+                return false;
+    return true;
+}
+static_assert(is_grouped());
+
+const Row* find_row(const Prefixes& p, unsigned op, unsigned pp) {
+    if (p.map < 1 || p.map > 3 || kIndex.first[p.map - 1][op] == 0) return nullptr;
+    for (const Row* r = kRows + kIndex.first[p.map - 1][op] - 1; r != std::end(kRows); r++) {
+        if (r->map != p.map || r->opcode != op) return nullptr;
+        if (!(r->prefixes >> pp & 1) || (r->flags & kEvexOnly && !p.evex) ||
+            (r->flags & kNotEvex && p.evex) || (r->flags & kVexOnly && !p.vex))
+            continue;
+        return r;
+    }
+    return nullptr;
+}
+
+unsigned memory_bytes(const Row& r, const Prefixes& p, unsigned whole, unsigned element) {
+    switch (r.memory) {
+        case Size::half:
+            return whole / 2;
+        case Size::quarter:
+            return whole / 4;
+        case Size::eighth:
+            return whole / 8;
+        case Size::element:
+            return element;
+        case Size::width:
+            return p.w() ? 8 : 4;
+        case Size::b1:
+            return 1;
+        case Size::b2:
+            return 2;
+        case Size::b4:
+            return 4;
+        case Size::b8:
+            return 8;
+        case Size::b16:
+            return 16;
+        case Size::b32:
+            return 32;
+        default:
+            return whole;
+    }
+}
+
+void registers(Reader& in, const Prefixes& p, X64Instruction& i) {
+    mod_rm(in, p, i);
+    i.reg = static_cast<std::uint8_t>(i.reg | p.more_reg);
+    if (!i.has_memory) i.rm = static_cast<std::uint8_t>(i.rm | p.more_rm);
+    i.first = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.reg);
+}
+
+// Shifts by an immediate: the operation is where a register usually is.
+bool shift(const Prefixes& p, X64Instruction& i, unsigned op) {
+    unsigned which = i.reg & 7;
+    bool bytes = op == 0x73 && (which == 3 || which == 7);
+    if (!bytes && which != 2 && which != 6 && (which != 4 || op == 0x73)) return false;
+    if (p.evex && which == 4 && op == 0x72 && p.w()) i.element = 8;
+    P what = which == 2                     ? P::shift_right
+             : which == 4                   ? P::shift_signed
+             : which == 6                   ? P::shift_left
+             : static_cast<bool>(which & 4) ? P::bytes_left
+                                            : P::bytes_right;
+    i.sub = static_cast<std::uint8_t>(what);
+    i.reg = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.rm);
+    i.first = i.rm;
+    return true;
+}
+
+// Fused operations: their result is not followed.
+bool fused(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    if (!p.vex || p.map != 2 || op < 0x96 || op > 0xbf || (op & 15) < 6) return false;
+    registers(in, p, i);
+    bool is_scalar = (op & 15) >= 9 && op & 1;
+    unsigned whole = p.is_512 ? 64 : p.is_256 ? 32 : 16;
+    i.op = Op::vector_other;
+    i.element = p.w() ? 8 : 4;
+    i.bytes = static_cast<std::uint8_t>(is_scalar ? 16 : whole);
+    touches(i, is_scalar || p.broadcasts ? i.element : whole, true, false);
+    return true;
+}
+
+}  // namespace
+
+void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsigned pp) {
+    i.clears_above = p.vex;
+    i.mask = static_cast<std::uint8_t>(p.mask);
+    i.zeroes = p.zeroes;
+    i.to_reg = true;
+    if (pp == 1 && fused(in, p, i, op)) return;
+    const Row* r = find_row(p, op, pp);
+    if (r == nullptr) return;
+    unsigned whole = p.is_512 ? 64 : p.is_256 ? 32 : 16, element = r->element;
+    bool old_blend = r->sub == sub(P::blend_by_sign) && r->op == Op::packed && p.map == 2;
+    if (old_blend && p.vex) return;
+    if (p.w() && ((r->flags & kWideVex) || (r->flags & kWide && p.evex))) element *= 2;
+    bool stores = r->flags & kStores;
+    registers(in, p, i);
+    if (r->flags & (i.has_memory ? kRegisters : kMemory)) return;
+    i.sub = r->sub;
+    i.element = static_cast<std::uint8_t>(element);
+    i.to_reg = !stores;
+    i.bytes = static_cast<std::uint8_t>(r->flags & kScalar ? element : whole);
+    i.broadcasts = p.broadcasts;
+    if (p.broadcasts && (!i.has_memory || element < 4 || r->memory != Size::whole || stores)) return;
+    unsigned memory = p.broadcasts ? element : memory_bytes(*r, p, whole, element);
+    if (r->op == Op::packed && r->sub == sub(P::double_low) && whole == 16) memory = 8;
+    touches(i, memory, !stores, stores);
+    if (r->flags & kImmediate) immediate(in, i, 1);
+    i.op = r->op;
+    switch (r->op) {
+        case Op::vector_load:
+        case Op::vector_store:
+            if (i.has_memory) break;
+            i.op = Op::vector_move;
+            if (op != 0x10 && op != 0x11) break;
+            if (!(r->flags & kScalar)) break;
+            i.op = Op::scalar_move;
+            if (op == 0x11) std::swap(i.reg, i.rm);  // reg is the one that changes
+            if (!p.vex) i.first = i.reg;
+            i.to_reg = true;
+            break;
+        case Op::packed: {
+            auto what = static_cast<P>(i.sub);
+            if (op >= 0x71 && op <= 0x73 && p.map == 1 && !shift(p, i, op)) i.op = Op::unknown;
+            if (what == P::low_half && !i.has_memory)
+                i.sub = static_cast<std::uint8_t>(P::high_to_low_half);
+            if (what == P::float_compare && (i.immediate & 0xf8)) i.op = Op::vector_other;
+            if (what == P::widen_signed || what == P::widen_zero)
+                i.from = static_cast<std::uint8_t>(r->memory == Size::half      ? element / 2
+                                                   : r->memory == Size::quarter ? element / 4
+                                                                                : element / 8);
+            if (what == P::blend_by_sign)
+                i.from = old_blend ? 0 : static_cast<std::uint8_t>(i.immediate >> 4 & 15);
+            if (what == P::permute_by && whole == 16) i.op = Op::unknown;
+            break;
         }
-        case 0x12:
-        case 0x16:  // half of a register
-            return form(Op::vector_other, pp >= 2 ? (pp == 3 && op == 0x12 ? 8 : whole) : 8);
-        case 0x13:
-        case 0x17:
-            return pp < 2 && form(Op::vector_writes, 8, true);
-        case 0x28:
-        case 0x29:
-            if (pp >= 2) return false;
-            form(op == 0x28 ? Op::vector_load : Op::vector_store, whole, op == 0x29);
-            if (!i.has_memory) i.op = Op::vector_move;
-            return true;
-        case 0x2a:
-            if (pp < 2) return form(Op::vector_other, 8);
-            return computes(Op::integer_to_scalar, 0, scalar, p.w() ? 8 : 4);
-        case 0x2b:
-            return pp < 2 && form(Op::vector_store, whole, true);
-        case 0x2c:
-        case 0x2d:
-            if (pp < 2) return false;
-            if (op == 0x2c) return computes(Op::scalar_to_integer, 0, p.w() ? 8 : 4, scalar);
-            return form(Op::vector_to_opaque, scalar);
-        case 0x2e:
-        case 0x2f:
-            return pp < 2 && computes(Op::scalar_compare, 0, pp == 1 ? 8 : 4, pp == 1 ? 8 : 4);
-        case 0x50:
-            return pp < 2 && form(Op::vector_to_opaque, whole);
-        case 0x5a:
-            if (pp >= 2) return computes(Op::scalar_convert, 0, 12 - scalar, scalar);
-            return form(Op::vector_other, pp == 0 ? whole / 2 : whole);
-        case 0x6e:
-            if (pp != 1) return false;
-            return form(Op::general_to_vector, p.w() ? 8 : 4);
-        case 0x6f:
-        case 0x7f:
-            if (pp != 1 && pp != 2) return false;
-            form(op == 0x6f ? Op::vector_load : Op::vector_store, whole, op == 0x7f);
-            if (!i.has_memory) i.op = Op::vector_move;
-            return true;
-        case 0x7e:
-            if (pp == 2) {
-                form(Op::vector_load, 8);
-                if (!i.has_memory) i.op = Op::vector_other;
-                return true;
-            }
-            return pp == 1 && form(Op::vector_to_general, p.w() ? 8 : 4, true);
-        case 0xd6:
-            if (pp != 1) return false;
-            form(Op::vector_store, 8, true);
-            if (!i.has_memory) {
-                i.op = Op::vector_other;
-                i.reg = i.rm;
-            }
-            return true;
-        case 0xe7:
-            return pp == 1 && form(Op::vector_store, whole, true);
-        case 0xe6:
-            return pp != 0 && form(Op::vector_other, pp == 2 ? whole / 2 : whole);
-        case 0xf0:
-            return pp == 3 && form(Op::vector_load, whole);
-        case 0xd7:
-            return pp == 1 && form(Op::vector_to_opaque, whole);
-        case 0x70:
-            form(Op::vector_other, whole);
-            immediate(in, i, 1);
-            return pp != 0;
-        case 0x71:
-        case 0x72:
-        case 0x73:  // shifts by an immediate: the register is rm, or vvvv with VEX
-            form(Op::vector_other, whole);
-            immediate(in, i, 1);
-            i.reg = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.rm);
-            return pp == 1 && !i.has_memory;
-        case 0xc2:
-            form(Op::vector_other, pp >= 2 ? scalar : whole);
-            immediate(in, i, 1);
-            return true;
-        case 0xc4:
-            form(Op::vector_other, 2);
-            immediate(in, i, 1);
-            return pp == 1;
-        case 0xc5:
-            form(Op::vector_to_opaque, whole);
-            immediate(in, i, 1);
-            return pp == 1 && !i.has_memory;
-        case 0xc6:
-            form(Op::vector_other, whole);
-            immediate(in, i, 1);
-            return pp < 2;
+        case Op::scalar:
+        case Op::scalar_compare:
+            i.bytes = i.from = i.element;
+            break;
+        case Op::scalar_convert:
+            i.from = i.element;
+            i.bytes = static_cast<std::uint8_t>(12 - element);
+            break;
+        case Op::integer_to_scalar:
+            i.bytes = i.element;
+            i.from = p.w() ? 8 : 4;
+            break;
+        case Op::scalar_to_integer:
+            i.bytes = p.w() ? 8 : 4;
+            i.from = i.element;
+            break;
+        case Op::general_to_vector:
+        case Op::vector_to_general:
+            i.bytes = p.w() ? 8 : 4;
+            break;
+        case Op::vector_extract:
+            if (op == 0xc5) std::swap(i.reg, i.rm);
+            i.bytes = element == 8 ? 8 : 4;
+            break;
+        case Op::vector_halves:
+            i.from = r->memory == Size::b32 ? 32 : 16;
+            if (whole <= i.from) i.op = Op::unknown;
+            break;
+        case Op::vector_to_opaque:
+            if (p.map == 3) i.reg = 1;  // rcx
+            break;
         default:
             break;
     }
-    if (op == 0x57 || op == 0xef) {  // xorps, pxor: with itself it is zero
-        if (pp >= 2 || (op == 0xef && pp != 1)) return false;
-        computes(Op::vector_logic, 3, whole, whole);
-        if (!i.has_memory && i.rm == i.reg && (!p.vex || p.vvvv == i.rm)) i.op = Op::vector_zero;
+    bool into_mask = i.op == Op::vector_compare || i.op == Op::vector_to_mask;
+    if (into_mask && i.reg > 7) i.op = Op::unknown;
+}
+
+// EVEX: as VEX, with more registers, a mask, and displacements in units of what is touched.
+void evex(Reader& in, Prefixes& p, X64Instruction& i) {
+    unsigned first = in.byte(), second = in.byte(), third = in.byte(), op = in.byte();
+    unsigned length = third >> 5 & 3;
+    if (length == 3 || first & 8 || !(second & 4) || in.short_of) return;
+    p.vex = p.evex = true;
+    p.rex = (first & 0x80 ? 0u : 4u) | (first & 0x40 ? 0u : 2u) | (first & 0x20 ? 0u : 1u) |
+            (second & 0x80 ? 8u : 0u);
+    p.more_reg = first & 0x10 ? 0 : 16;
+    p.more_rm = first & 0x40 ? 0 : 16;
+    p.map = first & 7;
+    p.pp = second & 3;
+    p.vvvv = (~(second >> 3) & 15) | (third & 8 ? 0 : 16);
+    p.is_256 = length == 1;
+    p.is_512 = length == 2;
+    p.zeroes = third & 0x80;
+    p.broadcasts = third & 0x10;
+    p.mask = third & 7;
+    unsigned modrm = in.at < in.bytes ? in.code[in.at] : 0;
+    vector(in, p, i, op, p.pp);
+    if (modrm >> 6 == 1) i.displacement *= i.memory_bytes;
+}
+
+bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    if (p.map == 1 && op == 0x77) {
+        i.op = Op::vector_clear;
+        i.sub = p.is_256;
         return true;
     }
-    if (op >= 0x54 && op <= 0x56) return pp < 2 && computes(Op::vector_logic, op - 0x54, whole, whole);
-    if (pp == 1 && (op == 0xdb || op == 0xdf || op == 0xeb))
-        return computes(Op::vector_logic, op == 0xdb ? 0 : op == 0xdf ? 1 : 2, whole, whole);
-    if (op == 0x14 || op == 0x15) return pp < 2 && form(Op::vector_other, whole);
-    if (op == 0x52 || op == 0x53) return (pp == 0 || pp == 2) && form(Op::vector_other, pp ? 4 : whole);
-    if (op == 0x5b) return pp != 3 && form(Op::vector_other, whole);
-    if (pp >= 2 && op >= 0x58 && op <= 0x5f) return computes(Op::scalar, op & 7, scalar, scalar);
-    if (op == 0x51 || (op >= 0x58 && op <= 0x5f))
-        return form(Op::vector_other, pp >= 2 ? scalar : whole);
-    if (op == 0x7c || op == 0x7d || op == 0xd0) return (pp & 1) && form(Op::vector_other, whole);
-    if (pp == 1 && ((op >= 0x60 && op <= 0x6d) || (op >= 0x74 && op <= 0x76) ||
-                    (op >= 0xd1 && op <= 0xef) || (op >= 0xf1 && op <= 0xfe && op != 0xf7)))
-        return form(Op::vector_other, whole);
-    return false;
-}
-
-// EVEX: plain moves, which copy and fill memory, and what makes the value to fill it with. All else has
-// masks or results that are not followed.
-void evex(Reader& in, X64Instruction& i) {
-    Prefixes p;
-    unsigned first = in.byte(), second = in.byte(), third = in.byte(), op = in.byte();
-    unsigned map = first & 7, pp = second & 3, length = third >> 5 & 3;
-    p.rex = (first & 0x80 ? 0u : 4u) | (first & 0x40 ? 0u : 2u) | (first & 0x20 ? 0u : 1u);
-    bool is_masked = third & 7, broadcasts = third & 0x10;
-    if (broadcasts || length == 3 || first & 8 || !(second & 4) || in.short_of) return;
-    unsigned whole = 16u << length, modrm = in.at < in.bytes ? in.code[in.at] : 0, mod = modrm >> 6;
-    bool stores = op == 0x11 || op == 0x29 || op == 0x7f || op == 0xe7 || op == 0x2b;
-    bool moves = map == 1 && (((op & 0xfe) == 0x10 && pp < 2) || ((op & 0xfe) == 0x28 && pp < 2) ||
-                              ((op == 0x6f || op == 0x7f) && pp != 0) || (op == 0xe7 && pp == 1) ||
-                              (op == 0x2b && pp < 2));
-    bool makes = mod == 3 &&
-                 ((map == 1 && (op == 0xef || op == 0x57)) || (map == 2 && op >= 0x7a && op <= 0x7c));
-    // Comparisons into a mask, and what string functions combine their operands with.
-    bool compares =
-        (map == 1 && pp == 1 && ((op >= 0x74 && op <= 0x76) || (op >= 0x64 && op <= 0x66))) ||
-        (map == 2 && pp != 0 && (op == 0x26 || op == 0x27)) ||
-        (map == 3 && pp == 1 && (op == 0x3e || op == 0x3f || op == 0x1e || op == 0x1f));
-    bool combines = (map == 1 && pp == 1 &&
-                     (op == 0xda || op == 0xde || op == 0xdb || op == 0xdf || op == 0xeb ||
-                      op == 0xef || op == 0xf8)) ||
-                    (map == 3 && pp == 1 && op == 0x25);
-    if (!moves && !makes && !compares && !combines) return;
-    if (is_masked && (mod != 3 || moves)) return;
+    bool shifts = p.map == 3 && op >= 0x30 && op <= 0x33;
+    bool moves = p.map == 1 && op >= 0x90 && op <= 0x93,
+         tests = p.map == 1 && (op == 0x98 || op == 0x99);
+    if (!shifts && !moves && !tests && (p.map != 1 || op < 0x41 || op > 0x4b)) return false;
     mod_rm(in, p, i);
-    if (map == 3) immediate(in, i, 1);
-    i.reg = static_cast<std::uint8_t>(i.reg | (first & 0x10 ? 0 : 16));
-    if (mod == 3) i.rm = static_cast<std::uint8_t>(i.rm | (first & 0x40 ? 0 : 16));
-    if (mod == 1) i.displacement *= whole;
-    i.bytes = static_cast<std::uint8_t>(whole);
-    i.op = compares            ? Op::vector_to_mask
-           : makes || combines ? Op::vector_other
-           : mod == 3          ? Op::vector_move
-           : stores            ? Op::vector_store
-                               : Op::vector_load;
-    i.to_reg = !stores;
-    touches(i, whole, !stores, stores);
-}
-
-// 0f 38 and 0f 3a, and what only VEX has: nothing is computed, memory operands are known for the common
-// ones.
-void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
-    unsigned whole = p.is_256 ? 32 : 16, size = p.w() ? 8 : 4;
-    mod_rm(in, p, i);
-    if (p.map == 3) immediate(in, i, 1);
-    i.bytes = static_cast<std::uint8_t>(size);
-    i.to_reg = true;
-    auto general = [&](unsigned changed) {
-        i.op = Op::opaque;
-        i.reg = static_cast<std::uint8_t>(changed);
-        touches(i, size, true, false);
-    };
-    if (p.map == 2 && p.vex && p.pp == 0 && op == 0xf2) return general(i.reg);                 // andn
-    if (p.map == 2 && p.vex && p.pp == 0 && op == 0xf3) return general(p.vvvv);                // blsr …
-    if (p.map == 2 && p.vex && op == 0xf7) return general(i.reg);                              // shlx …
-    if (p.map == 2 && p.vex && (p.pp == 0 || p.pp >= 2) && op == 0xf5) return general(i.reg);  // bzhi …
-    if (p.map == 3 && p.vex && p.pp == 3 && op == 0xf0) return general(i.reg);                 // rorx
-    if (p.map == 2 && !p.vex && (op == 0xf0 || op == 0xf1)) return;  // movbe, crc32
-    bool by_whole = p.map == 2 ? op <= 0x0b || (op >= 0x1c && op <= 0x1e) || op == 0x28 || op == 0x29 ||
-                                     op == 0x2b || (op >= 0x37 && op <= 0x40)
-                               : op >= 0x08 && op <= 0x0f && op != 0x0a && op != 0x0b;
-    bool is_66 = p.vex ? p.pp == 1 : p.operand16;
-    if (by_whole && is_66) {
-        i.op = Op::vector_other;
-        touches(i, whole, true, false);
-    } else if (p.map == 2 && op == 0x17 && is_66) {
-        i.op = Op::vector_to_flags;
-        touches(i, whole, true, false);
-    } else if (p.map == 2 && p.vex && is_66 &&
-               (op == 0x18 || op == 0x58 || op == 0x59 || op == 0x78 || op == 0x79)) {
-        i.op = Op::vector_other;  // broadcasts
-        touches(i, op == 0x78 ? 1 : op == 0x79 ? 2 : op == 0x59 ? 8 : 4, true, false);
+    i.first = static_cast<std::uint8_t>(p.vvvv);
+    i.to_reg = op != 0x91;
+    unsigned bytes = p.pp == 1 ? (p.w() ? 4 : 1) : (p.w() ? 8 : 2);
+    if (shifts) {
+        i.op = Op::mask_shift;
+        i.sub = op >= 0x32;
+        bytes = op & 1 ? (p.w() ? 8 : 4) : (p.w() ? 2 : 1);
+        immediate(in, i, 1);
+    } else if (tests) {
+        i.op = Op::mask_test;
+        i.sub = op & 1;
+    } else if (moves) {
+        i.op = Op::mask_move;
+        i.sub = op & 3;
+        if (op >= 0x92) bytes = p.pp == 1 ? 1 : p.pp == 0 ? 2 : p.w() ? 8 : 4;
+        touches(i, bytes, op == 0x90, op == 0x91);
+    } else {
+        i.op = Op::mask_logic;
+        i.sub = static_cast<std::uint8_t>(op);
+        if (op == 0x4b) bytes = p.pp == 1 ? 2 : p.w() ? 8 : 4;
     }
+    i.bytes = static_cast<std::uint8_t>(bytes);
+    bool is_known = op <= 0x42 || (op >= 0x44 && op <= 0x47) || op >= 0x4a;
+    bool may_touch = op == 0x90 || op == 0x91;
+    if (!is_known || (i.has_memory && !may_touch) || (op == 0x91 && !i.has_memory)) i.op = Op::unknown;
+    if (shifts) i.op = i.has_memory ? Op::unknown : Op::mask_shift;
+    return true;
 }
 
 }  // namespace revisit::watch::x64
