@@ -140,7 +140,7 @@ class X64Ahead : x64::Vectors {
 
     bool multiply_wide(const X64Instruction& i) {
         Value b;
-        if (!read_rm(i, i.bytes, b) || i.bytes < 4) return false;
+        if (!read_rm(i, i.bytes, b)) return false;
         return Integer::multiply_wide(i, b);
     }
 

@@ -115,15 +115,16 @@ class Integer : public Registers {
         return result;
     }
 
-    // rax and rdx, times or by b. False = a division that faults.
+    // rax and rdx, times or by b; of bytes, al and ah. False = a division that faults.
     bool multiply_wide(const X64Instruction& i, Value b) {
-        Value low = get(0, i.bytes), high = get(2, i.bytes);
+        unsigned upper = i.bytes == 1 ? 0 : 2;
+        Value low = get(0, i.bytes), high = get(upper, i.bytes, i.bytes == 1);
         set_flags(kAllFlags, 0, false);
         unsigned width = 8 * i.bytes;
         if (i.sub == 4) {
             auto product = static_cast<unsigned __int128>(low.bits) * b.bits;
             low = {static_cast<std::uint64_t>(product), low.known && b.known};
-            high = {static_cast<std::uint64_t>(product >> width), low.known};
+            high = {static_cast<std::uint64_t>(product >> width) & mask(i.bytes), low.known};
             set_flags(kCarry | kOverflow, high.bits ? kCarry | kOverflow : 0, low.known);
         } else if (i.sub == 5) {
             auto product =
@@ -149,7 +150,7 @@ class Integer : public Registers {
                 low.known = high.known = false;
         }
         put(0, low, i.bytes);
-        put(2, high, i.bytes);
+        put(upper, high, i.bytes, i.bytes == 1);
         return true;
     }
 

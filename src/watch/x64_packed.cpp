@@ -470,9 +470,10 @@ std::uint64_t packed_compare(const X64Instruction& i, const X64Vector& a, const 
         std::uint64_t x = element_of(a, i.element, k), y = element_of(b, i.element, k);
         bool holds = false;
         if (i.has_immediate) {
-            if (i.sub)  // with signs
-                x ^= std::uint64_t{1} << (8 * i.element - 1),
-                    y ^= std::uint64_t{1} << (8 * i.element - 1);
+            std::uint64_t sign =
+                i.sub ? std::uint64_t{1} << (8 * i.element - 1) : 0;  // by which it counts
+            x ^= sign;
+            y ^= sign;
             switch (i.immediate & 3) {
                 case 0:
                     holds = x == y;

@@ -144,6 +144,7 @@ bool wide_by_hand;
 #define REVISIT_PUT_BACK(n) "vmovdqu 32*" #n "(%0), %%ymm" #n "\n"
 
 [[gnu::always_inline]] inline void keep_wide() {
+    __asm__ volatile("cld");  // which an emulator may have left
     if (wide_by_hand) __asm__ volatile(REVISIT_EACH_VECTOR(REVISIT_KEEP)::"r"(wide) : "memory");
 }
 [[gnu::always_inline]] inline void put_wide_back() {
