@@ -53,6 +53,7 @@ class A64Ahead {
             budget--;
             std::uint32_t instruction;
             at_ = pc;
+            left_ = budget;
             if (!memory_.fetch(pc, instruction)) return leave(pc, known, Step::stop);
             if (quick_ != nullptr) {
                 const QuickInstruction& q = quick_->at(pc, instruction);
@@ -183,6 +184,8 @@ class A64Ahead {
 
     // The instruction that the last step or run ended with.
     std::uint64_t at() const { return at_; }
+    // What it has left of its budget.
+    std::uint64_t left() const { return left_; }
     // All that an instruction touches is told at once.
     static constexpr bool is_first() { return true; }
 
@@ -431,7 +434,7 @@ class A64Ahead {
     QuickTable* quick_;
     MemoryOperation op_;
     Touched touched_;
-    std::uint64_t at_ = 0;
+    std::uint64_t at_ = 0, left_ = 0;
     bool left_out_ = false;
 };
 

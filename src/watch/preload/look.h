@@ -78,15 +78,19 @@ class Look {
         return found;
     }
 
-    // Looks again to find three words not met before: soon, as soon again, and as far as is reasonable.
+    // Looks again to find three words not met before: soon, as soon again, and as far as is reasonable,
+    // or as far as there is one (an interpreter touches few words that it has not touched a little
+    // before).
     bool find_mileposts(std::uint64_t instructions, Milepost (&post)[3]) {
         memset(t_.seen, 0, sizeof t_.seen);
         Ahead ahead = start();
         std::uint64_t accesses = 0;
         unsigned at = 0;
+        post[2] = {};
         ahead.run(instructions, [&] {
             std::uint64_t trap_pc = Machine::trap_pc(ahead);
-            bool wants = trap_pc != 0 && accesses >= kMileposts[at] + (at == 1 ? post[0].accesses : 0);
+            std::uint64_t from = at == 0 ? kMileposts[0] : kMileposts[1] + post[at - 1].accesses;
+            bool wants = trap_pc != 0 && accesses >= from;
             for_blocks(ahead.touched(), [&](std::uint64_t, std::uint64_t address) {
                 accesses++;
                 std::uint64_t word = address & ~std::uint64_t{7};
@@ -94,14 +98,15 @@ class Look {
                 std::uint64_t bit = std::uint64_t{1} << (hash & 63);
                 std::uint64_t& bits = t_.seen[hash >> 6];
                 if (wants && !(bits & bit)) {
-                    post[at++] = {word, trap_pc, accesses};
+                    post[at] = {word, trap_pc, accesses};
+                    if (at < 2) at++;
                     wants = false;
                 }
                 bits |= bit;
             });
-            return at < 3;
+            return post[2].accesses < kMileposts[2];
         });
-        return at == 3;
+        return post[2].accesses != 0;
     }
 
     // The use that was drawn; no pc = there was none.

@@ -3,7 +3,8 @@
 // struct Machine has
 //   State                        what a look-ahead starts from
 //   Ahead<Memory>                the interpreter
-//   Kept                         what it keeps from one look-ahead to the next: what was decoded, code
+//   Kept                         what it keeps from one look-ahead to the next: what was decoded, code;
+//                                loops: how a replay leaves out iterations, or NoLoops
 //   pc(context)                  where a signal interrupted the thread
 //   read_state(state, context)   all the registers there
 //   stack_pointer(state)         what the stack is in use from

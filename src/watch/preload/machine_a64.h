@@ -2,6 +2,7 @@
 #pragma once
 
 #include "watch/a64_ahead.h"
+#include "watch/a64_loops.h"
 #include "watch/preload/path.h"
 #include "watch/preload/system.h"
 
@@ -16,6 +17,7 @@ struct Machine {
     struct Kept {
         VectorUnit vectors;
         QuickTable quick;
+        A64Loops loops;
         void start() { vectors = VectorUnit(map_memory(VectorUnit::kCodeBytes, 7 /* all */)); }
     };
 

@@ -5,6 +5,7 @@
 
 #include "watch/preload/path.h"
 #include "watch/preload/system.h"
+#include "watch/replay_count.h"
 #include "watch/x64_ahead.h"
 #include "watch/x64_before.h"
 #include "watch/x64_unwind.h"
@@ -20,6 +21,7 @@ struct Machine {
     struct Kept {
         X64Table decoded;
         X64Unwinder unwinder;
+        NoLoops loops;
         void start() {}
     };
 

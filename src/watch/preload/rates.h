@@ -113,20 +113,17 @@ inline void replay_ends(Thread& t, const ucontext_t& context, std::uint64_t now)
         taken < 2 * process.timer_cost ? taken / 2 : process.timer_cost;  // out of one, into the other
     Replay::Place& place = replay.at(replay.from.pc);
     constexpr unsigned kFastest = 12, kUsual = 8;  // instructions a nanosecond
-    std::uint64_t accesses =
+    ReplayCount counted =
         Replayer(t).count(context, taken, replay.failed + place.failed > 1 ? kUsual : kFastest);
-    if (accesses == 0) {  // astray, or too long to interpret: the next one is shorter
+    place.length = Replayer::length_after(place, counted, taken);
+    if (counted.accesses == 0) {  // astray, or too long to interpret
         place.failed++;
-        place.speed = 8;
         replay.failed++;
-    } else {
-        place.failed = 0;
-        place.speed = static_cast<float>(accesses) / static_cast<float>(taken + 1);
-        replay.failed = 0;
-    }
+    } else
+        place.failed = replay.failed = 0;
     if (!t.writer.room(3)) return;
     t.writer.put(REVISIT_RECORD(REVISIT_WATCH_REPLAY, replay.from.pc));
-    t.writer.put(accesses);
+    t.writer.put(counted.accesses);
     t.writer.put(taken);
 }
 

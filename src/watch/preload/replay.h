@@ -3,34 +3,52 @@
 // Problem. Foreseen accesses cannot be timed where memory is slow: looking ahead has brought the data
 // near. Idea. Time first, count then. One interruption keeps the registers, the next, some microseconds
 // on, has those that came of them; in between the program ran undisturbed. Interpreting from the first
-// until registers, place and next address are those of the second tells how many accesses that were,
-// and what this touches has just been touched anyway. Memory has moved on in between. The top of the
-// stack, where registers are spilled, is kept at the first interruption and read from there; another
-// value that was overwritten is read as it is now, and may lead astray. Then the registers never agree
-// and nothing is told. They may also agree too early, where what a loop counts with is in memory: but
-// then they do so over and over. So interpretation goes on as long again, and where they agree twice
-// nothing is told either. Cost. Two short interruptions and an interpretation, about a
-// millisecond for each 50 microseconds of a program that computes.
+// until registers, place and next address are those of the second tells how many accesses that were
+// (replay_count.h), and what this touches has just been touched anyway. Memory has moved on in between.
+// The top of the stack, where registers are spilled, is kept at the first interruption and read from
+// there; another value that was overwritten is read as it is now, and may lead astray: then nothing is
+// told. Cost. Two short interruptions and an interpretation: a quarter of a millisecond on average,
+// which is 10 microseconds of a program that computes, or half a millisecond of one whose loops are
+// plain.
 #pragma once
 
 #include "watch/preload/look.h"
+#include "watch/replay_count.h"
 
 namespace revisit::watch {
 
 class Replayer {
  public:
-    explicit Replayer(Thread& thread) : t_(thread), shift_(process.settings.shift) {}
+    explicit Replayer(Thread& thread) : t_(thread) {}
 
-    // Nanoseconds to the next interruption: until the traces of the sample before are gone, then for as
-    // long as interpreting it is worth.
+    // Nanoseconds to the next interruption: until the traces of the sample before are gone (after 0.3
+    // ms a stencil whose grids fill the last cache was 12 % slower than it is), then for as long as
+    // interpreting it is worth.
     static std::uint64_t next_stop(Thread& t) {
-        constexpr std::uint64_t kSettle = 300000;
-        constexpr double kAccesses = 40000, kShortest = 12000, kLongest = 150000, kUsual = 2;
+        constexpr std::uint64_t kSettle = 1500000;
         if (t.replay.phase == Replay::Phase::settles) return kSettle;
-        double speed = static_cast<double>(t.replay.at(t.replay.from.pc).speed);
-        double length = kAccesses / (speed > 0 ? speed : kUsual);
-        length = length < kShortest ? kShortest : length > kLongest ? kLongest : length;
-        return static_cast<std::uint64_t>(length * (0.5 + t.random.unit()));
+        double length = static_cast<double>(t.replay.at(t.replay.from.pc).length);
+        return static_cast<std::uint64_t>((length > 0 ? length : kFirst) * (0.5 + t.random.unit()));
+    }
+
+    // How long the next one at that place is to be: as long as so many instructions take to be
+    // interpreted, not much longer than this one, which may have been an exception; shorter after one
+    // that could not be counted.
+    static float length_after(const Replay::Place& place, const ReplayCount& counted,
+                              std::uint64_t taken) {
+        constexpr double kInstructions = 150000, kShortest = 30000, kLongest = 400000, kMore = 3;
+        double length = place.length > 0 ? static_cast<double>(place.length) : kFirst;
+        if (counted.accesses == 0)
+            length /= 2;
+        else {
+            auto interpreted =
+                static_cast<double>(counted.interpreted ? counted.interpreted : 4 * counted.accesses);
+            double more = kInstructions / interpreted;
+            length = static_cast<double>(taken) * (more < kMore ? more : kMore);
+        }
+        return static_cast<float>(length < kShortest  ? kShortest
+                                  : length > kLongest ? kLongest
+                                                      : length);
     }
 
     // At the first interruption: the registers, and the words above the stack pointer.
@@ -46,68 +64,43 @@ class Replayer {
     }
 
     // Accesses from there to where the thread is now, which took so long at so many instructions a
-    // nanosecond, at most; 0 = cannot be told.
-    std::uint64_t count(const ucontext_t& now, std::uint64_t nanoseconds, unsigned fastest) {
-        constexpr std::uint64_t kMost = 500000, kAtFirst = 150000;  // where none has succeeded yet
-        std::uint64_t instructions = nanoseconds * fastest;
-        std::uint64_t most = t_.replay.at(t_.replay.from.pc).failed == 0 && t_.replay.failed == 0 &&
-                                     t_.replay.at(t_.replay.from.pc).speed > 0
-                                 ? kMost
-                                 : kAtFirst;
-        if (instructions > most) instructions = most;
+    // nanosecond, at most.
+    ReplayCount count(const ucontext_t& now, std::uint64_t nanoseconds, unsigned fastest) {
+        constexpr std::uint64_t kMost = 600000, kAtFirst = 250000;  // where none has succeeded yet
+        const Replay::Place& place = t_.replay.at(t_.replay.from.pc);
+        bool succeeds = place.failed == 0 && t_.replay.failed == 0 && place.length > 0;
+        start();
         Machine::read_state(t_.state, now);
-        if (!meet_next()) return 0;
+        ReplayCount counted;
+        if (!find_replay_end(Machine::ahead(t_.state, t_.memory, t_.kept, false), t_.state, end_))
+            return counted;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
+        std::uint64_t interpreted = 0;
         for (;;) {
             bool follows = needs_vectors;
-            std::uint64_t found = go(instructions, follows);
-            if (found != 0 || follows || !lacked_vectors_) return found;
+            counted = go(succeeds ? kMost : kAtFirst, 2 * nanoseconds * fastest, follows);
+            counted.interpreted += interpreted;
+            if (counted.accesses != 0 || follows || !counted.lacked_vectors ||
+                !Machine::kFollowsVectors)
+                return counted;
             needs_vectors = true;
+            interpreted = counted.interpreted;
         }
     }
 
  private:
-    using Ahead = Machine::Ahead<LookMemory>;
+    static constexpr double kFirst = 20000;
 
-    // The first access to come, and the registers after it.
-    bool meet_next() {
-        constexpr std::uint64_t kNear = 2000;
-        start();
-        Ahead ahead = Machine::ahead(t_.state, t_.memory, t_.kept, false);
-        bool met = false;
-        ahead.run(kNear, [&] {
-            met = true;
-            return false;
-        });
-        pc_ = ahead.at();
-        address_ = ahead.touched().address;
-        to_ = t_.state;
-        return met;
-    }
-
-    std::uint64_t go(std::uint64_t instructions, bool follows_vectors) {
-        constexpr std::uint64_t kLeastFurther = 2000;
+    ReplayCount go(std::uint64_t interpret, std::uint64_t executed, bool follows_vectors) {
         const Replay& replay = t_.replay;
         start();
         for (unsigned i = 0; i < replay.words; i++)
             t_.memory.store(replay.stack + 8 * std::uint64_t{i}, 8, replay.word[i], true);
         t_.memory.lose_stores();
         t_.state = replay.from;
-        Ahead ahead = Machine::ahead(t_.state, t_.memory, t_.kept, follows_vectors);
-        std::uint64_t accesses = 0, found = 0;
-        bool agrees = false, again = false;
-        Step step = ahead.run(instructions, [&] {
-            const Touched& op = ahead.touched();
-            if (ahead.at() == pc_ && op.address == address_ && same_registers(t_.state, to_)) {
-                again = agrees;
-                agrees = true;
-                found = accesses;
-            }
-            accesses += blocks(op);
-            return !agrees || (!again && accesses < 2 * found + kLeastFurther);
-        });
-        lacked_vectors_ = step == Step::stop && ahead.left_out_vectors() && !agrees;
-        return agrees && !again ? found : 0;
+        return count_replay(Machine::ahead(t_.state, t_.memory, t_.kept, follows_vectors), t_.state,
+                            t_.memory, t_.kept.loops, end_,
+                            static_cast<unsigned>(process.settings.shift), interpret, executed);
     }
 
     void start() {
@@ -117,20 +110,8 @@ class Replayer {
         if (t_.stretch.waits) t_.memory.avoid(t_.stretch.post[t_.stretch.at].word);
     }
 
-    std::uint64_t blocks(const Touched& op) const {
-        std::uint64_t count = 0;
-        for (unsigned k = 0; k < op.pieces; k++) {
-            std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
-            count += (high >> shift_) - (low >> shift_) + 1;
-        }
-        return count;
-    }
-
     Thread& t_;
-    std::uint64_t shift_;
-    std::uint64_t pc_ = 0, address_ = 0;
-    Machine::State to_;
-    bool lacked_vectors_ = false;
+    ReplayEnd<Machine::State> end_;
 };
 
 }  // namespace revisit::watch

@@ -118,7 +118,7 @@ struct Replay {
     unsigned words = 0;
     std::uint64_t start = 0;  // program time
     struct Place {            // by where they begin, hashed
-        float speed;          // accesses a nanosecond, of the last one; 0 = none yet
+        float length;         // nanoseconds, of the next one; 0 = there was none yet
         std::uint8_t failed;  // how many came to nothing in a row
     } place[256];
     unsigned failed = 0;  // … anywhere
