@@ -12,12 +12,6 @@
 namespace revisit::watch {
 namespace {
 
-struct FunctionRate {
-    double nanoseconds = 0;  // that samples found it running
-    double rate = 0;         // accesses a nanosecond; 0 = not known
-    bool with_kernel = false;
-};
-
 // Kernel time between two samples belongs to nobody's accesses: samples are
 // taken in user code alone, one a period of it. But replays take pages that are
 // met for the first time as the program does, and the kernel's work for these
@@ -27,6 +21,113 @@ double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kern
     double time = std::max(0.0, static_cast<double>(samples[i].time) - before);
     return with_kernel ? time : std::min(time, static_cast<double>(samples[i].period));
 }
+
+double middle(std::vector<double> values) {
+    auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, half);
+    return *half;
+}
+
+// What was measured in one function: accesses in so many nanoseconds, several times, in order of the
+// program's time.
+struct Measured {
+    struct Stretch {
+        double when = 0, accesses = 0, time = 0;
+        bool foreseen = false;
+
+        double rate() const { return accesses / time; }
+        // What is short says less: how long the program is slow at its beginning is not known well. The
+        // rates of stretches differ by a fifth or so, and this by 3 microseconds.
+        double weight() const {
+            constexpr double kShort = 15000;
+            return 1 / (1 + std::pow(kShort / time, 2));
+        }
+    };
+    std::vector<Stretch> stretches;
+
+    std::size_t size() const { return stretches.size(); }
+    void sort() { std::ranges::stable_sort(stretches, {}, &Stretch::when); }
+
+    // The mean of the rates around a moment. Stretches begin at moments of time, and each stands for
+    // the time around it: accesses are rate times time, and the sum of accesses over that of times
+    // would count slow ones twice where these are longer. One during which the machine did something
+    // else comes out far too slow and is left out. (The mean over all of a function was taken once: of
+    // one that builds a list and then walks it a hundred times, most stretches were of the building.)
+    double rate_at(double when) const {
+        constexpr std::size_t kNear = 16;
+        constexpr double kFar = 4;
+        auto low = std::ranges::lower_bound(stretches, when, {}, &Stretch::when), high = low;
+        while (high - low < static_cast<std::ptrdiff_t>(std::min(kNear, size())))
+            if (high == stretches.end() ||
+                (low != stretches.begin() && when - (low - 1)->when < high->when - when))
+                low--;
+            else
+                high++;
+        std::vector<double> rates;
+        for (auto one = low; one != high; one++) rates.push_back(one->rate());
+        double usual = middle(rates), sum = 0, weights = 0;
+        for (auto one = low; one != high; one++) {
+            if (one->rate() * kFar < usual) continue;
+            double weight = one->weight() * time_around(one);
+            sum += weight * one->rate();
+            weights += weight;
+        }
+        return sum / weights;
+    }
+
+    // Of one measurement, squared and relative.
+    double spread() const {
+        return mean([&](const Stretch& one) {
+            return std::min(1.0, std::pow(one.rate() / rate_at(one.when) - 1, 2));
+        });
+    }
+
+    // Of the rate, by chance. What is usual counts as much as one measurement.
+    double error_by_chance() const {
+        constexpr double kUsual = 0.1;
+        auto count = static_cast<double>(size());
+        return (spread() * count + kUsual) / (count * count);
+    }
+
+    // … and by what is wrong with all of them alike: how long the program is slow after an
+    // interruption, and that looking ahead has fetched what a stretch needs that was foreseen.
+    double error_of_all() const {
+        constexpr double kDelayError = 1500, kFetched = 0.2;
+        return mean(
+            [&](const Stretch& one) { return one.foreseen ? kFetched : kDelayError / one.time; });
+    }
+
+ private:
+    // From half the way from the one before to half the way to the next.
+    double time_around(std::vector<Stretch>::const_iterator one) const {
+        double from = one == stretches.begin() ? 0 : (one - 1)->when;
+        double to = one + 1 == stretches.end() ? 2 * one->when - from : (one + 1)->when;
+        return 1 + (to - from) / 2;
+    }
+
+    template <class Value>
+    double mean(Value value) const {
+        double sum = 0, weights = 0;
+        for (const Stretch& one : stretches) {
+            sum += one.weight() * value(one);
+            weights += one.weight();
+        }
+        return weights > 0 ? sum / weights : 0;
+    }
+};
+
+struct FunctionRate {
+    double nanoseconds = 0;  // that samples found it running
+    double rate = 0;         // accesses a nanosecond; 0 = not known
+    bool with_kernel = false;
+    Measured measured;
+    double drawn = 0;  // to the rate of all: so much of it
+
+    double at(double when, double all) const {
+        if (measured.size() == 0) return rate > 0 ? rate : all;
+        return std::exp((1 - drawn) * std::log(measured.rate_at(when)) + drawn * std::log(all));
+    }
+};
 
 using Rates = std::map<std::string, FunctionRate>;
 
@@ -42,70 +143,23 @@ double common_rate(const Rates& rates) {
     return time > 0 ? accesses / time : 0;
 }
 
-double middle(std::vector<double> values) {
-    auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, half);
-    return *half;
-}
-
-// What was measured in one function: accesses in so many nanoseconds, several
-// times.
-struct Measured {
-    std::vector<double> accesses, time;
-
-    void add(double accesses_made, double nanoseconds) {
-        accesses.push_back(accesses_made);
-        time.push_back(nanoseconds);
-    }
-    std::size_t size() const { return time.size(); }
-
-    // The geometric mean. Stretches begin at moments of time and have about as many accesses each, so
-    // that the sum of accesses over that of times counts slow ones twice; the mean of rates is too high
-    // where looking ahead has fetched what is needed. One during which the machine did something else
-    // comes out far too slow and is left out.
-    double rate() const {
-        std::vector<double> rates(size());
-        for (std::size_t i = 0; i < size(); i++) rates[i] = accesses[i] / time[i];
-        constexpr double kFar = 4;
-        double usual = middle(rates), sum = 0, count = 0;
-        for (double one : rates) {
-            if (one * kFar < usual) continue;
-            sum += std::log(one);
-            count++;
-        }
-        return std::exp(sum / count);
-    }
-
-    // Of one measurement, relative to the rate.
-    double squared_error(double rate) const {
-        double sum = 0;
-        for (std::size_t i = 0; i < size(); i++) {
-            double off = accesses[i] / time[i] / rate - 1;
-            sum += std::min(1.0, off * off);
-        }
-        constexpr double kUsual = 0.1;  // counts as much as one
-        return (sum + kUsual) / static_cast<double>(size());
-    }
-};
-
 using ByFunction = std::map<std::string, Measured>;
 
 // After an interruption the program is slow for a while: caches hold something
 // else. Stretches have all lengths, so this shows: it is the delay for which
 // those of a function have most nearly the same rate. A few stretches say
-// little, and the rate depends on it, so what is usual has a say: 5
-// microseconds, found on stretches of matrix multiplication and of a sparse
-// matrix whose number of accesses is known.
+// little, and the rate depends on it, so what is usual has a say: 3
+// microseconds, found on short stretches of loops whose rate long ones tell.
 double delay_of(const ByFunction& measured) {
-    constexpr double kMost = 15000, kStep = 100, kUsual = 5000, kSpread = 2500;
+    constexpr double kMost = 15000, kStep = 100, kUsual = 3000, kSpread = 1500;
     constexpr double kFarOff = 0.09, kVariance = 0.02;  // of rates, relative
     double best = 0, least = 0;
     for (double delay = 0; delay <= kMost; delay += kStep) {
         double off = std::pow((delay - kUsual) / kSpread, 2);
         for (const auto& [name, values] : measured) {
             std::vector<double> rates;
-            for (std::size_t i = 0; i < values.size(); i++)
-                rates.push_back(values.accesses[i] / std::max(kStep, values.time[i] - delay));
+            for (const Measured::Stretch& one : values.stretches)
+                rates.push_back(one.accesses / std::max(kStep, one.time - delay));
             double usual = middle(rates);
             for (double rate : rates)
                 off += std::min(kFarOff, std::pow(rate / usual - 1, 2)) / kVariance;
@@ -121,7 +175,8 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
     ByFunction out;
     for (const Replayed& one : samples.replays)
         if (one.accesses > 0 && one.nanoseconds > 0)
-            out[names.of(one.place)].add(one.accesses, one.nanoseconds);
+            out[names.of(one.place)].stretches.push_back(
+                {static_cast<double>(one.when), one.accesses, one.nanoseconds});
     return out;
 }
 
@@ -129,7 +184,8 @@ ByFunction replayed(const Samples& samples, FunctionNames& names) {
     ByFunction out = counted(samples, names);
     double delay = delay_of(out);
     for (auto& [name, values] : out)
-        for (double& time : values.time) time = std::max(time / 4, time - delay);
+        for (Measured::Stretch& one : values.stretches)
+            one.time = std::max(one.time / 4, one.time - delay);
     return out;
 }
 
@@ -145,15 +201,22 @@ ByFunction foreseen(const Samples& samples, FunctionNames& names) {
         // Slower than with those traces in the way: something else went on.
         if (time * one.second.accesses > kFar * one.second.nanoseconds * one.third.accesses) continue;
         if (time > 0)
-            out[names.of(one.place)].add(one.third.accesses, std::max(time / 2, time - kAfterTrap));
+            out[names.of(one.place)].stretches.push_back({static_cast<double>(one.when),
+                                                          one.third.accesses,
+                                                          std::max(time / 2, time - kAfterTrap), true});
     }
     return out;
 }
 
+// How far off a clock may be, relative: all of it, and one stretch.
+struct ClockError {
+    double error = 0, spread = 0;
+};
+
 // Replays where they mostly succeed, else what was foreseen as well: that is too slow in code that
 // makes many accesses a nanosecond, as a trap is followed by a delay too. One or two measurements say
 // little about a function: its rate is drawn to that of all.
-std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates) {
+std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates, ClockError& off) {
     ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
     std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
     for (const Replayed& one : samples.replays)
@@ -169,39 +232,54 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
         auto& known = measured[name];
         if (known.size() >= kFew || known.size() > astray[name]) continue;
         foreseen_ones += values.size();
-        for (std::size_t i = 0; i < values.size(); i++) known.add(values.accesses[i], values.time[i]);
+        known.stretches.insert(known.stretches.end(), values.stretches.begin(), values.stretches.end());
     }
     for (const std::string& name : by_replay) rates[name].with_kernel = true;
-    double time = 0, accesses = 0, whole = 0, count = 0;
-    for (const auto& [name, function] : rates) whole += function.nanoseconds;
-    for (const auto& [number, thread] : samples.threads)
-        count += static_cast<double>(thread.samples.size());
-    double least = whole / std::max(1.0, count);  // what one sample stands for
-    for (const auto& [name, values] : measured) {
-        double share = std::max(least, rates[name].nanoseconds);
-        time += share;
-        accesses += share * values.rate();
+    for (auto& [name, values] : measured) {
+        values.sort();
+        rates[name].measured = std::move(values);
     }
+    double time = 0, accesses = 0, whole = 0;
+    for (const auto& [number, thread] : samples.threads)
+        for (std::size_t i = 0; i < thread.samples.size(); i++) {
+            FunctionRate& function = rates[names.of(thread.samples[i].place)];
+            double share = advance(thread.samples, i);
+            whole += share;
+            if (function.measured.size() == 0) continue;
+            double made =
+                share * function.measured.rate_at(static_cast<double>(thread.samples[i].time));
+            function.rate += made;
+            accesses += made;
+            time += share;
+        }
+    for (auto& [name, function] : rates)  // where none of those measured was met, they are all there is
+        if (accesses <= 0 && function.measured.size() > 0) {
+            accesses += function.measured.rate_at(0);
+            time += 1;
+        }
     if (accesses <= 0) return {};
     constexpr double kEnough = 4;
-    double all = accesses / time, error = 0, spread = 0;
-    for (const auto& [name, values] : measured) {
-        FunctionRate& function = rates[name];
-        auto size = static_cast<double>(values.size());
-        double own = std::min(1.0, size / kEnough);
-        function.rate = std::exp(own * std::log(values.rate()) + (1 - own) * std::log(all));
+    double all = accesses / time, error = 0, error_alike = 0, spread = 0;
+    for (auto& [name, function] : rates) {
+        if (function.measured.size() == 0) continue;
+        function.drawn = 1 - std::min(1.0, static_cast<double>(function.measured.size()) / kEnough);
+        double own = function.nanoseconds > 0 ? function.rate / function.nanoseconds : all;
+        function.rate = std::exp((1 - function.drawn) * std::log(own) + function.drawn * std::log(all));
         double share = function.nanoseconds / std::max(1.0, whole);
-        error += share * share * values.squared_error(function.rate) / size;
+        error += share * share * function.measured.error_by_chance();
+        error_alike += share * function.measured.error_of_all();
+        off.spread += share * function.measured.spread();
         spread += function.nanoseconds / time * std::pow(function.rate / all - 1, 2);
     }
     // Functions in which nothing was measured are taken to be like the others, as far as these are.
     constexpr double kLeastSpread = 0.1;
     double unmeasured = std::max(0.0, 1 - time / std::max(1.0, whole));
-    error += unmeasured * unmeasured * std::max(kLeastSpread, spread);
+    error += unmeasured * unmeasured * std::max(kLeastSpread, spread) + error_alike * error_alike;
+    off = {std::sqrt(error), std::sqrt(off.spread + unmeasured * std::max(kLeastSpread, spread))};
     return fmt::format(
         "processor time at each function's rate, within {:.0f} %, from {} stretches that were run "
         "and then replayed to count their accesses and {} timed between accesses that were foreseen",
-        196 * std::sqrt(error), replays, foreseen_ones);
+        196 * off.error, replays, foreseen_ones);
 }
 
 std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
@@ -231,8 +309,7 @@ double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& 
     if (samples.rates.size() < kEnough) return delay_of(counted(samples, names)) + kMoreThanSignal;
     std::vector<double> delays;
     for (const Rate& one : samples.rates) {
-        double rate = rates[names.of(one.place)].rate;
-        if (rate <= 0) rate = common;
+        double rate = rates[names.of(one.place)].at(static_cast<double>(one.when), common);
         auto extra = [&](const Rate::Stretch& stretch) {
             return stretch.nanoseconds - stretch.accesses / rate;
         };
@@ -275,10 +352,12 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         for (std::size_t i = 0; i < thread.samples.size(); i++)
             rates[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
-    if (description_.empty()) description_ = rates_by_runs(samples, names, rates);
+    ClockError off;
+    if (description_.empty()) description_ = rates_by_runs(samples, names, rates, off);
     double common = common_rate(rates);
     if (common <= 0) {
         common = 1;
+        off = {0.5, 0.5};
         description_ = "processor time, one access a nanosecond: no rate could be measured";
     }
     double delay = delay_after_samples(samples, names, rates, common);
@@ -286,16 +365,27 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         ThreadClock& clock = threads_[number];
         clock.last_rate = common;
         clock.delay = delay;
+        clock.error = off.error;
+        clock.spread = off.spread;
         double now = 0;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             const FunctionRate& function = rates[names.of(thread.samples[i].place)];
-            clock.last_rate = function.rate > 0 ? function.rate : common;
+            clock.last_rate = function.at(static_cast<double>(thread.samples[i].time), common);
             now += advance(thread.samples, i, function.with_kernel) * clock.last_rate;
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.accesses.push_back(now);
         }
         accesses_ += now;
     }
+}
+
+// All of the clock may be off, and a short while may go at another rate than most of its function do:
+// a tenth of a millisecond is about as long as rates stay alike. How late a trap is told, and how long
+// the program was slow before it, is known to a microsecond.
+double AccessClock::ThreadClock::uncertainty(double nanoseconds) const {
+    constexpr double kAlike = 100000, kTrap = 1000;
+    double late = kTrap / std::max(kTrap, nanoseconds);
+    return std::sqrt(error * error + spread * spread * kAlike / (kAlike + nanoseconds) + late * late);
 }
 
 double AccessClock::ThreadClock::at(double nanoseconds) const {

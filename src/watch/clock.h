@@ -46,8 +46,11 @@ class AccessClock {
         std::vector<double> time;      // of the samples, in nanoseconds
         std::vector<double> accesses;  // made until then
         double last_rate = 0;
-        double delay = 0;  // after each sample, in nanoseconds, until the program goes on
+        double delay = 0;              // after each sample, in nanoseconds, until the program goes on
+        double error = 0, spread = 0;  // of the clock, relative, and of a short while
         double at(double nanoseconds) const;
+        // How far off the accesses are, relative, that it tells for so long a time.
+        double uncertainty(double nanoseconds) const;
     };
     const ThreadClock& thread(std::uint16_t number) const { return threads_.at(number); }
 

@@ -25,6 +25,14 @@ class WeightedHistogram {
         cell.sum += weight;
         cell.squares += weight * weight;
     }
+    // One observation whose distance is not known exactly: any of these, alike.
+    void add(std::span<const double> distances, double weight) {
+        std::map<std::uint64_t, double> sums;
+        for (double one : distances)
+            sums[bins_.low_edge(static_cast<std::uint64_t>(one))] +=
+                weight / static_cast<double>(distances.size());
+        for (auto [low, sum] : sums) add(low, sum);
+    }
     // What one sample tells: errors within it go together.
     void add(std::span<const ThreadSamples::Entry> entries, double weight) {
         std::map<std::uint64_t, double> sums;
@@ -58,9 +66,9 @@ struct Seen {
     const Sample* sample;
     bool far = false;  // by a watchpoint
     double weight = 0;
-    double moment = 0;  // of the reuse, in accesses of its thread
-    double time = 0;    // distance
-    double reuse = 0;
+    double moment = 0;          // of the reuse, in accesses of its thread
+    std::vector<double> time;   // distance: one, or several that it may be
+    std::vector<double> reuse;  // … as many
 
     bool cold() const { return far && sample->watched == Watched::never; }
     std::uint32_t use_label() const { return far ? sample->far_label : sample->label; }
@@ -157,8 +165,7 @@ PhaseModel model_of(const SeenThread& seen, double length, const Binning& bins) 
     };
     for (const SeenWindow& window : seen.windows) at(window.moment).add(window.time, window.weight);
     for (const Seen& one : seen.pairs)
-        if (!one.cold() && (one.far || seen.windows.empty()))
-            at(one.moment).add(static_cast<std::uint64_t>(std::max(1.0, one.time)), one.weight);
+        if (!one.cold() && (one.far || seen.windows.empty())) at(one.moment).add(one.time, one.weight);
     std::vector<TimePhase> phases;
     for (std::size_t i = 0; i < count; i++) {
         double share = length / static_cast<double>(count);
@@ -166,6 +173,19 @@ PhaseModel model_of(const SeenThread& seen, double length, const Binning& bins) 
             {share * static_cast<double>(i), share * static_cast<double>(i + 1), time[i].histogram()});
     }
     return PhaseModel(phases);
+}
+
+// What a distance may be that the clock told: it is off by as much as the clock is, and where all long
+// reuses are of one length, they would all be counted over the edge of a bin, or none. The middles of
+// eight parts of a log-normal distribution.
+std::vector<double> may_be(double time, double uncertainty) {
+    constexpr double kMiddle[] = {-1.534, -0.887, -0.489, -0.157, 0.157, 0.489, 0.887, 1.534};
+    constexpr double kMost = 0.5;
+    std::vector<double> out;
+    for (double middle : kMiddle)
+        out.push_back(
+            std::max(1.0, std::round(time * std::exp(middle * std::min(kMost, uncertainty)))));
+    return out;
 }
 
 SeenThread see(const ThreadSamples& thread, const AccessClock::ThreadClock& clock,
@@ -176,18 +196,30 @@ SeenThread see(const ThreadSamples& thread, const AccessClock::ThreadClock& cloc
     for (std::size_t i = 0; i < thread.samples.size(); i++) {
         const Sample& sample = thread.samples[i];
         if (sample.ahead)
-            seen.pairs.push_back({&sample, false, masses.back[i] + masses.open[i], clock.accesses[i],
-                                  static_cast<double>(sample.distance),
-                                  static_cast<double>(sample.distinct)});
+            seen.pairs.push_back({&sample,
+                                  false,
+                                  masses.back[i] + masses.open[i],
+                                  clock.accesses[i],
+                                  {static_cast<double>(sample.distance)},
+                                  {static_cast<double>(sample.distinct)}});
         if (sample.is_told()) {
             double moment = clock.at(static_cast<double>(sample.trap_time));
-            double time = moment - clock.accesses[i] - static_cast<double>(sample.far_accesses);
-            if (sample.watched == Watched::foreseen) {
+            double time = std::max(
+                1.0, std::round(moment - clock.accesses[i] - static_cast<double>(sample.far_accesses)));
+            bool exact = sample.watched == Watched::foreseen;
+            if (exact) {
                 time = static_cast<double>(sample.far_distance);
                 moment = clock.accesses[i] + time;
             }
-            seen.pairs.push_back({&sample, true, masses.back[i] + masses.open[i], moment,
-                                  std::max(1.0, std::round(time)), 0});
+            double nanoseconds =
+                static_cast<double>(sample.trap_time) - static_cast<double>(sample.time);
+            seen.pairs.push_back(
+                {&sample,
+                 true,
+                 masses.back[i] + masses.open[i],
+                 moment,
+                 exact ? std::vector{time} : may_be(time, clock.uncertainty(nanoseconds)),
+                 {}});
         }
         if (options.weights != Weights::inverse || sample.time_entries == 0) continue;
         auto entries = std::span(thread.entries).subspan(sample.first_entry);
@@ -212,7 +244,8 @@ SeenThread see(const ThreadSamples& thread, const AccessClock::ThreadClock& cloc
     PhaseModel model = model_of(seen, length, model_time_bins(options.bins));
     for (Seen& one : seen.pairs)
         if (one.far && !one.cold())
-            one.reuse = std::round(std::min(one.time - 1, model.distance(one.moment, one.time)));
+            for (double time : one.time)
+                one.reuse.push_back(std::round(std::min(time - 1, model.distance(one.moment, time))));
     return seen;
 }
 
@@ -222,18 +255,17 @@ class Parts {  // sites and pairs by label
 
     void add(const Seen& one, const EstimateOptions& options) {
         bool cold = one.cold();
-        auto distance = static_cast<std::uint64_t>(one.reuse);
         if (one.sample->write) writes_[one.sample->label] = true;
         if (options.sites) {
             auto [site, is_new] = sites_.try_emplace(cold ? one.use_label() : one.reuse_label(), bins_);
             if (cold)
                 site->second.add_cold(one.weight);
             else
-                site->second.add(distance, one.weight);
+                site->second.add(one.reuse, one.weight);
         }
         if (!options.pairs || cold) return;
         auto [pair, is_new] = pairs_.try_emplace({one.use_label(), one.reuse_label()}, bins_);
-        pair->second.add(distance, one.weight);
+        pair->second.add(one.reuse, one.weight);
     }
 
     void put_into(Profile& profile, const Origins& origins) const {
@@ -291,9 +323,9 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
             if (one.cold()) {
                 for (WeightedHistogram* to : {&reuse, &time, &own}) to->add_cold(one.weight);
             } else if (one.far || seen.windows.empty()) {
-                reuse.add(static_cast<std::uint64_t>(one.reuse), one.weight);
-                own.add(static_cast<std::uint64_t>(one.reuse), one.weight);
-                time.add(static_cast<std::uint64_t>(one.time), one.weight);
+                reuse.add(one.reuse, one.weight);
+                own.add(one.reuse, one.weight);
+                time.add(one.time, one.weight);
             }
         }
         if (samples.threads.size() > 1) {

@@ -49,6 +49,7 @@ void Samples::add(const record::WatchEvent& event) {
     using Watched = Sample::Watched;
     ThreadSamples& thread = threads[event.thread];
     const auto& words = event.words;
+    std::uint64_t now = thread.samples.empty() ? 0 : thread.samples.back().time;
     switch (event.kind) {
         case Kind::sample: {
             Sample sample;
@@ -100,7 +101,7 @@ void Samples::add(const record::WatchEvent& event) {
                     return Rate::Stretch{static_cast<double>(words[at]),
                                          static_cast<double>(words[at + 1])};
                 };
-                rates.push_back({event.place, stretch(0), stretch(2), stretch(4)});
+                rates.push_back({event.place, stretch(0), stretch(2), stretch(4), now});
             }
             break;
         case Kind::note: {
@@ -111,7 +112,7 @@ void Samples::add(const record::WatchEvent& event) {
         }
         case Kind::replay:
             replays.push_back(
-                {event.place, static_cast<double>(words[0]), static_cast<double>(words[1])});
+                {event.place, static_cast<double>(words[0]), static_cast<double>(words[1]), now});
             break;
         case Kind::clock:
             thread.end = event.n;

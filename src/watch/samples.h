@@ -52,12 +52,14 @@ struct Rate {
     struct Stretch {
         double accesses = 0, nanoseconds = 0;
     } first, second, third;  // from the interruption to the first touch, and on
+    std::uint64_t when = 0;  // the time of the sample before, in its thread
 };
 
 // Accesses from one interruption to the next; none = they could not be counted.
 struct Replayed {
     std::uint32_t place = kNowhere;
     double accesses = 0, nanoseconds = 0;
+    std::uint64_t when = 0;
 };
 
 struct ThreadSamples {
