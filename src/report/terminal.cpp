@@ -295,18 +295,17 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
     }
     if (!caches.empty() && !profile.reuse.bins.empty()) {
         std::vector<CachePrediction> predictions;
-        bool lines_differ = false;
+        std::uint64_t other_line = 0;
         for (const CacheSpec& cache : caches) {
             predictions.push_back(predict_cache(profile, cache));
-            lines_differ |= cache.line != profile.granularity;
+            if (cache.line != profile.granularity) other_line = cache.line;
         }
         out += heading(style, "Caches") + cache_table(predictions, style);
-        if (lines_differ)
+        if (other_line != 0)
             out += fmt::format(
-                "  (the profile counts blocks of {} B; in a cache with other lines each is taken to "
-                "fill "
-                "one)\n",
-                profile.granularity);
+                "  (the profile counts blocks of {} B; in a cache with other lines each is taken to fill "
+                "one. Profile with --granularity {} to count lines)\n",
+                profile.granularity, other_line);
     }
     out += phase_chart(profile, caches, style);
     out += worst_sites(profile, caches, style);

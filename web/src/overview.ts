@@ -137,7 +137,7 @@ function cachePanel(profile: Profile): HTMLElement {
       h('div', {class: 'quiet'}, whole ? h('code', {}, `revisit cache PROFILE --cache ${sizeSpec(cache.bytes)}:${cache.ways || 'full'}:${cache.line}`)
         : 'Not a whole number of sets; modelled all the same.'),
       cache.line !== profile.granularity && h('div', {class: 'quiet'},
-        `The profile counts blocks of ${profile.granularity} B; another line size is an estimate.`));
+        `The profile counts blocks of ${profile.granularity} B; another line size is an estimate (profile with --granularity ${cache.line} to count lines).`));
     replace(chart, curveChart(profile, curve, low, high, prediction.missRate));
   };
   const rateRow = ({cache, prediction}: typeof marked[0]) => h('tr', {},
