@@ -185,16 +185,16 @@ class PredictCommand : public Command {
         for (const auto& text : macros_) {
             auto size = size_from(text, "-D");
             if (!size) return std::unexpected(size.error());
-            if (*size)
-                request.macros.insert(**size);
-            else
-                request.source.flags.push_back("-D" + text);
+            if (*size && !request.macros.insert(**size).second)
+                return fail("-D " + text + ": " + (*size)->first + " is given twice");
+            if (!*size) request.source.flags.push_back("-D" + text);
         }
         for (const auto& text : parameters_) {
             auto size = size_from(text, "--param");
             if (!size) return std::unexpected(size.error());
             if (!*size) return fail("--param " + text + ": expected NAME=VALUE with a whole number");
-            request.parameters.insert(**size);
+            if (!request.parameters.insert(**size).second)
+                return fail("--param " + text + ": " + (*size)->first + " is given twice");
         }
         for (const auto& folder : includes_) request.source.flags.push_back("-I" + folder);
         request.method = method_ == "fit"        ? predict::Method::fit

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 extern char** environ;
 
@@ -56,6 +57,16 @@ Result<int> run_program(std::vector<std::string> arguments, std::string& out, st
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
+namespace {
+
+bool is_source(const std::string& path) {
+    static const std::set<std::string> known{".c",   ".i",   ".C",  ".cc", ".cpp",
+                                             ".cxx", ".c++", ".ii", ".ll", ".bc"};
+    return known.contains(std::filesystem::path(path).extension().string());
+}
+
+}  // namespace
+
 std::string slicer_path() {
     if (const char* given = std::getenv("REVISIT_SLICE")) return given;
     std::error_code ignored;
@@ -74,6 +85,11 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
             "reading C and LLVM IR is not in this build: revisit-slice is not beside it (built without "
             "LLVM 19)");
     if (access(source.path.c_str(), R_OK) != 0) return fail(source.path, "", "cannot be read");
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(source.path, ignored))
+        return fail(source.path, "", "is no file");
+    if (!is_source(source.path))
+        return fail(source.path, "", "is neither C (.c, .cpp) nor LLVM IR (.ll, .bc), by its name");
     std::vector<std::string> arguments{helper, std::to_string(source.optimise), source.function,
                                        source.path};
     arguments.insert(arguments.end(), source.flags.begin(), source.flags.end());

@@ -100,9 +100,14 @@ class Predictor {
                 if (std::none_of(program.globals.begin(), program.globals.end(),
                                  [&](const Global& g) { return g.name == name; }))
                     return fail(request_.source.path, "",
-                                given + ": no argument or global of that name decides anything here");
+                                given + ": no argument or global of that name decides anything here" +
+                                    known_names());
             } else if (a->kind != Kind::integer) {
                 return fail(request_.source.path, "", given + ": is no whole number there");
+            } else if (a->is_signed && a->width < 64 && value >= std::int64_t{1} << (a->width - 1)) {
+                return fail(request_.source.path, "",
+                            given + ": more than a signed number of " + std::to_string(a->width) +
+                                " bits holds");
             } else if (a->width < 64 && (value < -(std::int64_t{1} << (a->width - 1)) ||
                                          value >= std::int64_t{1} << a->width)) {
                 return fail(request_.source.path, "",
@@ -110,6 +115,13 @@ class Predictor {
             }
         }
         return {};
+    }
+
+    std::string known_names() const {
+        std::string names;
+        for (const Argument& a : session_.target.functions.front().arguments)
+            if (a.kind == Kind::integer) names += (names.empty() ? "" : ", ") + a.name;
+        return names.empty() ? "" : "; arguments are " + names;
     }
 
     // The run itself was seen to be longer: what holds for smaller sizes does not hold for it.
@@ -344,6 +356,9 @@ class Predictor {
                             doubt +
                                 ", more accesses than can be interpreted in the time allowed, and "
                                 "nothing to estimate them by");
+        for (const auto& failure : p.failures)
+            if (failure.ends_with("needs more than 59 bits"))
+                return fail(request_.source.path, "", failure);
         auto e = estimate(how, request_,
                           Deadline(std::max({4.0, request_.budget / 4, session_.deadline.left()})));
         if (!e)

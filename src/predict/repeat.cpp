@@ -30,6 +30,7 @@ using Show = RunOptions::Show;
 
 constexpr std::int64_t kLongestPeriod = 64;
 constexpr std::size_t kMostIterations = 200'000;
+constexpr std::size_t kFewestIterations = 8;  // that show a repetition
 
 struct Iteration {
     std::uint64_t signature = 0x9E3779B97F4A7C15ull;
@@ -128,7 +129,7 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
     const auto& all = s.iterations;
     for (std::int64_t p = 1; p <= kLongestPeriod; ++p) {
         const auto step = static_cast<std::size_t>(p);
-        if (all.size() < 4 * step + 4) return std::nullopt;
+        if (all.size() < 4 * step + kFewestIterations - 4) return std::nullopt;
         const Iteration &last = all[all.size() - 1], &before = all[all.size() - 1 - step];
         if (last.signature != before.signature) continue;
         std::map<std::uint32_t, std::int64_t> moved;
@@ -214,6 +215,23 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
     return std::nullopt;
 }
 
+// Whether one iteration takes so little time that the fewest needed could be walked.
+bool ends_an_iteration(const Program& program, const Parameters& parameters, const Deadline& deadline,
+                       std::uint32_t wanted) {
+    bool ended = false;
+    RunOptions options;
+    options.keep = false;
+    options.max_accesses = options.max_steps = std::uint64_t{1} << 62;
+    options.deadline = deadline.part(1.0 / kFewestIterations);
+    options.progression = [](std::uint32_t, std::uint64_t, std::int64_t, std::int64_t) {};
+    options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
+        ended |= loop == wanted && iteration > 0;
+        return ended ? Show::stop : Show::accesses;
+    };
+    const auto trace = interpret(program, parameters, options);
+    return trace && ended;
+}
+
 }  // namespace
 
 Result<std::optional<Repetition>> simulate_repeating(const Program& program,
@@ -245,6 +263,7 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
         if (last == kNoLoop) return std::nullopt;
         line = program.functions[trace->loops[last].function].loops[trace->loops[last].loop].line;
     }
+    if (!ends_an_iteration(program, parameters, deadline, last)) return std::nullopt;
     auto surveyed = survey(program, parameters, request, deadline, last);
     if (!surveyed) return std::unexpected(surveyed.error());
     if (!*surveyed) return std::nullopt;

@@ -140,7 +140,8 @@ struct Argument {
     Kind kind = Kind::other;
     std::int32_t reg = -1;  // -1: not needed
     std::uint8_t width = 64;
-    bool alone = false;  // a pointer declared restrict: nothing else points there
+    bool is_signed = false;  // as far as debug info tells
+    bool alone = false;      // a pointer declared restrict: nothing else points there
 };
 
 struct Constant {

@@ -70,7 +70,7 @@ void put_function(std::string& out, const Function& f) {
     out += '\n';
     for (const Argument& a : f.arguments) {
         out += "argument";
-        put_all(out, a.name, a.kind, a.reg, a.width, a.alone);
+        put_all(out, a.name, a.kind, a.reg, a.width, a.is_signed, a.alone);
         out += '\n';
     }
     for (const Constant& c : f.constants) {
@@ -218,7 +218,8 @@ Result<std::vector<Program>> programs_from_text(std::string_view text) {
                 a.kind = in.number<Kind>();
                 a.reg = in.number<std::int32_t>();
                 a.width = in.number<std::uint8_t>();
-                a.alone = in.number<int>() != 0;
+                a.is_signed = in.number<bool>();
+                a.alone = in.number<bool>();
                 f.arguments.push_back(std::move(a));
             } else if (kind == "constant") {
                 Constant c;

@@ -32,11 +32,40 @@ bool like_the_samples(const Model& model, const std::vector<std::int64_t>& size)
     return true;
 }
 
+// Whether a size that was not given is one: an argument or global, or else a macro that changes
+// something.
+Result<bool> is_macro(const Request& request, const std::string& name, std::int64_t low,
+                      std::int64_t high) {
+    auto macros = request.macros;
+    const auto plain = compile(request.source, {macros});
+    if (plain) {
+        const auto& arguments = plain->front().functions.front().arguments;
+        const auto& globals = plain->front().globals;
+        if (std::any_of(arguments.begin(), arguments.end(),
+                        [&](const auto& a) { return a.name == name; }) ||
+            std::any_of(globals.begin(), globals.end(), [&](const auto& g) { return g.name == name; }))
+            return false;
+    }
+    std::vector<Parameters> both(2, macros);
+    both[0][name] = low;
+    both[1][name] = high;
+    const auto programs = compile(request.source, both);
+    if (!programs) return std::unexpected(programs.error());
+    if (to_text(programs->front()) == to_text(programs->back()))
+        return fail(request.source.path, "", "--sweep: nothing depends on " + name);
+    return true;
+}
+
 }  // namespace
 
 Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, std::int64_t low,
                                       std::int64_t high, int count) {
-    const bool macro = !request.parameters.contains(name);
+    bool macro = request.macros.contains(name);
+    if (!macro && !request.parameters.contains(name) && !request.compiler) {
+        const auto found = is_macro(request, name, low, high);
+        if (!found) return std::unexpected(found.error());
+        macro = *found;
+    }
     auto& sizes = macro ? request.macros : request.parameters;
     const std::uint64_t interpreted = std::min<std::uint64_t>(request.simulate_up_to, 2'000'000);
     sizes[name] = high;

@@ -36,6 +36,9 @@ using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 
+// Of memory moved at once: the bytes are another operand.
+constexpr auto kAtOnce = llvm::TypeSize::getFixed(8);
+
 class Slicer {
  public:
     Slicer(llvm::Module& module, llvm::Function& entry)
@@ -164,7 +167,7 @@ class Slicer {
         if (fresh) {
             Global out;
             out.name = g->getName().str();
-            out.size = layout_.getTypeAllocSize(g->getValueType());
+            if (g->getValueType()->isSized()) out.size = layout_.getTypeAllocSize(g->getValueType());
             out.align = layout_.getPreferredAlign(g).value();
             out.constant = g->isConstant();
             if (g->hasInitializer()) initial_values(*g, out);
@@ -199,11 +202,13 @@ class Slicer {
         out.name = f.getName().str();
         for (auto& a : f.args()) {
             Argument arg;
-            arg.name = a.hasName() ? source_name(&a) : "arg" + std::to_string(a.getArgNo());
+            arg.name = source_name(&a);
+            if (arg.name.empty()) arg.name = "arg" + std::to_string(a.getArgNo());
             arg.kind = a.getType()->isIntegerTy()   ? Kind::integer
                        : a.getType()->isPointerTy() ? Kind::pointer
                                                     : Kind::other;
             arg.width = width_of(a.getType());
+            arg.is_signed = is_signed(a);
             arg.alone = a.hasNoAliasAttr();
             if (needed_.count(&a)) arg.reg = reg(&a);
             out.arguments.push_back(std::move(arg));
@@ -319,11 +324,17 @@ class Slicer {
         return i;
     }
 
+    void limit(const llvm::Instruction& i, const std::string& what) {
+        program_.limits.push_back(
+            (i.getDebugLoc() ? "line " + std::to_string(i.getDebugLoc().getLine()) + ": " : "") + what);
+    }
+
     std::int64_t reference(const llvm::Instruction& i, const llvm::Value* pointer, bool write,
-                           std::uint64_t size) {
+                           llvm::TypeSize size) {
         Reference r;
         r.write = write;
-        r.size = static_cast<std::uint32_t>(size);
+        r.size = static_cast<std::uint32_t>(size.getKnownMinValue());
+        if (size.isScalable()) limit(i, "how long a vector is only the machine knows");
         auto d = describe(pointer);
         r.array = d.array;
         r.expression = d.expression;
@@ -402,6 +413,8 @@ class Slicer {
             return;
         }
         if (auto* c = dyn_cast<llvm::CallBase>(&i)) return write_call(*c);
+        if (isa<llvm::VAArgInst>(i))
+            limit(i, "reads arguments of variable number, which are not counted");
         if (auto* a = dyn_cast<llvm::AllocaInst>(&i)) {
             if (!needed_.count(a)) return;
             const auto count = reg(a->getArraySize());
@@ -560,8 +573,8 @@ class Slicer {
         if (auto* m = dyn_cast<llvm::AnyMemIntrinsic>(&c)) {
             auto* transfer = dyn_cast<llvm::AnyMemTransferInst>(m);
             std::int64_t id = 0;
-            if (transfer) id = reference(c, transfer->getRawSource(), false, 8);
-            const auto wrote = reference(c, m->getRawDest(), true, 8);
+            if (transfer) id = reference(c, transfer->getRawSource(), false, kAtOnce);
+            const auto wrote = reference(c, m->getRawDest(), true, kAtOnce);
             if (!transfer) id = wrote;
             const auto to = reg(m->getRawDest()), length = reg(m->getLength());
             const auto from = transfer ? reg(transfer->getRawSource()) : -1;
@@ -620,6 +633,9 @@ class Slicer {
                     return;
                 }
                 default:
+                    if (touches_memory(*i))
+                        limit(c, "what " + i->getCalledFunction()->getName().str() +
+                                     " touches is not counted");
                     break;
             }
         } else if (callee && is_allocation(callee)) {
@@ -639,10 +655,7 @@ class Slicer {
                              ", which is not in the file: what it touches is not counted"
                        : std::string(c.isInlineAsm() ? "inline assembly" : "calls through a pointer") +
                              ": what it touches is not counted";
-            const auto line = c.getDebugLoc()
-                                  ? "line " + std::to_string(c.getDebugLoc().getLine()) + ": "
-                                  : std::string();
-            program_.limits.push_back(line + what);
+            limit(c, what);
         }
         if (needed_.count(&c)) {
             const auto d = reg(&c);

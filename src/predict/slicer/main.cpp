@@ -64,7 +64,10 @@ int slice(const std::string& path, bool optimised, const std::string& given) {
     llvm::SMDiagnostic error;
     auto module = llvm::parseIRFile(path, error, context);
     if (!module) {
-        error.print("revisit predict", llvm::errs());
+        std::fprintf(
+            stderr, "no LLVM IR that LLVM 19 reads: %s",
+            error.getLineNo() > 0 ? ("line " + std::to_string(error.getLineNo()) + ": ").c_str() : "");
+        std::fprintf(stderr, "%s\n", error.getMessage().str().c_str());
         return 2;
     }
     const auto function = revisit::predict::chosen_function(*module, given);

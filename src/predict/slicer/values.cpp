@@ -127,6 +127,33 @@ const llvm::Value* object_of(const llvm::Value* pointer) {
     return isa<llvm::AllocaInst>(object) || isa<llvm::GlobalVariable>(object) ? object : nullptr;
 }
 
+bool is_signed(const llvm::Argument& argument) {
+    const auto* sub = argument.getParent()->getSubprogram();
+    if (!sub || !argument.getType()->isIntegerTy()) return false;
+    const auto types = sub->getType() ? sub->getType()->getTypeArray() : llvm::DITypeRefArray();
+    // The first is what the function returns. Arguments that take several registers move the others.
+    if (types.size() != argument.getParent()->arg_size() + 1) return false;
+    const auto* type = types[argument.getArgNo() + 1];
+    while (const auto* derived = llvm::dyn_cast_or_null<llvm::DIDerivedType>(type))
+        type = derived->getBaseType();
+    const auto* basic = llvm::dyn_cast_or_null<llvm::DIBasicType>(type);
+    return basic && basic->getSignedness() == llvm::DIBasicType::Signedness::Signed;
+}
+
+bool touches_memory(const llvm::IntrinsicInst& call) {
+    if (call.isAssumeLikeIntrinsic() || !call.mayReadOrWriteMemory()) return false;
+    switch (call.getIntrinsicID()) {
+        case llvm::Intrinsic::stacksave:
+        case llvm::Intrinsic::stackrestore:
+        case llvm::Intrinsic::prefetch:
+        case llvm::Intrinsic::trap:
+        case llvm::Intrinsic::debugtrap:
+            return false;
+        default:
+            return !call.onlyAccessesInaccessibleMemory();
+    }
+}
+
 bool is_allocation(const llvm::Function* f) {
     const auto n = f->getName();
     return n == "malloc" || n == "calloc" || n == "aligned_alloc" || n == "_Znwm" || n == "_Znam" ||

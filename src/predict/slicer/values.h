@@ -2,6 +2,7 @@
 #pragma once
 
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
@@ -27,6 +28,10 @@ std::uint8_t width_of(const llvm::Type* type);
 bool is_private(const llvm::AllocaInst* a);
 // Objects that memory is told apart by; null is "could be anything".
 const llvm::Value* object_of(const llvm::Value* pointer);
+// An integer argument that the source declares signed.
+bool is_signed(const llvm::Argument& argument);
+// An intrinsic that reads or writes memory of the program.
+bool touches_memory(const llvm::IntrinsicInst& call);
 bool is_allocation(const llvm::Function* f);
 // Of the block an allocation returns, in bytes.
 std::int64_t promised_alignment(const llvm::CallBase& allocation);
