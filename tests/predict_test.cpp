@@ -529,6 +529,35 @@ TEST_F(FromSource, lines_too_many_to_interpret_are_estimated_within_the_budget) 
         EXPECT_GT(accuracy(truth->profile.reuse, p->profile.reuse), 0.95);
 }
 
+// Estimates are as good as they say.
+TEST_F(FromSource, estimates_keep_what_they_promise) {
+    for (const auto& [file, function, sizes, granularity, least] :
+         std::initializer_list<std::tuple<const char*, const char*, Parameters, std::uint64_t, double>>{
+             {"gemm.c", "kernel_gemm", {{"NI", 100}, {"NJ", 120}, {"NK", 140}}, 1, 0.98},
+             {"gemm.c", "kernel_gemm", {{"NI", 104}, {"NJ", 120}, {"NK", 136}}, 64, 0.8},
+             {"lu.c", "kernel_lu", {{"N", 190}}, 1, 0.95},
+             {"floyd-warshall.c", "kernel_floyd_warshall", {{"N", 130}}, 64, 0.8}}) {
+        auto r = kernel(file, function, 1, sizes);
+        r.granularity = granularity;
+        r.bins = Binning::log2();
+        r.method = Method::simulate;
+        const auto truth = predict(r);
+        ASSERT_TRUE(truth);
+        r.method = Method::estimate;
+        r.budget = 0.5;
+        const auto p = predict(r);
+        ASSERT_TRUE(p);
+        EXPECT_FALSE(p->profile.exact.value_or(true));
+        const std::string before = "with accuracy ";
+        const auto at = p->failures.back().find(before);
+        ASSERT_NE(at, std::string::npos) << p->failures.back();
+        const double stated = std::stod(p->failures.back().substr(at + before.size()));
+        const double is = accuracy(truth->profile.reuse, p->profile.reuse);
+        EXPECT_GE(is, stated) << file;
+        EXPECT_GE(is, least) << file;
+    }
+}
+
 // Triangles by lines: where a row starts within a line, and how long it is, change from row to row.
 TEST_F(FromSource, triangles_by_lines_have_formulas) {
     for (const auto& [file, function, sizes] :

@@ -51,9 +51,10 @@ class PredictCommand : public Command {
                "0: every load and store of the source; 1: scalars in registers, as optimised code does")
             ->check(CLI::IsMember({0, 1}))
             ->capture_default_str();
-        app.add_option("--method", method_,
-                       "auto: small runs are interpreted whole, large ones fitted; fit; simulate")
-            ->check(CLI::IsMember({"auto", "fit", "simulate"}))
+        app.add_option(
+               "--method", method_,
+               "auto: small runs are interpreted whole, large ones fitted; fit; simulate; estimate")
+            ->check(CLI::IsMember({"auto", "fit", "simulate", "estimate"}))
             ->capture_default_str()
             ->group("Analysis");
         app.add_option("--simulate-up-to", simulate_up_to_,
@@ -199,6 +200,7 @@ class PredictCommand : public Command {
         for (const auto& folder : includes_) request.source.flags.push_back("-I" + folder);
         request.method = method_ == "fit"        ? predict::Method::fit
                          : method_ == "simulate" ? predict::Method::simulate
+                         : method_ == "estimate" ? predict::Method::estimate
                                                  : predict::Method::automatic;
         request.simulate_up_to = simulate_up_to_           ? simulate_up_to_
                                  : request.granularity > 1 ? 40'000'000

@@ -44,10 +44,11 @@ class Predictor {
         }
         layout_ = depends_on_layout(session_.target, session_.sizes, request_);
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
-        if (request_.method == Method::fit) {
+        if (request_.method == Method::fit || request_.method == Method::estimate) {
             auto prediction = fitted();
             if (!prediction) return prediction;
-            if (!prediction->failures.empty() && request_.estimate)
+            if (request_.method == Method::estimate ||
+                (!prediction->failures.empty() && request_.estimate))
                 if (auto done = estimated(*prediction, *learnt_); !done)
                     return std::unexpected(done.error());
             finish(*prediction);
@@ -344,9 +345,13 @@ class Predictor {
     // No certificate: the whole answer is an estimate then, and says how good such estimates are here.
     Result<void> estimated(Prediction& p, const Learning& learning) {
         const Model& model = *p.model;
-        const Reduction how{model.design, learning.programs.target(),
+        // Copies lie in blocks as the target does, also where samples could not.
+        Design design = model.design;
+        if (request_.granularity > 1)
+            for (Axis& a : design.axes) a.modulus = std::lcm(a.modulus, block_period());
+        const Reduction how{design, learning.programs.target(),
                             [&](const std::vector<std::int64_t>& size) {
-                                return learning.programs.at(model.design.at(size));
+                                return learning.programs.at(design.at(size));
                             },
                             totals_of(model)};
         // Calls in calls grow as no power of a size does.
@@ -360,18 +365,23 @@ class Predictor {
             if (failure.ends_with("needs more than 59 bits"))
                 return fail(request_.source.path, "", failure);
         auto e = estimate(how, request_,
-                          Deadline(std::max({4.0, request_.budget / 4, session_.deadline.left()})));
+                          Deadline(std::max({8.0, request_.budget / 2, session_.deadline.left()})));
         if (!e)
             return fail(e.error().file, e.error().place,
                         (p.failures.empty() ? "" : p.failures.front() + "; ") + e.error().message);
         if (e->profile.accesses >= 0x1p62)
             return fail(request_.source.path, "", "makes more accesses than 62 bits count");
         p.profile = std::move(e->profile);
-        char text[64];
-        std::snprintf(text, sizeof text, "%.4f", e->accuracy);
+        // Rounded down, and never to 1.
+        const auto shown = [](double accuracy) {
+            char text[64];
+            std::snprintf(text, sizeof text, "%.4f", std::clamp(accuracy - 5e-5, 0.0, 0.9999));
+            return std::string(text);
+        };
         p.failures.push_back(
-            "estimated from reduced copies of the run; the copy at " + sizes_text(e->parameters) +
-            ", estimated in the same way from smaller ones, comes out with accuracy " + text);
+            "estimated from reduced copies of the run, with accuracy " + shown(e->accuracy) +
+            " or better; the copy at " + sizes_text(e->parameters) +
+            ", estimated in the same way from smaller ones, comes out with " + shown(e->tested));
         return {};
     }
 

@@ -20,6 +20,7 @@ enum class Method : std::uint8_t {
     automatic,  // small targets are interpreted whole, large ones fitted
     fit,
     simulate,
+    estimate,  // as where there is no certificate: to see how good that is
 };
 
 // Programs for sets of macros; by default the slicer's (frontend.h).
@@ -109,7 +110,8 @@ struct Reduction {
 };
 struct Estimate {
     Profile profile;
-    double accuracy = 0;    // of an estimate of the largest copy from smaller ones
+    double accuracy = 0;    // to be expected at least
+    double tested = 0;      // of an estimate of the largest copy from smaller ones
     Parameters parameters;  // of that copy
     double accesses = 0;
 };

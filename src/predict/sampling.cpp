@@ -158,7 +158,9 @@ Result<std::vector<Program>> Programs::compile_family(bool near) {
         for (std::size_t a = 0; a < size.size() && near; ++a) {
             const Axis& axis = design_.axes[a];
             const auto step = axis.modulus * std::max<std::int64_t>(1, axis.target / axis.modulus / 40);
-            size[a] = axis.target - step * (1 + static_cast<std::int64_t>((k * (2 * a + 3)) % 11));
+            const auto below =
+                axis.target - step * (1 + static_cast<std::int64_t>((k * (2 * a + 3)) % 11));
+            if (below > 0) size[a] = below;
         }
         macros.push_back(macros_at(design_.at(size)));
         sizes.push_back(std::move(size));
