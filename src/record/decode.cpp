@@ -70,6 +70,8 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
             return 6;
         case REVISIT_WATCH_NOTE:
             return 1;
+        case REVISIT_WATCH_END:
+            return 2;
         default:
             return std::nullopt;
     }
@@ -401,6 +403,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_WATCH_REPLAY:
         case REVISIT_WATCH_CLOCK:
         case REVISIT_WATCH_NOTE:
+        case REVISIT_WATCH_END:
             watched(REVISIT_TAG(words[0]), n, words.subspan(1, *length));
             break;
         default:
@@ -526,6 +529,10 @@ void Decoder::watched(std::uint32_t tag, std::uint64_t n, std::span<const std::u
             break;
         case REVISIT_WATCH_NOTE:
             event.kind = WatchEvent::Kind::note;
+            break;
+        case REVISIT_WATCH_END:
+            event.kind = WatchEvent::Kind::end;
+            event.place = place_of_address(n);
             break;
         default:
             event.kind = WatchEvent::Kind::clock;

@@ -59,11 +59,11 @@ struct SampleRecord {
 
 // What a sampled program tells, as the record has it (record/stream.h), with its places looked up.
 struct WatchEvent {
-    enum class Kind : std::uint8_t { sample, window, set, reuse, rate, replay, clock, note };
+    enum class Kind : std::uint8_t { sample, window, set, reuse, rate, replay, clock, note, end };
     Kind kind;
     std::uint16_t thread = 0;
     std::uint32_t label = kNowhere;  // sample, set: the use; reuse: the reuse
-    std::uint32_t place = kNowhere;  // sample, rate, replay: where the thread was interrupted
+    std::uint32_t place = kNowhere;  // sample, rate, replay: where the thread was interrupted; end
     std::uint64_t n = 0;
     std::span<const std::uint64_t> words;
 };

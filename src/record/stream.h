@@ -114,6 +114,8 @@ enum {
     REVISIT_WATCH_BLOCK,  /* n = where its allocation returned to; address, size (0 = none): the block
                        of the heap that following addresses of this thread may lie in */
     REVISIT_WATCH_NOTE,   /* n = REVISIT_NOTE_…; the number of an error, or 0 */
+    REVISIT_WATCH_END,    /* n = pc of the instruction a sample's look-ahead ended at; its first bytes,
+                       accesses met before */
     REVISIT_TAGS
 };
 

@@ -114,6 +114,11 @@ void Samples::add(const record::WatchEvent& event) {
             replays.push_back(
                 {event.place, static_cast<double>(words[0]), static_cast<double>(words[1]), now});
             break;
+        case Kind::end: {
+            Ended& end = ended[{event.place, words[0]}];
+            (words[1] == 0 ? end.before : end.after)++;
+            break;
+        }
         case Kind::clock:
             thread.end = event.n;
             thread.recording = words[0];

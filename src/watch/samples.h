@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "record/decode.h"
@@ -79,6 +80,10 @@ struct Note {  // something that kept the sampler from its work
     int error = 0;
 };
 
+struct Ended {  // look-aheads that ended at an instruction: before the first access, and after
+    unsigned before = 0, after = 0;
+};
+
 class Samples {
  public:
     void add(const record::WatchEvent& event);
@@ -88,6 +93,7 @@ class Samples {
     std::vector<Rate> rates;
     std::map<std::uint64_t, Note> notes;  // by REVISIT_NOTE_…
     std::vector<Replayed> replays;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Ended> ended;  // by place and first bytes
 
  private:
     static void add_window(ThreadSamples& thread, std::span<const std::uint64_t> words);

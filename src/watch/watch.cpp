@@ -12,6 +12,8 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <ranges>
 
 #include "core/blocks.h"
 #include "record/probe.h"
@@ -55,6 +57,44 @@ void tell(const std::map<std::uint64_t, Note>& notes, std::vector<std::string>& 
     }
 }
 
+// What look-aheads ended at, by function and first bytes (there is no disassembler here): those that
+// gave no address, and the others where they are many.
+void tell_ends(const Samples& samples, const Origins& origins, std::vector<std::string>& to) {
+    constexpr std::size_t kMost = 6;
+    FunctionNames names(origins);
+    double all = 0, early = 0;
+    for (const auto& [number, thread] : samples.threads)
+        all += static_cast<double>(thread.samples.size());
+    for (const auto& [where, end] : samples.ended) early += end.after;
+    auto list = [&](unsigned Ended::* count) {
+        std::map<std::string, unsigned> places;
+        for (const auto& [where, end] : samples.ended) {
+            if (end.*count == 0) continue;
+            auto bytes = std::bit_cast<std::array<std::uint8_t, 8>>(where.second);
+            bool is_call =
+                (bytes[0] == 0x0f && bytes[1] == 0x05) || (where.second & 0xffffffff) == 0xd4000001;
+            places[fmt::format(
+                "{} in {}",
+                is_call ? "system call"
+                        : fmt::format("{:02x}", fmt::join(bytes.begin(), bytes.begin() + 4, " ")),
+                names.of(where.first))] += end.*count;
+        }
+        std::vector<std::pair<unsigned, std::string>> sorted;
+        for (const auto& [name, times] : places) sorted.emplace_back(times, name);
+        std::ranges::sort(sorted, std::greater{});
+        std::vector<std::string> texts;
+        for (const auto& [times, name] : sorted | std::views::take(kMost))
+            texts.push_back(fmt::format("{} {}", name, times));
+        if (sorted.size() > kMost) texts.push_back("…");
+        return fmt::format("{}", fmt::join(texts, ", "));
+    };
+    if (std::string before = list(&Ended::before); !before.empty())
+        to.push_back("watch: look-aheads ended before any access at: " + before);
+    if (early > 0.1 * all)
+        to.push_back(fmt::format("watch: {:.0f} % of look-aheads were cut short, at: {}",
+                                 100 * early / all, list(&Ended::after)));
+}
+
 class WatchSink : public record::ProcessSink {
  public:
     WatchSink(const EstimateOptions& options, const FunctionCounts* counts, record::TakeProfile take)
@@ -67,6 +107,7 @@ class WatchSink : public record::ProcessSink {
         Profile profile = estimate(samples_, process.origins(), options_, counts_);
         explain(profile, process.origins());
         tell(samples_.notes, profile.notes);
+        tell_ends(samples_, process.origins(), profile.notes);
         return take_(process.pid(), std::move(profile));
     }
 

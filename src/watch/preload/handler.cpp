@@ -176,6 +176,7 @@ void sample(Thread& t, const ucontext_t& context, std::uint64_t now, const PmuSa
     know_code(t, interrupted);
     Look look = told != nullptr ? Look(t, context, false) : look_ahead(t, context);
     if (told != nullptr) use_told(t, look, context, *told);
+    look.write_end();
     const Noted& use = look.use();
     bool have_use = use.pc != 0;
     if (!have_use) t.counts.without_address++;

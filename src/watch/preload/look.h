@@ -31,6 +31,16 @@ class Look {
             go(skip_, uses, length, instructions, 1 + t_.random.below(met));
     }
 
+    // Tells the analyzer what the last look ended at, if that was not its length.
+    void write_end() {
+        if (!stopped_ || !t_.writer.room(3)) return;
+        std::uint64_t code = 0;
+        t_.memory.load(t_.state.pc, 8, code);
+        t_.writer.put(REVISIT_RECORD(REVISIT_WATCH_END, t_.state.pc));
+        t_.writer.put(code);
+        t_.writer.put(accesses_);
+    }
+
     // Looks again, up to use `index` of the window, and counts the touches of its word on the way.
     bool find_again(unsigned index, Noted& use, std::uint64_t& touches) {
         std::uint64_t word = t_.address[index] & ~std::uint64_t{7};
@@ -164,6 +174,7 @@ class Look {
             return window.length() < length && (uses > 1 || distance_.time == 0);
         });
         lacked_vectors_ = step == Step::stop && ahead.left_out_vectors();
+        stopped_ = step == Step::stop;
     }
 
     [[gnu::noinline]] void note(Noted& to, const Ahead& ahead, std::uint64_t address,
@@ -195,7 +206,7 @@ class Look {
     unsigned shift_, skip_ = 0;
     std::uint64_t accesses_ = 0;
     Window::Reuse distance_;
-    bool lacked_vectors_ = false;
+    bool lacked_vectors_ = false, stopped_ = false;
 };
 
 }  // namespace revisit::watch
