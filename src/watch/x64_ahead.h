@@ -1,18 +1,17 @@
-// One instruction of x86_64 after the other, on a memory: see x64.h, and a64_ahead.h for what a memory
-// is; fetch here is
-//     unsigned fetch(std::uint64_t pc, std::uint8_t (&code)[15]);  // bytes that can be read
+// One instruction of x86_64 after the other: see x64.h. Where operands are is in x64_operands.h.
 #pragma once
 
-#include "watch/a64_ahead.h"
-#include "watch/x64_vectors.h"
+#include "watch/x64_operands.h"
 
 namespace revisit::watch {
 
 template <class Memory>
-class X64Ahead : x64::Vectors {
+class X64Ahead : x64::Operands<Memory> {
+    using Base = x64::Operands<Memory>;
+
  public:
     X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr)
-        : x64::Vectors(state), memory_(memory), table_(table) {}
+        : Base(state, memory), table_(table) {}
 
     const Touched& touched() const { return touched_; }
     std::uint64_t at() const { return at_; }
@@ -25,7 +24,7 @@ class X64Ahead : x64::Vectors {
     bool is_return() const { return op_ == Op::ret; }
     bool is_string() const { return op_ >= Op::string_move && op_ <= Op::string_compare; }
     bool is_jump() const { return op_ == Op::jump_indirect; }
-    using x64::Vectors::left_out_vectors;
+    using Base::left_out_vectors;
 
     Step step() {
         bool touches = false;
@@ -61,52 +60,10 @@ class X64Ahead : x64::Vectors {
  private:
     using Op = X64Instruction::Op;
     using Value = x64::Value;
-
-    // Memory.
-    bool address_of(const X64Instruction& i, std::uint64_t& address) const {
-        address = static_cast<std::uint64_t>(i.displacement);
-        if (i.base == X64Instruction::kPc)
-            address += next_;
-        else if (i.base != X64Instruction::kNone) {
-            if (!s_.is_known(i.base)) return false;
-            address += s_.r[i.base];
-        }
-        if (i.index != X64Instruction::kNone) {
-            if (!s_.is_known(i.index)) return false;
-            address += s_.r[i.index] * i.scale;
-        }
-        if (i.segment == 1) address += s_.fs_base;
-        return i.segment != 2;
-    }
-    void touch(std::uint64_t address, unsigned bytes, bool writes) {
-        touch_[touches_++] = {address, 1, bytes, writes};
-    }
-    bool load(std::uint64_t address, unsigned bytes, Value& value) {
-        touch(address, bytes, false);
-        Loaded loaded = memory_.load(address, bytes, value.bits);
-        value.known = loaded == Loaded::value;
-        return loaded != Loaded::fault;
-    }
-    bool store(std::uint64_t address, unsigned bytes, Value value) {
-        touch(address, bytes, true);
-        return memory_.store(address, bytes, value.bits, value.known);
-    }
-
-    // The operand that may be in memory. An address that is not known ends it.
-    bool read_rm(const X64Instruction& i, unsigned bytes, Value& value) {
-        if (!i.has_memory) {
-            value = get(i.rm, bytes, i.rm_is_high);
-            return true;
-        }
-        return address_of(i, address_) && load(address_, bytes, value);
-    }
-    bool write_rm(const X64Instruction& i, Value value) {
-        if (!i.has_memory) {
-            put(i.rm, value, i.bytes, i.rm_is_high);
-            return true;
-        }
-        return address_of(i, address_) && store(address_, i.bytes, value);
-    }
+    using Base::add, Base::bit_count, Base::bmi, Base::checksum, Base::condition, Base::multiply_plain;
+    using Base::at_, Base::memory_, Base::next_, Base::s_, Base::touch_, Base::touches_;
+    using Base::get, Base::put, Base::read_rm, Base::set_flags, Base::write_rm;
+    using Base::pop, Base::push, Base::result_flags;
 
     bool alu(const X64Instruction& i) {
         Value a, b;
@@ -114,7 +71,7 @@ class X64Ahead : x64::Vectors {
         b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high);
         if (i.to_reg) std::swap(a, b);
         bool same = !i.has_immediate && !i.has_memory && i.reg == i.rm && i.reg_is_high == i.rm_is_high;
-        Value result = Integer::alu(i, a, b, same);
+        Value result = Base::Integer::alu(i, a, b, same);
         if (i.sub == 7) return true;
         if (i.to_reg) {
             put(i.reg, result, i.bytes, i.reg_is_high);
@@ -128,20 +85,20 @@ class X64Ahead : x64::Vectors {
         if (!read_rm(i, i.bytes, a)) return false;
         if (by.known && (by.bits & (i.bytes == 8 ? 63 : 31)) == 0)
             return !i.has_memory || write_rm(i, a);
-        return write_rm(i, Integer::shift(i, a, by));
+        return write_rm(i, Base::Integer::shift(i, a, by));
     }
 
     bool multiply(const X64Instruction& i) {
         Value a, b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
         if (!read_rm(i, i.bytes, a)) return false;
-        put(i.reg, Integer::multiply(i, a, b), i.bytes);
+        put(i.reg, Base::Integer::multiply(i, a, b), i.bytes);
         return true;
     }
 
     bool multiply_wide(const X64Instruction& i) {
         Value b;
         if (!read_rm(i, i.bytes, b)) return false;
-        return Integer::multiply_wide(i, b);
+        return Base::Integer::multiply_wide(i, b);
     }
 
     bool bits(const X64Instruction& i) {
@@ -149,82 +106,10 @@ class X64Ahead : x64::Vectors {
         if (!read_rm(i, i.bytes, a)) return false;
         if (i.op == Op::bit_test) {
             Value by = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
-            Value result = Integer::bit_test(i, a, by);
+            Value result = Base::Integer::bit_test(i, a, by);
             return i.sub == 0 || write_rm(i, result);
         }
         put(i.reg, bit_count(i, a), i.bytes);
-        return true;
-    }
-
-    bool push(Value value) {
-        if (!s_.is_known(4)) return false;
-        s_.r[4] -= 8;
-        return store(s_.r[4], 8, value);
-    }
-    bool pop(Value& value) {
-        if (!s_.is_known(4) || !load(s_.r[4], 8, value)) return false;
-        s_.r[4] += 8;
-        return true;
-    }
-
-    // A masked instruction touches the elements it names, from the first to the last of them.
-    bool vector(const X64Instruction& i) {
-        if (!i.has_memory) {
-            Vectors::vector(i, get_vector(i.rm));
-            return true;
-        }
-        std::uint64_t address, elements;
-        if (!address_of(i, address) || !touched_elements(i, elements)) return false;
-        unsigned low = 0, high = i.memory_bytes;
-        if (i.mask != 0 && !i.broadcasts) {
-            elements &= ones(i.memory_bytes / i.element);
-            low = elements ? static_cast<unsigned>(__builtin_ctzll(elements)) * i.element : 0;
-            high = elements ? static_cast<unsigned>(64 - __builtin_clzll(elements)) * i.element : 0;
-        }
-        if (high > low) touch(address + low, high - low, i.writes);
-        if (i.writes) return store_vector(i, address, i.mask != 0 ? elements : 0);
-        x64::Operand b;
-        b.known = 15;
-        for (unsigned at = low & ~7u; at < high; at += 8) {
-            unsigned bytes = i.memory_bytes - at < 8 ? i.memory_bytes - at : 8;
-            Loaded loaded = memory_.load(address + at, bytes, b.value.word[at / 8]);
-            if (loaded == Loaded::fault) return false;
-            if (loaded != Loaded::value)
-                b.known = static_cast<std::uint8_t>(b.known & ~(1u << at / 16));
-        }
-        if (i.broadcasts) {
-            for (unsigned k = 1; k < i.bytes / i.element; k++)
-                x64::set_element(b.value, i.element, k, x64::element_of(b.value, i.element, 0));
-            b.known = b.known & 1 ? 15 : 0;
-        }
-        Vectors::vector(i, b);
-        return true;
-    }
-    bool store_vector(const X64Instruction& i, std::uint64_t address, std::uint64_t elements) {
-        x64::Operand value = stored(i);
-        unsigned most = i.mask != 0 ? i.element : 8;
-        for (unsigned at = 0; at < i.memory_bytes; at += most) {
-            if (i.mask != 0 && !(elements >> at / most & 1)) continue;
-            unsigned bytes = i.memory_bytes - at < most ? i.memory_bytes - at : most;
-            std::uint64_t bits = value.value.word[at / 8] >> 8 * (at & 7);
-            if (!memory_.store(address + at, bytes, bits, value.known >> at / 16 & 1)) return false;
-        }
-        return true;
-    }
-    // x87 and others of which only the place in memory is known.
-    bool floating(const X64Instruction& i) {
-        std::uint64_t address;
-        if (i.has_memory && (i.reads || i.writes)) {
-            if (!address_of(i, address)) return false;
-            touch(address, i.memory_bytes, i.writes);
-            for (unsigned at = 0; at < i.memory_bytes && i.writes; at += 8)
-                if (!memory_.store(address + at, i.memory_bytes - at < 8 ? i.memory_bytes - at : 8, 0,
-                                   false))
-                    return false;
-        }
-        if (i.sub == 1) set_flags(kAllFlags, 0, false);
-        if (i.sub == 2) put(0, {0, false}, 2);
-        if (i.sub == 3) s_.plain_floats = false;
         return true;
     }
 
@@ -254,7 +139,7 @@ class X64Ahead : x64::Vectors {
             case Op::lea: {
                 X64Instruction plain = i;
                 plain.segment = 0;
-                value.known = address_of(plain, value.bits);
+                value.known = Base::address_of(plain, value.bits);
                 put(i.reg, value, i.bytes);
                 return true;
             }
@@ -404,7 +289,7 @@ class X64Ahead : x64::Vectors {
                     set_flags(kAllFlags, 0, false);
                     return write_rm(i, {0, false});
                 }
-                return write_rm(i, Integer::double_shift(i, value, get(i.reg, i.bytes), count));
+                return write_rm(i, Base::Integer::double_shift(i, value, get(i.reg, i.bytes), count));
             }
             case Op::checksum: {
                 if (!read_rm(i, i.from, value)) return false;
@@ -420,7 +305,7 @@ class X64Ahead : x64::Vectors {
                 put(i.reg, value, i.bytes);
                 return true;
             case Op::compare_exchange_wide:
-                return compare_exchange_wide(i);
+                return Base::compare_exchange_wide(i);
             case Op::flag_set:
                 if (i.sub >= 3)
                     s_.backwards = i.sub == 4;
@@ -463,80 +348,24 @@ class X64Ahead : x64::Vectors {
                 if (i.sub) set_flags(kAllFlags, kZero, i.sub == 2);
                 return true;
             case Op::floating:
-                return floating(i);
+                return Base::floating(i);
             case Op::string_move:
             case Op::string_store:
             case Op::string_load:
             case Op::string_scan:
             case Op::string_compare:
-                return string(i);
+                return Base::string(i);
             case Op::unknown:
                 return false;
             default:
-                return vector(i);
+                return Base::vector(i);
         }
     }
 
-    // With 8 or 16 bytes.
-    bool compare_exchange_wide(const X64Instruction& i) {
-        unsigned half = i.bytes / 2;
-        std::uint64_t address;
-        Value low, high;
-        if (!address_of(i, address)) return false;
-        touch(address, i.bytes, false);
-        Loaded first = memory_.load(address, half, low.bits),
-               second = memory_.load(address + half, half, high.bits);
-        if (first == Loaded::fault || second == Loaded::fault) return false;
-        Value a = get(0, half), d = get(2, half), b = get(3, half), c = get(1, half);
-        bool known = first == Loaded::value && second == Loaded::value && a.known && d.known;
-        bool equal = a.bits == low.bits && d.bits == high.bits;
-        low.known = high.known = known;
-        set_flags(kZero, equal ? kZero : 0, known);
-        if (!known || !equal) {
-            put(0, low, half);
-            put(2, high, half);
-        }
-        Value to_low = known && equal ? b : low, to_high = known && equal ? c : high;
-        touch(address, i.bytes, true);
-        return memory_.store(address, half, to_low.bits, to_low.known) &&
-               memory_.store(address + half, half, to_high.bits, to_high.known);
-    }
-
-    // One element. Repeated, it comes back to itself until the count is used up, or what it compares is
-    // (sub 1), or is not (2), the same.
-    bool string(const X64Instruction& i) {
-        bool uses_source = i.op != Op::string_store && i.op != Op::string_scan;
-        bool uses_target = i.op != Op::string_load;
-        if ((uses_target && !s_.is_known(7)) || (uses_source && !s_.is_known(6)) ||
-            (i.sub != 0 && !s_.is_known(1)))
-            return false;
-        if (i.sub != 0 && s_.r[1] == 0) return true;
-        Value source = get(0, i.bytes), target;
-        if (uses_source && !load(s_.r[6], i.bytes, source)) return false;
-        bool compares = i.op == Op::string_scan || i.op == Op::string_compare;
-        if (compares) {
-            if (!load(s_.r[7], i.bytes, target)) return false;
-            add(source, target, 1, i.bytes, true);
-            if (i.sub != 0 && !(s_.flags_known & kZero)) return false;
-        } else if (i.op == Op::string_load)
-            put(0, source, i.bytes);
-        else if (!store(s_.r[7], i.bytes, source))
-            return false;
-        std::uint64_t by = s_.backwards ? 0 - std::uint64_t{i.bytes} : i.bytes;
-        if (uses_source) s_.r[6] += by;
-        if (uses_target) s_.r[7] += by;
-        bool ends = compares && ((s_.flags & kZero) != 0) != (i.sub == 1);
-        if (i.sub != 0 && --s_.r[1] != 0 && !ends) next_ = at_;
-        return true;
-    }
-
-    Memory& memory_;
     X64Table* table_;
     Op op_ = Op::unknown;
     unsigned piece_ = 0;
-    std::uint64_t at_ = 0, next_ = 0, address_ = 0;
-    Touched touch_[2], touched_;
-    unsigned touches_ = 0;
+    Touched touched_;
 };
 
 }  // namespace revisit::watch
