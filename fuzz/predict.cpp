@@ -14,13 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 6) return 0;
     std::uint32_t seed = 0;
     std::memcpy(&seed, data, 4);
-    const auto program = RandomNest(seed, size > 7 && data[7] % 2).program();
+    const auto program = RandomNest(seed, static_cast<Oddity>(size > 7 ? data[7] % 3 : 0)).program();
     Request request;
     request.compiler = [&](const std::vector<Parameters>&) -> Result<std::vector<Program>> {
         return std::vector<Program>{program};
     };
     request.source.path = "nest";
-    request.parameters = {{"n", 13 + data[4] % 28}, {"m", 13 + data[5] % 28}};
+    request.parameters = {{"n", 13 + data[4] % 60}, {"m", 13 + data[5] % 60}};
     request.granularity = size > 6 && data[6] % 4 == 0 ? 64 : 1;
     request.bins = Binning::exact();
     request.budget = 0.6;

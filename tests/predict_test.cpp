@@ -65,8 +65,8 @@ TEST(Polynomial, refuses_what_points_do_not_determine) {
 // --- the machine ---
 
 TEST(Machine, strides_change_nothing_but_the_time) {
-    for (std::uint64_t seed = 1; seed <= 80; ++seed) {
-        const auto program = RandomNest(seed).program();
+    for (std::uint64_t seed = 1; seed <= 160; ++seed) {
+        const auto program = RandomNest(seed, seed % 2 ? Oddity::plain : Oddity::wild).program();
         const Parameters sizes{{"n", 5 + static_cast<std::int64_t>(seed % 23)}, {"m", 17}};
         RunOptions options;
         options.max_accesses = 400'000;
@@ -110,8 +110,8 @@ Request request_for(const Program& program, std::int64_t n, std::int64_t m, std:
 
 // The one property that matters: what is called exact is what brute force measures.
 void compare(std::uint64_t seed, std::int64_t n, std::int64_t m, std::uint64_t granularity, int& exact,
-             int& total) {
-    const auto program = RandomNest(seed).program();
+             int& total, Oddity oddity = Oddity::plain) {
+    const auto program = RandomNest(seed, oddity).program();
     auto request = request_for(program, n, m, granularity);
     request.method = Method::simulate;
     const auto truth = predict(request);

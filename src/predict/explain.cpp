@@ -158,6 +158,11 @@ std::vector<std::string> variable_names(const Model& model, const Stream& s) {
     const auto& loops = model.table.references()[static_cast<std::size_t>(s.reference)].loops;
     for (std::size_t l = 0; l < loops.size(); ++l)
         names.push_back(loops[l].empty() ? "t" + std::to_string(l) : "#" + loops[l]);
+    // A variable can start from an outer one and then goes by the same name: the inner ones get marks.
+    for (std::size_t v = 0; v < names.size(); ++v)
+        while (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(v), names[v]) !=
+               names.begin() + static_cast<std::ptrdiff_t>(v))
+            names[v] += '\'';
     return names;
 }
 
