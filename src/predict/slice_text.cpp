@@ -31,70 +31,53 @@ void put(std::string& out, const std::string& name) {
     }
 }
 
-// Fields of a record, whatever they are: names, numbers, kinds.
+void put(std::string& out, const Move& m) {
+    put(out, m.to);
+    put(out, m.from);
+}
+
+void put(std::string& out, const std::pair<std::int32_t, std::uint64_t>& extent) {
+    put(out, extent.first);
+    put(out, static_cast<std::int64_t>(extent.second));
+}
+
+// One line: fields of any kind, lists of them last.
 template <class... Values>
-void put_all(std::string& out, const Values&... values) {
+void put_record(std::string& out, std::string_view kind, const Values&... values) {
+    out += kind;
     const auto one = [&](const auto& value) {
-        if constexpr (std::is_convertible_v<decltype(value), std::string>)
+        using Value = std::remove_cvref_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, std::string>)
             put(out, value);
+        else if constexpr (requires { value.begin(); })
+            for (const auto& part : value) put(out, part);
         else
             put(out, static_cast<std::int64_t>(value));
     };
     (one(values), ...);
+    out += '\n';
 }
 
 void put_block(std::string& out, const Block& b) {
-    out += "block";
-    put_all(out, b.name, b.exit, b.value, b.loop, b.line);
-    out += '\n';
-    for (const Instruction& i : b.code) {
-        out += "i";
-        put_all(out, i.op, i.width, i.dst, i.a, i.b, i.c, i.imm, i.line);
-        out += '\n';
-    }
-    for (const Edge& e : b.edges) {
-        out += "edge";
-        put_all(out, e.block);
-        for (const Move& m : e.moves) put_all(out, m.to, m.from);
-        out += '\n';
-    }
-    if (b.cases.empty()) return;
-    out += "cases";
-    for (const auto v : b.cases) put(out, v);
-    out += '\n';
+    put_record(out, "block", b.name, b.exit, b.value, b.loop, b.line);
+    for (const Instruction& i : b.code)
+        put_record(out, "i", i.op, i.width, i.dst, i.a, i.b, i.c, i.imm, i.line);
+    for (const Edge& e : b.edges) put_record(out, "edge", e.block, e.moves);
+    if (!b.cases.empty()) put_record(out, "cases", b.cases);
 }
 
 void put_function(std::string& out, const Function& f) {
-    out += "function";
-    put_all(out, f.name, f.registers);
-    out += '\n';
-    for (const Argument& a : f.arguments) {
-        out += "argument";
-        put_all(out, a.name, a.kind, a.reg, a.width, a.is_signed, a.alone);
-        out += '\n';
-    }
-    for (const Constant& c : f.constants) {
-        out += "constant";
-        put_all(out, c.reg, c.global, c.value, c.known);
-        out += '\n';
-    }
-    for (const Loop& l : f.loops) {
-        out += "loop";
-        put_all(out, l.header, l.parent, l.induction, l.variable, l.line);
-        out += '\n';
-    }
-    for (const Reference& r : f.references) {
-        out += "reference";
-        put_all(out, r.write, r.size, r.array, r.expression, r.file, r.line, r.column, r.inlined);
-        for (const auto& [reg, extent] : r.extents) put_all(out, reg, extent);
-        out += '\n';
-    }
-    for (const Call& c : f.calls) {
-        out += "call";
-        put_all(out, c.function, c.dst);
-        for (const auto a : c.arguments) put(out, a);
-        out += '\n';
-    }
+    put_record(out, "function", f.name, f.registers);
+    for (const Argument& a : f.arguments)
+        put_record(out, "argument", a.name, a.kind, a.reg, a.width, a.is_signed, a.alone);
+    for (const Constant& c : f.constants)
+        put_record(out, "constant", c.reg, c.global, c.value, c.known);
+    for (const Loop& l : f.loops)
+        put_record(out, "loop", l.header, l.parent, l.induction, l.variable, l.line);
+    for (const Reference& r : f.references)
+        put_record(out, "reference", r.write, r.size, r.array, r.expression, r.file, r.line, r.column,
+                   r.inlined, r.extents);
+    for (const Call& c : f.calls) put_record(out, "call", c.function, c.dst, c.arguments);
     for (const Block& b : f.blocks) put_block(out, b);
 }
 
@@ -149,24 +132,11 @@ class Fields {
 }  // namespace
 
 std::string to_text(const Program& program) {
-    std::string out = "program";
-    put_all(out, program.memory_needed, program.addresses_compared);
-    out += '\n';
-    for (const auto& limit : program.limits) {
-        out += "limit";
-        put(out, limit);
-        out += '\n';
-    }
-    for (const Global& g : program.globals) {
-        out += "global";
-        put(out, g.name);
-        put(out, static_cast<std::int64_t>(g.size));
-        put(out, static_cast<std::int64_t>(g.align));
-        put(out, g.constant);
-        put(out, g.element);
-        for (const auto v : g.values) put(out, v);
-        out += '\n';
-    }
+    std::string out;
+    put_record(out, "program", program.memory_needed, program.addresses_compared);
+    for (const auto& limit : program.limits) put_record(out, "limit", limit);
+    for (const Global& g : program.globals)
+        put_record(out, "global", g.name, g.size, g.align, g.constant, g.element, g.values);
     for (const Function& f : program.functions) put_function(out, f);
     out += "end\n";
     return out;
