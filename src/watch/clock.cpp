@@ -53,7 +53,7 @@ struct Measured {
     // would count slow ones twice where these are longer. One during which the machine did something
     // else comes out far too slow and is left out. (The mean over all of a function was taken once: of
     // one that builds a list and then walks it a hundred times, most stretches were of the building.)
-    double rate_at(double when) const {
+    double rate_at(double when, bool leaves_out = true) const {
         constexpr std::size_t kNear = 16;
         constexpr double kFar = 4;
         auto low = std::ranges::lower_bound(stretches, when, {}, &Stretch::when), high = low;
@@ -67,7 +67,7 @@ struct Measured {
         for (auto one = low; one != high; one++) rates.push_back(one->rate());
         double usual = middle(rates), sum = 0, weights = 0;
         for (auto one = low; one != high; one++) {
-            if (one->rate() * kFar < usual) continue;
+            if (leaves_out && one->rate() * kFar < usual) continue;
             double weight = one->weight() * time_around(one);
             sum += weight * one->rate();
             weights += weight;
@@ -90,11 +90,13 @@ struct Measured {
     }
 
     // … and by what is wrong with all of them alike: how long the program is slow after an
-    // interruption, and that looking ahead has fetched what a stretch needs that was foreseen.
+    // interruption, what samples cost it besides, and that looking ahead has fetched what a stretch
+    // needs that was foreseen.
     double error_of_all() const {
-        constexpr double kDelayError = 1500, kFetched = 0.2;
-        return mean(
-            [&](const Stretch& one) { return one.foreseen ? kFetched : kDelayError / one.time; });
+        constexpr double kLeast = 0.025, kDelayError = 2000, kFetched = 0.25;
+        return mean([&](const Stretch& one) {
+            return one.foreseen ? kFetched : std::hypot(kLeast, kDelayError / one.time);
+        });
     }
 
  private:
@@ -118,30 +120,35 @@ struct Measured {
 
 struct FunctionRate {
     double nanoseconds = 0;  // that samples found it running
-    double rate = 0;         // accesses a nanosecond; 0 = not known
+    double rate = 0;         // accesses a nanosecond, by counts; 0 = not known
     bool with_kernel = false;
     Measured measured;
-    double drawn = 0;  // to the rate of all: so much of it
 
-    double at(double when, double all) const {
-        if (measured.size() == 0) return rate > 0 ? rate : all;
-        return std::exp((1 - drawn) * std::log(measured.rate_at(when)) + drawn * std::log(all));
+    // A few measurements say little about a function.
+    double is_known() const {
+        constexpr double kEnough = 4;
+        return std::min(1.0, static_cast<double>(measured.size()) / kEnough);
     }
 };
 
-using Rates = std::map<std::string, FunctionRate>;
+struct Rates {
+    std::map<std::string, FunctionRate> of;
+    Measured all;       // of all functions together
+    double common = 1;  // where nothing was measured
 
-// The rate of what has none of its own: that of all others, by the time they
-// take.
-double common_rate(const Rates& rates) {
-    double accesses = 0, time = 0;
-    for (const auto& [name, function] : rates)
-        if (function.rate > 0) {
-            accesses += function.rate * function.nanoseconds;
-            time += function.nanoseconds;
-        }
-    return time > 0 ? accesses / time : 0;
-}
+    // A function of which little is known is like what was measured around that moment, whatever
+    // function it was in: stretches begin at moments of time, so that each has its share there.
+    double at(const std::string& name, double when) const {
+        auto found = of.find(name);
+        if (found != of.end() && found->second.rate > 0) return found->second.rate;
+        if (all.size() == 0) return common;
+        double around = all.rate_at(when, false);
+        if (found == of.end() || found->second.measured.size() == 0) return around;
+        double own = found->second.is_known();
+        return std::exp(own * std::log(found->second.measured.rate_at(when)) +
+                        (1 - own) * std::log(around));
+    }
+};
 
 using ByFunction = std::map<std::string, Measured>;
 
@@ -214,8 +221,7 @@ struct ClockError {
 };
 
 // Replays where they mostly succeed, else what was foreseen as well: that is too slow in code that
-// makes many accesses a nanosecond, as a trap is followed by a delay too. One or two measurements say
-// little about a function: its rate is drawn to that of all.
+// makes many accesses a nanosecond, as a trap is followed by a delay too.
 std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates, ClockError& off) {
     ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
     std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
@@ -234,48 +240,26 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
         foreseen_ones += values.size();
         known.stretches.insert(known.stretches.end(), values.stretches.begin(), values.stretches.end());
     }
-    for (const std::string& name : by_replay) rates[name].with_kernel = true;
+    for (const std::string& name : by_replay) rates.of[name].with_kernel = true;
+    std::vector<Measured::Stretch>& all = rates.all.stretches;
     for (auto& [name, values] : measured) {
         values.sort();
-        rates[name].measured = std::move(values);
+        all.insert(all.end(), values.stretches.begin(), values.stretches.end());
+        rates.of[name].measured = std::move(values);
     }
-    double time = 0, accesses = 0, whole = 0;
-    for (const auto& [number, thread] : samples.threads)
-        for (std::size_t i = 0; i < thread.samples.size(); i++) {
-            FunctionRate& function = rates[names.of(thread.samples[i].place)];
-            double share = advance(thread.samples, i);
-            whole += share;
-            if (function.measured.size() == 0) continue;
-            double made =
-                share * function.measured.rate_at(static_cast<double>(thread.samples[i].time));
-            function.rate += made;
-            accesses += made;
-            time += share;
-        }
-    for (auto& [name, function] : rates)  // where none of those measured was met, they are all there is
-        if (accesses <= 0 && function.measured.size() > 0) {
-            accesses += function.measured.rate_at(0);
-            time += 1;
-        }
-    if (accesses <= 0) return {};
-    constexpr double kEnough = 4;
-    double all = accesses / time, error = 0, error_alike = 0, spread = 0;
-    for (auto& [name, function] : rates) {
-        if (function.measured.size() == 0) continue;
-        function.drawn = 1 - std::min(1.0, static_cast<double>(function.measured.size()) / kEnough);
-        double own = function.nanoseconds > 0 ? function.rate / function.nanoseconds : all;
-        function.rate = std::exp((1 - function.drawn) * std::log(own) + function.drawn * std::log(all));
-        double share = function.nanoseconds / std::max(1.0, whole);
-        error += share * share * function.measured.error_by_chance();
-        error_alike += share * function.measured.error_of_all();
-        off.spread += share * function.measured.spread();
-        spread += function.nanoseconds / time * std::pow(function.rate / all - 1, 2);
+    if (all.empty()) return {};
+    rates.all.sort();
+    double whole = 0, others = 0, error = 0;  // others: functions of which little is known
+    for (const auto& [name, function] : rates.of) whole += function.nanoseconds;
+    for (const auto& [name, function] : rates.of) {
+        double share = function.nanoseconds / std::max(1.0, whole), own = function.is_known();
+        others += share * (1 - own);
+        if (own == 0) continue;
+        error += share * share * own * function.measured.error_by_chance();
+        off.spread += share * own * function.measured.spread();
     }
-    // Functions in which nothing was measured are taken to be like the others, as far as these are.
-    constexpr double kLeastSpread = 0.1;
-    double unmeasured = std::max(0.0, 1 - time / std::max(1.0, whole));
-    error += unmeasured * unmeasured * std::max(kLeastSpread, spread) + error_alike * error_alike;
-    off = {std::sqrt(error), std::sqrt(off.spread + unmeasured * std::max(kLeastSpread, spread))};
+    error += others * others * rates.all.error_by_chance() + std::pow(rates.all.error_of_all(), 2);
+    off = {std::sqrt(error), std::sqrt(off.spread + others * rates.all.spread())};
     return fmt::format(
         "processor time at each function's rate, within {:.0f} %, from {} stretches that were run "
         "and then replayed to count their accesses and {} timed between accesses that were foreseen",
@@ -283,16 +267,18 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
 }
 
 std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
-    double all = 0, seen = 0;
+    double all = 0, seen = 0, time = 0;
     for (const auto& [name, count] : counts) {
         all += count;
-        auto found = rates.find(name);
-        if (found == rates.end() || found->second.nanoseconds <= 0) continue;
+        auto found = rates.of.find(name);
+        if (found == rates.of.end() || found->second.nanoseconds <= 0) continue;
         seen += count;
+        time += found->second.nanoseconds;
         found->second.rate = count / found->second.nanoseconds;
     }
     if (seen <= 0) return {};
-    for (auto& [name, function] : rates) function.rate *= all / seen;
+    for (auto& [name, function] : rates.of) function.rate *= all / seen;
+    rates.common = all / time;
     return fmt::format(
         "processor time at each function's rate, from the accesses it made in an "
         "instrumented run; {:.1f} % of them in functions that samples met",
@@ -303,13 +289,13 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
 // that hold something else. From the first touches whose moment is known. (What
 // the third comes late was counted once; a run with that gave 0.75 for
 // particles where one without gave 0.99, on a machine that was busier as well.)
-double delay_after_samples(const Samples& samples, FunctionNames& names, Rates& rates, double common) {
+double delay_after_samples(const Samples& samples, FunctionNames& names, const Rates& rates) {
     constexpr std::size_t kEnough = 3;
     constexpr double kMoreThanSignal = 7000;  // a sample leaves more behind than a mere interruption
     if (samples.rates.size() < kEnough) return delay_of(counted(samples, names)) + kMoreThanSignal;
     std::vector<double> delays;
     for (const Rate& one : samples.rates) {
-        double rate = rates[names.of(one.place)].at(static_cast<double>(one.when), common);
+        double rate = rates.at(names.of(one.place), static_cast<double>(one.when));
         auto extra = [&](const Rate::Stretch& stretch) {
             return stretch.nanoseconds - stretch.accesses / rate;
         };
@@ -350,28 +336,26 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     Rates rates;
     for (const auto& [number, thread] : samples.threads)
         for (std::size_t i = 0; i < thread.samples.size(); i++)
-            rates[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
+            rates.of[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
     ClockError off;
     if (description_.empty()) description_ = rates_by_runs(samples, names, rates, off);
-    double common = common_rate(rates);
-    if (common <= 0) {
-        common = 1;
+    if (description_.empty()) {
         off = {0.5, 0.5};
         description_ = "processor time, one access a nanosecond: no rate could be measured";
     }
-    double delay = delay_after_samples(samples, names, rates, common);
+    double delay = delay_after_samples(samples, names, rates);
     for (const auto& [number, thread] : samples.threads) {
         ThreadClock& clock = threads_[number];
-        clock.last_rate = common;
         clock.delay = delay;
         clock.error = off.error;
         clock.spread = off.spread;
         double now = 0;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
-            const FunctionRate& function = rates[names.of(thread.samples[i].place)];
-            clock.last_rate = function.at(static_cast<double>(thread.samples[i].time), common);
-            now += advance(thread.samples, i, function.with_kernel) * clock.last_rate;
+            const std::string& name = names.of(thread.samples[i].place);
+            bool with_kernel = rates.of.at(name).with_kernel;
+            clock.last_rate = rates.at(name, static_cast<double>(thread.samples[i].time));
+            now += advance(thread.samples, i, with_kernel) * clock.last_rate;
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.accesses.push_back(now);
         }

@@ -36,7 +36,7 @@ class Replayer {
     // that could not be counted.
     static float length_after(const Replay::Place& place, const ReplayCount& counted,
                               std::uint64_t taken) {
-        constexpr double kInstructions = 150000, kShortest = 30000, kLongest = 400000, kMore = 3;
+        constexpr double kInstructions = 100000, kShortest = 30000, kLongest = 400000, kMore = 3;
         double length = place.length > 0 ? static_cast<double>(place.length) : kFirst;
         if (counted.accesses == 0)
             length /= 2;
@@ -66,7 +66,7 @@ class Replayer {
     // Accesses from there to where the thread is now, which took so long at so many instructions a
     // nanosecond, at most.
     ReplayCount count(const ucontext_t& now, std::uint64_t nanoseconds, unsigned fastest) {
-        constexpr std::uint64_t kMost = 600000, kAtFirst = 250000;  // where none has succeeded yet
+        constexpr std::uint64_t kMost = 400000, kAtFirst = 200000;  // where none has succeeded yet
         const Replay::Place& place = t_.replay.at(t_.replay.from.pc);
         bool succeeds = place.failed == 0 && t_.replay.failed == 0 && place.length > 0;
         start();
