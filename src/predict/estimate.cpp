@@ -14,7 +14,8 @@
 // the scale, so the error in bins grows with log f, and the error of the test is taken
 // log f / log(test's f) times. It is luck whether a distance that is a little off crosses an edge: so
 // the edges are moved, and what a twentieth of the places fall short of does not count as reached.
-// By blocks the copy tested lies in them as the target does.
+// By blocks the copy tested lies in them as the target does. Where the data decides, the copy is also
+// interpreted with such branches always and never taken, and the difference is taken off.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,6 +26,7 @@
 #include "predict/assemble.h"
 #include "predict/evaluate.h"
 #include "predict/predict.h"
+#include "predict/sampling.h"
 #include "revisit/accuracy.h"
 
 namespace revisit::predict {
@@ -313,6 +315,21 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
             best = {{&copies[1], &copies[2], &copies[3]}, 1, whole};
         }
     e.profile = carried(how.target, best, how.totals, request.granularity, request.bins);
+    // What the data decides may go the one way always, or the other: as wrong as that may be, too.
+    const Copy& large = *best.copies[2];
+    if (data_decides({large.run.doubts.begin(), large.run.doubts.end()})) {
+        double error = 0;
+        for (const double probability : {0.0, 1.0}) {
+            Request certain = request;
+            certain.branch_probability = probability;
+            const auto other = copy_at(how, how.design, certain, large.scale, deadline);
+            error =
+                std::max(error, other ? 1 - accuracy(other->run.profile.reuse.rebin(Binning::log2()),
+                                                     large.run.profile.reuse.rebin(Binning::log2()))
+                                      : 1);
+        }
+        e.accuracy = std::max(0.0, e.accuracy - error);
+    }
     return e;
 }
 
