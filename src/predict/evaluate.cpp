@@ -3,22 +3,28 @@
 // Over its innermost free variable a cell's distance and count are polynomials in one unknown: written
 // by forward differences they are integers, sums of the count over an interval are closed formulas, and
 // where the distance is monotone the interval that falls into one bin is found by bisection. So a cell
-// costs steps by the outer free variables and the bins crossed, not by its iterations.
+// costs steps by the outer free variables and the bins crossed, not by its iterations. Where there are
+// many rows and the distance is affine over the last two variables, bins cut the plane of both
+// (plane.h), and what is counted in a row is summed over rows the same way.
 #include "predict/evaluate.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "predict/plane.h"
+
 namespace revisit::predict {
 namespace {
 
 using Wide = __int128;
 constexpr std::int64_t kLimit = std::int64_t{1} << 59;
+constexpr std::int64_t kManyRows = 3000;  // a plane is cut into some hundred pieces
 
 // A polynomial over 0, 1, 2, … by its forward differences at 0.
 struct Series {
-    std::array<std::int64_t, 10> difference{};
+    static constexpr int kMostDegree = 9;
+    std::array<std::int64_t, kMostDegree + 1> difference{};
     int degree = 0;
 
     // sum of difference[k] * C(u, k + shift)
@@ -33,6 +39,10 @@ struct Series {
         return sum;
     }
     Wide sum_below(std::int64_t u) const { return at(u, 1); }
+    void take_differences() {  // of values at 0, 1, 2, …
+        for (int k = 1; k <= degree; ++k)
+            for (int j = degree; j >= k; --j) difference[j] -= difference[j - 1];
+    }
     Series steps() const {
         Series s;
         s.degree = std::max(0, degree - 1);
@@ -116,6 +126,7 @@ class Walk {
         const auto length = (high - low) / r.stride + 1;
         const auto v = cell_.free[level];
         if (level + 1 == cell_.free.size()) return row(v, low, r.stride, length);
+        if (level + 2 == cell_.free.size() && plane(level, low, r.stride, length)) return;
         for (std::int64_t u = 0; u < length; ++u) {
             if (!step()) return;
             x_[v] = low + u * r.stride;
@@ -136,14 +147,132 @@ class Walk {
     // No further than the row goes: what holds for one residue need not be whole beside it.
     bool series(const Polynomial& p, std::uint8_t v, std::int64_t low, std::int64_t stride,
                 std::int64_t length, Series& out) {
-        out.degree = static_cast<int>(std::min<std::int64_t>({9, p.degree_in(v), length - 1}));
+        out.degree =
+            static_cast<int>(std::min<std::int64_t>({Series::kMostDegree, p.degree_in(v), length - 1}));
         for (int k = 0; k <= out.degree; ++k) {
             x_[v] = low + k * stride;
             out.difference[k] = p.integer(x_.data());
             if (out.difference[k] > kLimit || out.difference[k] < -kLimit) return false;
         }
-        for (int k = 1; k <= out.degree; ++k)
-            for (int j = out.degree; j >= k; --j) out.difference[j] -= out.difference[j - 1];
+        out.take_differences();
+        return true;
+    }
+
+    // The last two free variables: rows of the outer, points of the inner one.
+    struct Rows {
+        std::uint8_t outer, inner;
+        std::int64_t low, stride;  // of the outer one
+        const Range& range;        // of the inner one
+        Plane plane;
+    };
+
+    std::int64_t value(const Polynomial& p, const Rows& r, std::int64_t row, std::int64_t point) {
+        x_[r.outer] = r.low + row * r.stride;
+        x_[r.inner] = r.range.low.integer(x_.data()) + point * r.range.stride;
+        return p.integer(x_.data());
+    }
+
+    // Whether the points make a plane on which the distance is affine.
+    bool find_plane(Rows& r) {
+        Plane& plane = r.plane;
+        auto reach = [&](std::int64_t row) {
+            x_[r.outer] = r.low + row * r.stride;
+            return Wide{r.range.high.integer(x_.data())} - r.range.low.integer(x_.data());
+        };
+        const Wide begin = reach(0), end = reach(plane.rows - 1);
+        if ((end - begin) % ((plane.rows - 1) * Wide{r.range.stride}) != 0 ||
+            begin % r.range.stride != 0 || std::max(begin, end) > kLimit ||
+            std::min(begin, end) < -kLimit)
+            return false;
+        plane.length = static_cast<std::int64_t>(begin / r.range.stride) + 1;
+        plane.longer = static_cast<std::int64_t>((end - begin) / r.range.stride / (plane.rows - 1));
+        auto length = [&](std::int64_t row) { return plane.length + row * plane.longer; };
+        // Four points inside tell the plane; it must hold at the far ends too.
+        const std::int64_t at = plane.longer >= 0 ? plane.rows - 2 : 0;
+        if (length(at) < 2 || length(at + 1) < 2 || cell_.distance.degree_in(r.outer) > 1 ||
+            cell_.distance.degree_in(r.inner) > 1)
+            return false;
+        auto distance = [&](std::int64_t row, std::int64_t point) {
+            return value(cell_.distance, r, row, point);
+        };
+        const std::int64_t corner = distance(at, 0);
+        plane.by_row = distance(at + 1, 0) - corner;
+        plane.by_point = distance(at, 1) - corner;
+        const Wide start = corner - Wide{plane.by_row} * at;
+        if (distance(at + 1, 1) != corner + plane.by_row + plane.by_point || start > kLimit ||
+            start < -kLimit)
+            return false;
+        plane.distance = static_cast<std::int64_t>(start);
+        for (std::int64_t row : {std::int64_t{0}, plane.rows / 2, plane.rows - 1}) {
+            if (reach(row) != (Wide{length(row)} - 1) * r.range.stride) return false;
+            if (length(row) < 1) continue;
+            for (std::int64_t point : {std::int64_t{0}, length(row) - 1})
+                if (distance(row, point) !=
+                    start + Wide{plane.by_row} * row + Wide{plane.by_point} * point)
+                    return false;
+        }
+        return true;
+    }
+
+    // What a piece counts in its row number j.
+    bool count_in(const Rows& r, const PlanePiece& piece, std::int64_t j, std::int64_t& out) {
+        const std::int64_t row = piece.first + j * piece.every;
+        const std::int64_t low = piece.low + j * piece.low_step,
+                           high = piece.high + j * piece.high_step;
+        x_[r.outer] = r.low + row * r.stride;
+        Series count;
+        if (!step() || !series(cell_.count, r.inner, r.range.low.integer(x_.data()), r.range.stride,
+                               r.plane.length + row * r.plane.longer, count))
+            return false;
+        const Wide sum = count.sum_below(high + 1) - count.sum_below(low);
+        out = static_cast<std::int64_t>(sum);
+        return sum >= 0 && sum <= kLimit;
+    }
+
+    bool count_piece(const Rows& r, const PlanePiece& piece) {
+        const int degree = cell_.count.degree_in(r.outer) + cell_.count.degree_in(r.inner) + 1;
+        if (degree > Series::kMostDegree) return false;
+        Series rows;
+        rows.degree = static_cast<int>(std::min<std::int64_t>(degree, piece.rows - 1));
+        for (int j = 0; j <= rows.degree; ++j)
+            if (!count_in(r, piece, j, rows.difference[j])) return false;
+        rows.take_differences();
+        std::int64_t last = 0;
+        if (!count_in(r, piece, piece.rows - 1, last) || rows.at(piece.rows - 1) != last) return false;
+        const Wide sum = rows.sum_below(piece.rows);
+        if (sum < 0 || sum > kLimit) return false;
+        counted_.emplace_back(piece.distance, static_cast<std::uint64_t>(sum));
+        return true;
+    }
+
+    // False: it has to be walked row by row.
+    bool plane(std::size_t level, std::int64_t low, std::int64_t stride, std::int64_t length) {
+        if (!bin_ || length < kManyRows) return false;
+        Rows r{cell_.free[level], cell_.free[level + 1], low, stride, cell_.ranges[level + 1], {}};
+        r.plane.rows = length;
+        if (!find_plane(r)) return false;
+        const auto pieces = cut_plane(r.plane, bin_);
+        if (!pieces) return false;
+        counted_.clear();
+        for (const PlanePiece& piece : *pieces)
+            if (!count_piece(r, piece)) return false;
+        for (std::int64_t row = 0; row < length; row += row < 64 ? 1 : 997) {
+            const std::int64_t points = r.plane.length + row * r.plane.longer;
+            if (points < 1) continue;
+            for (const auto point : {std::int64_t{0}, points / 2, points - 1}) {
+                value(cell_.distance, r, row, point);
+                check(cell_.distance, "distance");
+                check(cell_.count, "count");
+            }
+            if (row == 0) {
+                check(r.range.low, "range");
+                check(r.range.high, "range");
+            }
+        }
+        for (const auto& [distance, count] : counted_) {
+            result_.total += count;
+            if (count) emit_(distance, count);
+        }
         return true;
     }
 
@@ -204,6 +333,7 @@ class Walk {
     std::array<bool, kMaxVariables> first_{true, true, true, true, true, true, true, true,
                                            true, true, true, true, true, true, true, true};
     std::uint64_t corners_ = 0;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> counted_;  // of a plane: distance, count
     Evaluation result_;
 };
 
