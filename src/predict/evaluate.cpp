@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
 
 #include "predict/plane.h"
 
@@ -27,16 +28,15 @@ struct Series {
     std::array<std::int64_t, kMostDegree + 1> difference{};
     int degree = 0;
 
-    // sum of difference[k] * C(u, k + shift)
+    // sum of difference[k] * C(u, k + shift), shift 0 or 1
     Wide at(std::int64_t u, int shift = 0) const {
-        Wide sum = 0, binomial = 1;
-        int k = 0;
-        for (; k < shift; ++k) binomial = binomial * (u - k) / (k + 1);
-        for (int d = 0; d <= degree; ++d, ++k) {
+        Wide sum = 0, binomial = shift ? u : 1;
+        for (int d = 0, k = shift;; ++d, ++k) {
             sum += binomial * difference[d];
-            binomial = binomial * (u - k) / (k + 1);
+            if (d == degree) return sum;
+            binomial *= u - k;
+            if (k > 0) binomial /= k + 1;  // slow for 128 bits, and most are of degree 1
         }
-        return sum;
     }
     Wide sum_below(std::int64_t u) const { return at(u, 1); }
     void take_differences() {  // of values at 0, 1, 2, …
@@ -49,6 +49,49 @@ struct Series {
         for (int k = 0; k < degree; ++k) s.difference[k] = difference[k + 1];
         return s;
     }
+};
+
+// The distances that share a bin with another, found once a bin: bins are asked for far more often than
+// there are any.
+class BinEdges {
+ public:
+    explicit BinEdges(const BinOf& bin) : bin_(bin) {}
+
+    struct Edges {
+        std::int64_t first, last;
+    };
+    const Edges& around(std::int64_t distance) {
+        if (distance >= latest_.first && distance <= latest_.last) return latest_;
+        const auto bin = bin_(static_cast<std::uint64_t>(distance));
+        const auto [known, is_new] = known_.try_emplace(bin);
+        if (is_new) known->second = {reach(distance, -1, bin), reach(distance, 1, bin)};
+        return latest_ = known->second;
+    }
+
+ private:
+    std::int64_t reach(std::int64_t from, std::int64_t direction, std::uint64_t bin) const {
+        const std::int64_t most = direction < 0 ? from : kLimit - from;
+        std::int64_t in = 0, out = most + 1;
+        const auto same = [&](std::int64_t steps) {
+            return bin_(static_cast<std::uint64_t>(from + direction * steps)) == bin;
+        };
+        for (std::int64_t step = 1; in + step < out; step *= 2) {
+            if (!same(in + step)) {
+                out = in + step;
+                break;
+            }
+            in += step;
+        }
+        while (out - in > 1) {
+            const auto middle = in + (out - in) / 2;
+            (same(middle) ? in : out) = middle;
+        }
+        return from + direction * in;
+    }
+
+    const BinOf& bin_;
+    Edges latest_{0, -1};
+    std::unordered_map<std::uint64_t, Edges> known_;
 };
 
 // Positions in (0, length) where the series may turn.
@@ -301,18 +344,24 @@ class Walk {
                 if (distance.degree == 0) {
                     after = end;
                 } else if (bin_) {
-                    const auto bin = bin_(static_cast<std::uint64_t>(d));
-                    const auto same = [&](std::int64_t u) {
-                        const auto e = distance.at(u);
-                        return e >= 0 && e <= kLimit && bin_(static_cast<std::uint64_t>(e)) == bin;
-                    };
-                    auto in = begin, out = end;
-                    if (same(end - 1)) in = end - 1;
-                    while (out - in > 1) {
-                        const auto middle = in + (out - in) / 2;
-                        (same(middle) ? in : out) = middle;
+                    const auto& bin = edges_.around(static_cast<std::int64_t>(d));
+                    const auto slope = distance.difference[1];
+                    if (distance.degree == 1 && slope != 0) {
+                        const auto left = slope > 0 ? (bin.last - d) / slope : (d - bin.first) / -slope;
+                        after = static_cast<std::int64_t>(std::min<Wide>(end, begin + left + 1));
+                    } else {
+                        const auto same = [&](std::int64_t u) {
+                            const auto e = distance.at(u);
+                            return e >= bin.first && e <= bin.last;
+                        };
+                        auto in = begin, out = end;
+                        if (same(end - 1)) in = end - 1;
+                        while (out - in > 1) {
+                            const auto middle = in + (out - in) / 2;
+                            (same(middle) ? in : out) = middle;
+                        }
+                        after = in + 1;
                     }
-                    after = in + 1;
                 }
                 const auto c = count.degree == 0 ? Wide{count.difference[0]} * (after - begin)
                                                  : count.sum_below(after) - count.sum_below(begin);
@@ -326,6 +375,7 @@ class Walk {
 
     const Cell& cell_;
     const BinOf& bin_;
+    BinEdges edges_{bin_};
     const Emit& emit_;
     std::uint64_t steps_left_;
     const Deadline& deadline_;

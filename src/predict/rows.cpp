@@ -6,7 +6,7 @@
 namespace revisit::predict {
 
 DistanceStack::DistanceStack(std::size_t accesses)
-    : tree_(accesses + 2, 0), keys_(1024, 0), last_(1024, -1) {}
+    : marks_(accesses / 64 + 1, 0), tree_(marks_.size() + 1, 0), keys_(1024, 0), last_(1024, -1) {}
 
 void DistanceStack::grow() {
     const auto keys = std::move(keys_);
@@ -15,7 +15,7 @@ void DistanceStack::grow() {
     last_.assign(last.size() * 4, -1);
     for (std::size_t i = 0; i < keys.size(); ++i) {
         if (last[i] < 0) continue;
-        std::size_t slot = (keys[i] * 0x9E3779B97F4A7C15ull) >> (64 - std::countr_zero(keys_.size()));
+        std::size_t slot = slot_of(keys[i]);
         while (last_[slot] >= 0) slot = (slot + 1) & (keys_.size() - 1);
         keys_[slot] = keys[i];
         last_[slot] = last[i];
@@ -24,30 +24,34 @@ void DistanceStack::grow() {
 
 DistanceStack::Answer DistanceStack::access(std::uint64_t block) {
     if (distinct_ * 2 >= keys_.size()) grow();
-    std::size_t slot = (block * 0x9E3779B97F4A7C15ull) >> (64 - std::countr_zero(keys_.size()));
+    std::size_t slot = slot_of(block);
     while (last_[slot] >= 0 && keys_[slot] != block) slot = (slot + 1) & (keys_.size() - 1);
     Answer answer;
-    const auto add = [&](std::size_t at, int by) {
-        for (++at; at < tree_.size(); at += at & (~at + 1)) tree_[at] += by;
-    };
     if (last_[slot] >= 0) {
         answer.previous = last_[slot];
         const auto then = static_cast<std::size_t>(last_[slot]);
         if (then + 1 == now_) {  // immediate repeat, the commonest case
             answer.distance = 0;
         } else {
-            std::int64_t upto = 0;
-            for (std::size_t at = then + 1; at > 0; at -= at & (~at + 1)) upto += tree_[at];
+            std::int64_t upto = std::popcount(marks_[then / 64] << (63 - then % 64));
+            for (std::size_t at = then / 64; at > 0; at -= at & (~at + 1)) upto += tree_[at];
             answer.distance = static_cast<std::int64_t>(distinct_) - upto;
         }
-        add(then, -1);
+        marks_[then / 64] ^= std::uint64_t{1} << then % 64;
+        if (then / 64 != now_ / 64) count(then / 64, -1), count(now_ / 64, 1);
     } else {
         keys_[slot] = block;
         ++distinct_;
+        count(now_ / 64, 1);
     }
     last_[slot] = static_cast<std::int64_t>(now_);
-    add(now_++, 1);
+    marks_[now_ / 64] |= std::uint64_t{1} << now_ % 64;
+    ++now_;
     return answer;
+}
+
+void DistanceStack::count(std::size_t word, std::int32_t by) {
+    for (++word; word < tree_.size(); word += word & (~word + 1)) tree_[word] += by;
 }
 
 bool RowTable::add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size) {
@@ -91,7 +95,13 @@ bool RowTable::add(const Program& program, const Trace& trace, const std::vector
     std::vector<std::int32_t> streams_of_reference;
     std::int32_t chain_run[kMaxVariables];
     std::uint32_t chain_iteration[kMaxVariables];
-    for (const auto& a : trace.accesses) {
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < trace.accesses.size(); ++i) {
+        const auto& a = trace.accesses[i];
+        if (i + kAhead < trace.accesses.size()) {
+            const auto address = trace.accesses[i + kAhead].address;
+            stack.prefetch(granularity_ <= 1 ? address : address / granularity_);
+        }
         const auto reference = reference_of[a.reference];
         const std::size_t loops = references_[reference].loops.size();
         const auto extra = span_of(a);

@@ -5,6 +5,7 @@
 // reference. Rows are kept apart by (reference, source of the reuse): a stream.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -72,11 +73,21 @@ class DistanceStack {
         std::int64_t previous = -1;  // number of the access before
     };
     Answer access(std::uint64_t block);
+    // Asked some accesses ahead: looking a block up is a cache miss, and most of the cost.
+    void prefetch(std::uint64_t block) const {
+        __builtin_prefetch(&last_[slot_of(block)], 1);
+        __builtin_prefetch(&keys_[slot_of(block)], 1);
+    }
     std::uint64_t distinct() const { return distinct_; }
 
  private:
+    std::size_t slot_of(std::uint64_t block) const {
+        return (block * 0x9E3779B97F4A7C15ull) >> (64 - std::countr_zero(keys_.size()));
+    }
     void grow();
-    std::vector<std::int32_t> tree_;  // Fenwick over time: blocks whose last access is then
+    void count(std::size_t word, std::int32_t by);
+    std::vector<std::uint64_t> marks_;  // bits over time: blocks whose last access is then
+    std::vector<std::int32_t> tree_;    // Fenwick over words of marks
     std::vector<std::uint64_t> keys_;
     std::vector<std::int64_t> last_;  // by slot; -1 = empty
     std::size_t now_ = 0;
