@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::uint64_t kHeldOutAccesses = 800'000;
 constexpr std::uint64_t kPrefixAccesses = 1'000'000;
+constexpr std::size_t kComparedRows = 3000;  // of a stream at the target
 constexpr std::size_t kRelations = 4;
 constexpr std::uint64_t kMostSteps = 300'000'000;  // of a program that counts and accesses little
 
@@ -219,7 +220,8 @@ void check_prefix(const Session& session, const Model& model, const Learning& le
         p.failures.push_back("at the target: " + trace.error().message);
         return;
     }
-    RowTable rows(model.design.axes.size(), session.request.granularity);
+    // More rows than are compared need not be kept.
+    RowTable rows(model.design.axes.size(), session.request.granularity, {kComparedRows, 17});
     if (!rows.add(learning.programs.target(), *trace, model.design.target)) {
         p.failures.push_back("at the target loops are nested too deep to check");
         return;
@@ -244,7 +246,7 @@ void check_prefix(const Session& session, const Model& model, const Learning& le
             return;
         }
         if (model.streams[at->second].lost) continue;
-        const std::size_t step = std::max<std::size_t>(1, s.points.count() / 3000);
+        const std::size_t step = std::max<std::size_t>(1, s.points.count() / kComparedRows);
         for (std::size_t row = 0; row < s.points.count(); row += step, ++checked)
             if (!explained(model.streams[at->second], s, row)) {
                 p.failures.push_back("at the target itself the formulas are wrong for " +

@@ -11,8 +11,8 @@ DistanceStack::DistanceStack(std::size_t accesses)
 void DistanceStack::grow() {
     const auto keys = std::move(keys_);
     const auto last = std::move(last_);
-    keys_.assign(keys.size() * 4, 0);
-    last_.assign(last.size() * 4, -1);
+    keys_.assign(keys.size() * 2, 0);
+    last_.assign(last.size() * 2, -1);
     for (std::size_t i = 0; i < keys.size(); ++i) {
         if (last[i] < 0) continue;
         std::size_t slot = slot_of(keys[i]);
@@ -44,7 +44,7 @@ DistanceStack::Answer DistanceStack::access(std::uint64_t block) {
         ++distinct_;
         count(now_ / 64, 1);
     }
-    last_[slot] = static_cast<std::int64_t>(now_);
+    last_[slot] = static_cast<std::int32_t>(now_);
     marks_[now_ / 64] |= std::uint64_t{1} << now_ % 64;
     ++now_;
     return answer;
@@ -121,6 +121,9 @@ bool RowTable::add(const Program& program, const Trace& trace, const std::vector
                 s.points.variables = sizes_ + loops;
             }
             auto& s = streams_[at->second];
+            references_[reference].totals.back() += 1;
+            ++rows_;
+            if (const auto n = s.seen++; n >= kept_.whole && n % kept_.every != 0) continue;
             for (const auto n : size) s.points.x.push_back(static_cast<std::int32_t>(n));
             auto run = a.run;
             auto iteration = a.iteration;
@@ -143,8 +146,6 @@ bool RowTable::add(const Program& program, const Trace& trace, const std::vector
             s.sample.push_back(sample);
             s.phase.push_back(
                 granularity_ <= 1 ? 0 : static_cast<std::uint16_t>(k ? 0 : a.address % granularity_));
-            references_[reference].totals.back() += 1;
-            ++rows_;
         }
     }
     return true;

@@ -21,6 +21,7 @@ struct Stream {
     std::int32_t reference = 0;
     std::int32_t source = kCold;
     std::size_t loops = 0;
+    std::uint64_t seen = 0;            // rows, kept or not
     Points points;                     // variables: sizes, then iteration numbers, outermost first
     std::vector<std::int32_t> left;    // by row and loop: iterations after this one
     std::vector<std::int32_t> value;   // by row and loop: the loop's variable
@@ -38,9 +39,16 @@ struct ReferenceInfo {
     std::vector<std::vector<Extremes>> indices;  // by sample and extent
 };
 
+// Of each stream the first rows, and every so-many-th after them.
+struct Thinned {
+    std::uint64_t whole = ~std::uint64_t{0};
+    std::uint64_t every = 1;
+};
+
 class RowTable {
  public:
-    RowTable(std::size_t sizes, std::uint64_t granularity) : sizes_(sizes), granularity_(granularity) {}
+    RowTable(std::size_t sizes, std::uint64_t granularity, Thinned kept = {})
+        : sizes_(sizes), granularity_(granularity), kept_(kept) {}
 
     // Takes the accesses of a run at `size`. False, and nothing taken, when loops are nested too deep
     // to tell iterations apart (recursion around a loop nests it once a call).
@@ -56,6 +64,7 @@ class RowTable {
  private:
     std::size_t sizes_;
     std::uint64_t granularity_;
+    Thinned kept_;
     std::uint64_t rows_ = 0;
     std::vector<Stream> streams_;
     std::vector<ReferenceInfo> references_;
@@ -89,7 +98,7 @@ class DistanceStack {
     std::vector<std::uint64_t> marks_;  // bits over time: blocks whose last access is then
     std::vector<std::int32_t> tree_;    // Fenwick over words of marks
     std::vector<std::uint64_t> keys_;
-    std::vector<std::int64_t> last_;  // by slot; -1 = empty
+    std::vector<std::int32_t> last_;  // by slot; -1 = empty
     std::size_t now_ = 0;
     std::uint64_t distinct_ = 0;
 };
