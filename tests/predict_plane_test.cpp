@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <functional>
 #include <map>
 #include <random>
 
@@ -11,20 +10,18 @@
 namespace revisit::predict {
 namespace {
 
-using Bin = std::function<std::uint64_t(std::uint64_t)>;
-
 TEST(PredictPlane, as_a_walk_through_all_points) {
     std::mt19937 random(3);
     auto draw = [&](int low, int high) {
         return std::uniform_int_distribution<std::int64_t>(low, high)(random);
     };
-    const Bin bins[] = {[](std::uint64_t d) { return std::uint64_t(std::bit_width(d)); },
-                        [](std::uint64_t d) { return d / 7; }, [](std::uint64_t) { return 0ull; },
-                        [](std::uint64_t d) { return d; }};
+    const BinOf bins[] = {[](std::uint64_t d) { return std::uint64_t(std::bit_width(d)); },
+                          [](std::uint64_t d) { return d / 7; }, [](std::uint64_t) { return 0ull; },
+                          [](std::uint64_t d) { return d; }};
     int cut = 0, left = 0;
     for (int round = 0; round < 4000; round++) {
         Plane plane{draw(1, 40), draw(-10, 30), draw(-3, 3), draw(0, 200), draw(-6, 6), draw(-6, 6)};
-        const Bin& bin = bins[round % 4];
+        const BinOf& bin = bins[round % 4];
         std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> expected, seen;
         bool negative = false;
         for (std::int64_t row = 0; row < plane.rows; row++)
@@ -33,7 +30,8 @@ TEST(PredictPlane, as_a_walk_through_all_points) {
                 negative |= d < 0;
                 if (d >= 0) expected[{row, point}] = bin(static_cast<std::uint64_t>(d));
             }
-        auto pieces = cut_plane(plane, bin);
+        BinEdges edges(bin);
+        auto pieces = cut_plane(plane, edges);
         if (!pieces) {
             EXPECT_TRUE(negative) << round;
             left++;
@@ -58,7 +56,8 @@ TEST(PredictPlane, as_a_walk_through_all_points) {
 }
 
 TEST(PredictPlane, large_ones_take_as_many_pieces) {
-    auto log2 = [](std::uint64_t d) { return std::uint64_t(std::bit_width(d)); };
+    const BinOf bin = [](std::uint64_t d) { return std::uint64_t(std::bit_width(d)); };
+    BinEdges log2(bin);
     for (std::int64_t n : {std::int64_t{1} << 12, std::int64_t{1} << 28}) {
         auto pieces = cut_plane({n, 1, 1, 5, 3, 2}, log2);  // a triangle
         ASSERT_TRUE(pieces);

@@ -11,15 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <unordered_map>
 
+#include "predict/bin_edges.h"
 #include "predict/plane.h"
 
 namespace revisit::predict {
 namespace {
 
 using Wide = __int128;
-constexpr std::int64_t kLimit = std::int64_t{1} << 59;
 constexpr std::int64_t kManyRows = 3000;  // a plane is cut into some hundred pieces
 
 // A polynomial over 0, 1, 2, … by its forward differences at 0.
@@ -49,49 +48,6 @@ struct Series {
         for (int k = 0; k < degree; ++k) s.difference[k] = difference[k + 1];
         return s;
     }
-};
-
-// The distances that share a bin with another, found once a bin: bins are asked for far more often than
-// there are any.
-class BinEdges {
- public:
-    explicit BinEdges(const BinOf& bin) : bin_(bin) {}
-
-    struct Edges {
-        std::int64_t first, last;
-    };
-    const Edges& around(std::int64_t distance) {
-        if (distance >= latest_.first && distance <= latest_.last) return latest_;
-        const auto bin = bin_(static_cast<std::uint64_t>(distance));
-        const auto [known, is_new] = known_.try_emplace(bin);
-        if (is_new) known->second = {reach(distance, -1, bin), reach(distance, 1, bin)};
-        return latest_ = known->second;
-    }
-
- private:
-    std::int64_t reach(std::int64_t from, std::int64_t direction, std::uint64_t bin) const {
-        const std::int64_t most = direction < 0 ? from : kLimit - from;
-        std::int64_t in = 0, out = most + 1;
-        const auto same = [&](std::int64_t steps) {
-            return bin_(static_cast<std::uint64_t>(from + direction * steps)) == bin;
-        };
-        for (std::int64_t step = 1; in + step < out; step *= 2) {
-            if (!same(in + step)) {
-                out = in + step;
-                break;
-            }
-            in += step;
-        }
-        while (out - in > 1) {
-            const auto middle = in + (out - in) / 2;
-            (same(middle) ? in : out) = middle;
-        }
-        return from + direction * in;
-    }
-
-    const BinOf& bin_;
-    Edges latest_{0, -1};
-    std::unordered_map<std::uint64_t, Edges> known_;
 };
 
 // Positions in (0, length) where the series may turn.
@@ -145,7 +101,7 @@ class Walk {
     }
 
     void check(const Polynomial& p, const char* what) {
-        if (std::abs(p.approximate(x_.data())) > static_cast<long double>(kLimit))
+        if (std::abs(p.approximate(x_.data())) > static_cast<long double>(kMostDistance))
             return refuse("a distance or count needs more than 59 bits");
         if (p.determined_at(x_.data())) return;
         result_.determined = false;
@@ -162,7 +118,8 @@ class Walk {
             check(r.low, "range");
             check(r.high, "range");
         }
-        if (low < -kLimit || low > kLimit || high < -kLimit || high > kLimit)
+        if (low < -kMostDistance || low > kMostDistance || high < -kMostDistance ||
+            high > kMostDistance)
             return refuse("a range is not whole");
         if (high < low) return;
         if ((high - low) % r.stride != 0) return refuse("a range does not fit its stride");
@@ -181,7 +138,7 @@ class Walk {
         check(cell_.distance, "distance");
         check(cell_.count, "count");
         const auto d = cell_.distance.integer(x_.data()), c = cell_.count.integer(x_.data());
-        if (d < 0 || d > kLimit || c < 0 || c > kLimit)
+        if (d < 0 || d > kMostDistance || c < 0 || c > kMostDistance)
             return refuse("a distance or count is not a whole number in range");
         result_.total += static_cast<std::uint64_t>(c);
         if (c) emit_(static_cast<std::uint64_t>(d), static_cast<std::uint64_t>(c));
@@ -195,7 +152,7 @@ class Walk {
         for (int k = 0; k <= out.degree; ++k) {
             x_[v] = low + k * stride;
             out.difference[k] = p.integer(x_.data());
-            if (out.difference[k] > kLimit || out.difference[k] < -kLimit) return false;
+            if (out.difference[k] > kMostDistance || out.difference[k] < -kMostDistance) return false;
         }
         out.take_differences();
         return true;
@@ -224,8 +181,8 @@ class Walk {
         };
         const Wide begin = reach(0), end = reach(plane.rows - 1);
         if ((end - begin) % ((plane.rows - 1) * Wide{r.range.stride}) != 0 ||
-            begin % r.range.stride != 0 || std::max(begin, end) > kLimit ||
-            std::min(begin, end) < -kLimit)
+            begin % r.range.stride != 0 || std::max(begin, end) > kMostDistance ||
+            std::min(begin, end) < -kMostDistance)
             return false;
         plane.length = static_cast<std::int64_t>(begin / r.range.stride) + 1;
         plane.longer = static_cast<std::int64_t>((end - begin) / r.range.stride / (plane.rows - 1));
@@ -242,8 +199,8 @@ class Walk {
         plane.by_row = distance(at + 1, 0) - corner;
         plane.by_point = distance(at, 1) - corner;
         const Wide start = corner - Wide{plane.by_row} * at;
-        if (distance(at + 1, 1) != corner + plane.by_row + plane.by_point || start > kLimit ||
-            start < -kLimit)
+        if (distance(at + 1, 1) != corner + plane.by_row + plane.by_point || start > kMostDistance ||
+            start < -kMostDistance)
             return false;
         plane.distance = static_cast<std::int64_t>(start);
         for (std::int64_t row : {std::int64_t{0}, plane.rows / 2, plane.rows - 1}) {
@@ -269,7 +226,7 @@ class Walk {
             return false;
         const Wide sum = count.sum_below(high + 1) - count.sum_below(low);
         out = static_cast<std::int64_t>(sum);
-        return sum >= 0 && sum <= kLimit;
+        return sum >= 0 && sum <= kMostDistance;
     }
 
     bool count_piece(const Rows& r, const PlanePiece& piece) {
@@ -283,7 +240,7 @@ class Walk {
         std::int64_t last = 0;
         if (!count_in(r, piece, piece.rows - 1, last) || rows.at(piece.rows - 1) != last) return false;
         const Wide sum = rows.sum_below(piece.rows);
-        if (sum < 0 || sum > kLimit) return false;
+        if (sum < 0 || sum > kMostDistance) return false;
         counted_.emplace_back(piece.distance, static_cast<std::uint64_t>(sum));
         return true;
     }
@@ -294,7 +251,7 @@ class Walk {
         Rows r{cell_.free[level], cell_.free[level + 1], low, stride, cell_.ranges[level + 1], {}};
         r.plane.rows = length;
         if (!find_plane(r)) return false;
-        const auto pieces = cut_plane(r.plane, bin_);
+        const auto pieces = cut_plane(r.plane, edges_);
         if (!pieces) return false;
         counted_.clear();
         for (const PlanePiece& piece : *pieces)
@@ -339,7 +296,7 @@ class Walk {
             while (begin < end) {
                 if (!step()) return;
                 const auto d = distance.at(begin);
-                if (d < 0 || d > kLimit) return refuse("a distance is negative or too large");
+                if (d < 0 || d > kMostDistance) return refuse("a distance is negative or too large");
                 std::int64_t after = begin + 1;
                 if (distance.degree == 0) {
                     after = end;
@@ -365,7 +322,7 @@ class Walk {
                 }
                 const auto c = count.degree == 0 ? Wide{count.difference[0]} * (after - begin)
                                                  : count.sum_below(after) - count.sum_below(begin);
-                if (c < 0 || c > kLimit) return refuse("a count is negative or too large");
+                if (c < 0 || c > kMostDistance) return refuse("a count is negative or too large");
                 result_.total += static_cast<std::uint64_t>(c);
                 if (c) emit_(static_cast<std::uint64_t>(d), static_cast<std::uint64_t>(c));
                 begin = after;

@@ -6,14 +6,13 @@
 #include <span>
 #include <string>
 
+#include "predict/bin_edges.h"
 #include "predict/cells.h"
 
 namespace revisit::predict {
 
 // Takes a distance (any of its bin) and how many accesses have it.
 using Emit = std::function<void(std::uint64_t distance, std::uint64_t count)>;
-// The bin of a distance; empty = every distance on its own.
-using BinOf = std::function<std::uint64_t(std::uint64_t distance)>;
 
 struct Evaluation {
     bool valid = true;       // every value came out as a whole number in its range

@@ -7,7 +7,6 @@ namespace revisit::predict {
 namespace {
 
 using Wide = __int128;
-constexpr std::int64_t kLimit = std::int64_t{1} << 59;
 constexpr std::size_t kMostBins = 2000;
 constexpr std::int64_t kMostSlopes = 64;
 
@@ -46,17 +45,16 @@ Interval not_negative(const Line& line, Interval in) {
 
 class Cutter {
  public:
-    Cutter(const Plane& plane, const std::function<std::uint64_t(std::uint64_t)>& bin)
-        : plane_(plane), bin_(bin) {}
+    Cutter(const Plane& plane, BinEdges& bins) : plane_(plane), bins_(bins) {}
 
     std::optional<std::vector<PlanePiece>> run() {
         filled_ = not_negative({plane_.length - 1, plane_.longer}, {0, plane_.rows - 1});
         if (filled_.first > filled_.last) return pieces_;
-        Wide least = kLimit, most = 0;
+        Wide least = kMostDistance, most = 0;
         for (std::int64_t row : {filled_.first, filled_.last})
             for (Wide point : {Wide{0}, last_of(row)}) {
                 Wide d = plane_.distance + Wide{plane_.by_row} * row + plane_.by_point * point;
-                if (d < 0 || d > kLimit) return std::nullopt;
+                if (d < 0 || d > kMostDistance) return std::nullopt;
                 least = std::min(least, d);
                 most = std::max(most, d);
             }
@@ -64,10 +62,10 @@ class Cutter {
         slopes_ = down == 0 ? 1 : down / std::gcd(plane_.by_row, down);
         if (slopes_ > kMostSlopes) return std::nullopt;
         std::size_t bins = 0;
-        for (auto d = static_cast<std::uint64_t>(least); d <= static_cast<std::uint64_t>(most);) {
+        for (auto d = static_cast<std::int64_t>(least); d <= most;) {
             if (++bins > kMostBins) return std::nullopt;
-            std::uint64_t end = last_in_bin(d, static_cast<std::uint64_t>(most));
-            cut(d, end);
+            const auto end = std::min(bins_.around(d).last, static_cast<std::int64_t>(most));
+            cut(static_cast<std::uint64_t>(d), static_cast<std::uint64_t>(end));
             d = end + 1;
         }
         return pieces_;
@@ -75,23 +73,6 @@ class Cutter {
 
  private:
     Wide last_of(std::int64_t row) const { return plane_.length - 1 + Wide{plane_.longer} * row; }
-
-    std::uint64_t last_in_bin(std::uint64_t d, std::uint64_t most) const {
-        std::uint64_t in = d, out = most + 1, bin = bin_(d);
-        for (std::uint64_t reach = 1; in + reach < out; reach *= 2) {
-            if (bin_(in + reach) == bin) {
-                in += reach;
-            } else {
-                out = in + reach;
-                break;
-            }
-        }
-        while (out - in > 1) {
-            std::uint64_t middle = in + (out - in) / 2;
-            (bin_(middle) == bin ? in : out) = middle;
-        }
-        return in;
-    }
 
     void put(std::uint64_t distance, std::int64_t first, std::int64_t every, std::int64_t rows,
              const Line& low, const Line& high, std::int64_t from) {
@@ -141,7 +122,7 @@ class Cutter {
     }
 
     const Plane& plane_;
-    const std::function<std::uint64_t(std::uint64_t)>& bin_;
+    BinEdges& bins_;
     Interval filled_{0, -1};  // rows that have points
     std::int64_t slopes_ = 1;
     std::vector<PlanePiece> pieces_;
@@ -149,9 +130,8 @@ class Cutter {
 
 }  // namespace
 
-std::optional<std::vector<PlanePiece>> cut_plane(
-    const Plane& plane, const std::function<std::uint64_t(std::uint64_t)>& bin) {
-    return Cutter(plane, bin).run();
+std::optional<std::vector<PlanePiece>> cut_plane(const Plane& plane, BinEdges& bins) {
+    return Cutter(plane, bins).run();
 }
 
 }  // namespace revisit::predict

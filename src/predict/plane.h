@@ -8,9 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
+
+#include "predict/bin_edges.h"
 
 namespace revisit::predict {
 
@@ -29,7 +30,6 @@ struct PlanePiece {
 };
 
 // Nothing where distances leave [0, 2^59], or bins or slopes are too many to be worth it.
-std::optional<std::vector<PlanePiece>> cut_plane(
-    const Plane& plane, const std::function<std::uint64_t(std::uint64_t)>& bin);
+std::optional<std::vector<PlanePiece>> cut_plane(const Plane& plane, BinEdges& bins);
 
 }  // namespace revisit::predict
