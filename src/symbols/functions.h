@@ -1,15 +1,14 @@
 // Which function an address is in.
 //
-// dwfl_module_addrinfo goes through the whole symbol table for every question: the compiler of gcc,
-// with 43 thousand symbols, took 80 us an address, and its profile asks for tens of thousands. Here the
-// table is read once and cut into ranges that do not overlap, each with the function that begins last
-// before it; a question is a binary search. Symbols without a size (labels of assembly) count only
-// where no other reaches, up to the next one or the end of their section.
+// dwfl_module_addrinfo goes through the whole symbol table for every question. Gcc's compiler has 31
+// thousand symbols, and its profile asks for many places: with one sampled every 50 us `revisit
+// profile` took 3.4 s, and takes 0.7 s by this. The table is read once and cut into ranges that do not
+// overlap, each with the function that begins last before it; a question is a binary search. Symbols
+// without a size (labels of assembly) count only where no other reaches, up to the next one or the end
+// of their section.
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string>
 #include <vector>
 
 namespace revisit {
