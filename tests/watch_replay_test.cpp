@@ -15,6 +15,7 @@
 
 #include "watch/a64_loops.h"
 #include "watch/replay_count.h"
+#include "watch/touch_count.h"
 
 // Not without the optimiser: where all is in memory, registers agree all the time.
 #if defined(__aarch64__) && defined(__OPTIMIZE__)
@@ -55,6 +56,26 @@ struct PlayMemory {
         for (unsigned k = 0; k < bytes && known; k++)
             stored[address + k] = static_cast<std::uint8_t>(value >> 8 * k);
         return true;
+    }
+};
+
+// … as a look-ahead sees it that may leave out what is stored: that is not known any more.
+struct AheadMemory : PlayMemory {
+    std::map<std::uint64_t, std::uint64_t> lost;
+
+    UNCHECKED Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
+        PlayMemory::load(address, bytes, value);
+        for (auto [low, high] : lost)
+            if (address < high && low < address + bytes) return Loaded::unknown;
+        return Loaded::value;
+    }
+    bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
+        if (!known) lose(address, address + bytes);
+        return PlayMemory::store(address, bytes, value, known);
+    }
+    void lose(std::uint64_t low, std::uint64_t high) {
+        std::uint64_t& end = lost[low];
+        end = std::max(end, high);
     }
 };
 
@@ -101,6 +122,24 @@ PLAIN void count_in_memory(long n) {  // the registers are the same every time r
 PLAIN void triangle(long n) {
     for (short i = 0; i < n / 2; i++)
         for (unsigned char k = 0; k < i; k++) c[k] += a[i];
+}
+
+int* decides = order + 90;
+PLAIN void overwrite(long n) {  // what is read again and again is written on the way
+    for (int step = 0; step < 40; step++) {
+        *decides = 0;
+        for (long i = 0; i < n; i++) {
+            order[i] = step + 1;
+            if (*decides) c[i & 7] += 1;
+        }
+    }
+}
+PLAIN void decide(long n) {  // what was stored decides
+    for (int step = 0; step < 40; step++) {
+        for (long i = 0; i < n; i++) order[i] = static_cast<int>(i) * step;
+        for (long i = 0; i < n; i++)
+            if (order[i] & 2) c[i & 3] += 1;
+    }
 }
 
 std::uint64_t stack[1024];
@@ -178,8 +217,14 @@ const Program kPrograms[] = {
     {"choose", choose, true, 0},      {"count_in_memory", count_in_memory, true, 0},
     {"triangle", triangle, false, 0},
 };
+const Program kMisleading[] = {
+    // a replay may even tell something else
+    {"overwrite", overwrite, true, 0},
+    {"decide", decide, true, 0},
+};
 
 class WatchReplay : public testing::TestWithParam<Program> {};
+class WatchTouch : public testing::TestWithParam<Program> {};
 
 TEST_P(WatchReplay, CountsWhatWasRun) {
     const Program& program = GetParam();
@@ -220,8 +265,68 @@ TEST_P(WatchReplay, CountsWhatWasRun) {
     EXPECT_GE(told, program.can_be_wrong ? 0u : 6u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, WatchReplay, testing::ValuesIn(kPrograms),
-                         [](const auto& one) { return std::string(one.param.name); });
+// From any moment of a run, the next touch of the block that was touched last, or of one that is near:
+// looking ahead through loops must find it as far away as it is, or not at all.
+TEST_P(WatchTouch, CountsToTheNext) {
+    const Program& program = GetParam();
+    std::mt19937_64 random(11);
+    for (int i = 0; i < kSize; i++) order[i] = static_cast<int>(random() % kSize);
+    auto quick = std::make_unique<QuickTable>();
+    auto loops = std::make_unique<A64Loops>();
+    unsigned asked = 0, told = 0;
+    for (int round = 0; round < 24; round++) {
+        long n = round == 0 ? kSize - 2 : 100 + static_cast<long>(random() % (kSize - 102));
+        std::uint64_t all = 0;
+        play(program.function, n, {}, all);
+        std::vector<Moment> moments = play(program.function, n, {random() % all}, all);
+        if (moments.empty()) continue;
+        Moment now = moments[0];
+        A64Ahead<PlayMemory> naive(now.state, now.memory, nullptr);
+        unsigned shift = round % 4 == 3 ? 6 : 3;
+        while (now.state.pc != kReturned && naive.step() != Step::access) continue;
+        if (now.state.pc == kReturned) continue;
+        std::uint64_t wanted = (naive.touched().address >> shift) + random() % 3;
+        std::uint64_t distance = 0, truth = 0;
+        Moment begin = now;
+        while (now.state.pc != kReturned && truth == 0) {
+            if (naive.step() != Step::access) continue;
+            const Touched& op = naive.touched();
+            for (unsigned k = 0; k < op.pieces && truth == 0; k++) {
+                std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
+                for (std::uint64_t block = low >> shift; block <= high >> shift; block++) {
+                    distance++;
+                    if (block == wanted && truth == 0) truth = distance;
+                }
+            }
+        }
+        AheadMemory memory;
+        memory.stored = begin.memory.stored;
+        A64Ahead<AheadMemory> ahead(begin.state, memory, nullptr, quick.get());
+        std::uint64_t told_to = 0, found = count_to_touch(
+                                       ahead, begin.state, memory, *loops, NextTouch{wanted}, shift,
+                                       1500, 20000, [&](std::uint64_t address, std::uint64_t counted) {
+                                           told_to = counted;
+                                           EXPECT_EQ(address >> shift, wanted);
+                                       });
+        EXPECT_EQ(told_to, found);
+        asked += truth != 0;
+        if (found == 0) continue;
+        told++;
+        EXPECT_EQ(found, truth) << n << ", blocks of " << (1 << shift);
+    }
+    RecordProperty("asked", static_cast<int>(asked));
+    RecordProperty("told", static_cast<int>(told));
+    if (!program.can_be_wrong) {
+        EXPECT_GT(told, 0u);
+    }
+}
+
+std::string name_of(const testing::TestParamInfo<Program>& one) {
+    return one.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Programs, WatchReplay, testing::ValuesIn(kPrograms), name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, WatchTouch, testing::ValuesIn(kPrograms), name_of);
+INSTANTIATE_TEST_SUITE_P(Misleading, WatchTouch, testing::ValuesIn(kMisleading), name_of);
 
 }  // namespace
 }  // namespace revisit::watch

@@ -106,7 +106,8 @@ enum {
     REVISIT_WATCH_SET,    /* n = number of the sample; pc, address, accesses to the use, chance */
     REVISIT_WATCH_REUSE,  /* n = number of the sample; five words, see below */
     REVISIT_WATCH_RATE,   /* n = pc; accesses and time from the interruption to a first touch that was
-                             foreseen, from there to a second and from there to a third */
+                             foreseen, from there to a second and from there to a third; no third:
+                             to the reuse of a sample that was counted as well, in program time */
     REVISIT_WATCH_REPLAY, /* n = pc; accesses from one interruption to the next, 0 if they could not be
                              counted, and the time they took */
     REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,

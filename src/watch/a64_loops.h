@@ -9,14 +9,18 @@
 // which k it goes the same way. All but the last of these iterations are then left out: so many
 // accesses are added, registers set to v + k * s, and to unknown where they do not have that form. A
 // branch on such a register forbids it. Nothing is guessed; what is stored in iterations left out is
-// read as the program has left it, as a replay does anyway. Cost. About a microsecond a loop entered.
-// On matrix multiply 400 times fewer instructions are interpreted.
+// read as the program has left it, as a replay does anyway. Looking ahead (touch_count.h) that has not
+// happened yet: there addresses must have that form, too, so that it is known what is stored to, which
+// is not known from then on, and which iteration touches the block that is looked for. Cost. About a
+// microsecond a loop entered. On matrix multiply 400 times fewer instructions are interpreted.
 #pragma once
 
 #include <initializer_list>
+#include <type_traits>
 
 #include "watch/a64_ahead.h"
 #include "watch/replay_count.h"
+#include "watch/touch_count.h"
 
 namespace revisit::watch {
 
@@ -45,10 +49,12 @@ class A64Loops {
     }
 
     // The state is that after an access for which comes_round() was true. Goes once round, take() is
-    // called after each access and may end it, and then leaves out what can be.
-    template <class Memory, class Take>
-    SkippedLoop skip(A64Ahead<Memory>& ahead, A64State& state, Memory& memory,
-                     const ReplayEnd<A64State>& end, unsigned shift, Take take) {
+    // called after each access and may end it, and then leaves out what can be. `end` is where to end:
+    // a ReplayEnd or a NextTouch.
+    template <class Memory, class End, class Take>
+    SkippedLoop skip(A64Ahead<Memory>& ahead, A64State& state, Memory& memory, const End& end,
+                     unsigned shift, Take take) {
+        shift_ = shift;
         repeats_ = 0;
         std::uint8_t& in_vain = in_vain_[slot(anchor_)];
         std::uint64_t most = record(ahead, state, memory, end, shift, take) ? iterations_alike(end) : 0;
@@ -57,6 +63,11 @@ class A64Loops {
         if (needs_lost_) since_ = kLongest;  // another access to begin with may do
         if (most < 2) return {0, 0, length_};
         most--;
+        if constexpr (!kIsReplay<End>)
+            if (!lose_stores(memory, most)) {
+                in_vain++;
+                return {0, 0, length_};
+            }
         for (unsigned r = 0; r < 32; r++)
             if (form_[r].is_plain)
                 state.x[r] += most * static_cast<std::uint64_t>(form_[r].slope);
@@ -81,6 +92,7 @@ class A64Loops {
         std::uint32_t blocks;   // … so many
         std::uint32_t known;    // registers, before
         bool ends_here;         // the replay may end after it, in another iteration
+        std::int64_t slope;     // of the address, where it has to be plain
     };
     struct Form {  // of a register over iterations: what it holds now, and so much more each time
         bool is_plain = false;
@@ -88,12 +100,14 @@ class A64Loops {
         bool operator==(const Form&) const = default;
     };
     using Signed = __int128;
+    template <class End>
+    static constexpr bool kIsReplay = std::is_same_v<End, ReplayEnd<A64State>>;
 
     static unsigned slot(std::uint64_t pc) { return pc >> 2 & (kSlots - 1); }
 
-    template <class Memory, class Take>
-    bool record(A64Ahead<Memory>& ahead, A64State& state, Memory& memory,
-                const ReplayEnd<A64State>& end, unsigned shift, Take take) {
+    template <class Memory, class End, class Take>
+    bool record(A64Ahead<Memory>& ahead, A64State& state, Memory& memory, const End& end,
+                unsigned shift, Take take) {
         std::uint64_t head = state.pc;
         before_ = state;
         length_ = 0;
@@ -120,7 +134,7 @@ class A64Loops {
                 one.address = op.address;
                 one.blocks = static_cast<std::uint32_t>(blocks_of(op, shift));
                 accesses_ += one.blocks;
-                one.ends_here = ahead.at() == end.pc;
+                if constexpr (kIsReplay<End>) one.ends_here = ahead.at() == end.pc;
                 if (one.ends_here) {
                     ok &= !can_end_;
                     can_end_ = true;
@@ -141,7 +155,8 @@ class A64Loops {
     }
 
     // How many iterations from now on take the same way as the one recorded; not beyond the end.
-    std::uint64_t iterations_alike(const ReplayEnd<A64State>& end) {
+    template <class End>
+    std::uint64_t iterations_alike(const End& end) {
         for (unsigned r = 0; r < 32; r++) {
             bool known = before_.is_known(r) && after_.is_known(r);
             head_[r] = {known, static_cast<std::int64_t>(after_.x[r] - before_.x[r])};
@@ -160,7 +175,8 @@ class A64Loops {
     }
 
     // Through the iteration once, with forms instead of values.
-    std::uint64_t walk(const ReplayEnd<A64State>& end) {
+    template <class End>
+    std::uint64_t walk(const End& end) {
         std::uint64_t most = kMostIterations;
         Compared flags;
         bool flags_met = false;
@@ -171,7 +187,7 @@ class A64Loops {
             if (!head_[r].is_plain) lost |= 1u << r;
         needs_lost_ = false;
         for (unsigned at = 0; at < length_ && most > 0; at++) {
-            const Recorded& one = record_[at];
+            Recorded& one = record_[at];
             const QuickInstruction& q = one.q;
             auto known = [&](unsigned r) { return one.known >> r & 1; };
             Form n = known(q.n) ? form_[q.n] : Form{}, m = known(q.m) ? form_[q.m] : Form{}, result;
@@ -264,7 +280,10 @@ class A64Loops {
                 default:
                     if (!touches_alike(one, n, m)) return 0;
                     access(at, one, n, m);
-                    if (one.ends_here) most = least(most, before_end(end, one, n, m));
+                    if constexpr (kIsReplay<End>) {
+                        if (one.ends_here) most = least(most, before_end(end, one, n, m));
+                    } else
+                        most = least(most, before_touch(end, one, address_form(q, n, m)));
                     continue;
             }
             if (q.d == 31 && (q.kind == Kind::compare || q.kind == Kind::compare_immediate)) continue;
@@ -439,6 +458,69 @@ class A64Loops {
         return found ? when - 1 : 0;
     }
 
+    // In how many iterations to come the access does not touch the block, and one more. None where it
+    // is not known what it touches, or not always as many blocks.
+    std::uint64_t before_touch(NextTouch to, Recorded& one, Form where) const {
+        constexpr std::int64_t kFar = std::int64_t{1} << 32;
+        auto bytes = static_cast<std::int64_t>(one.q.bytes), block = std::int64_t{1} << shift_;
+        std::int64_t slope = where.slope;
+        if (!where.is_plain || slope > kFar || slope < -kFar) return 0;
+        bool is_aligned = one.address % one.q.bytes == 0 && slope % bytes == 0;
+        if (!is_aligned && slope % block != 0) return 0;
+        one.slope = slope;
+        // Its first byte is one of [low, high] then, from where it is now.
+        auto begin = static_cast<std::int64_t>((to.block << shift_) - one.address);
+        std::int64_t low = begin - bytes * one.q.pieces + 1, high = begin + block - 1;
+        if (slope < 0) {
+            slope = -slope;
+            begin = low;
+            low = -high;
+            high = -begin;
+        }
+        if (slope == 0 || high < slope) return kMostIterations;
+        std::int64_t when = low <= slope ? 1 : (low + slope - 1) / slope;
+        if (when * slope > high) return kMostIterations;
+        return least(kMostIterations, static_cast<std::uint64_t>(when));
+    }
+
+    // What so many iterations store is not known from now on. False where that cannot be noted, or
+    // where they overwrite what others were taken to read again and again.
+    template <class Memory>
+    bool lose_stores(Memory& memory, std::uint64_t iterations) {
+        auto is_store = [](const Recorded& one) {
+            return one.q.kind == Kind::store || one.q.kind == Kind::store_pair ||
+                   one.q.kind == Kind::vector_store;
+        };
+        auto bytes_of = [](const Recorded& one) { return std::uint64_t{one.q.pieces} * one.q.bytes; };
+        struct Range {
+            std::uint64_t low, high;
+        };
+        auto range_of = [&](const Recorded& one) {
+            std::uint64_t last = one.address + iterations * static_cast<std::uint64_t>(one.slope);
+            return one.slope < 0 ? Range{last, one.address + bytes_of(one)}
+                                 : Range{one.address, last + bytes_of(one)};
+        };
+        for (unsigned i = 0; i < length_; i++) {
+            if (record_[i].blocks == 0 || !is_store(record_[i]) || record_[i].slope == 0) continue;
+            Range stored = range_of(record_[i]);
+            for (unsigned k = 0; k < length_; k++) {
+                const Recorded& other = record_[k];
+                if (other.blocks == 0 || is_store(other) || other.slope != 0) continue;
+                if (stored.low < other.address + bytes_of(other) && other.address < stored.high)
+                    return false;
+            }
+            memory.lose(stored.low, stored.high);
+        }
+        for (unsigned i = 0; i < length_; i++) {
+            const Recorded& one = record_[i];
+            if (one.blocks == 0 || !is_store(one) || one.slope != 0) continue;
+            for (std::uint64_t at = 0; at < bytes_of(one); at += 8)
+                if (!memory.store(one.address + at, bytes_of(one) < 8 ? one.q.bytes : 8, 0, false))
+                    return false;
+        }
+        return true;
+    }
+
     struct Compared {  // what the flags were set by
         Form a, b;
         std::uint64_t a_value = 0, b_value = 0;
@@ -501,7 +583,7 @@ class A64Loops {
     };
 
     std::uint64_t anchor_ = 0;
-    unsigned since_ = 0, period_ = 0, repeats_ = 0;
+    unsigned since_ = 0, period_ = 0, repeats_ = 0, shift_ = 3;
     std::uint8_t in_vain_[kSlots] = {};
     Recorded record_[kMostLength];
     unsigned length_ = 0;

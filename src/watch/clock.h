@@ -47,6 +47,7 @@ class AccessClock {
         std::vector<double> accesses;  // made until then
         double last_rate = 0;
         double delay = 0;              // after each sample, in nanoseconds, until the program goes on
+        double delay_error = 0;        // … of one of them
         double error = 0, spread = 0;  // of the clock, relative, and of a short while
         double at(double nanoseconds) const;
         // How far off the accesses are, relative, that it tells for so long a time.

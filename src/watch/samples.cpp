@@ -101,7 +101,10 @@ void Samples::add(const record::WatchEvent& event) {
                     return Rate::Stretch{static_cast<double>(words[at]),
                                          static_cast<double>(words[at + 1])};
                 };
-                rates.push_back({event.place, stretch(0), stretch(2), stretch(4), now});
+                if (words[4] == 0)
+                    timed.push_back({event.place, stretch(0).accesses, stretch(0).nanoseconds, now});
+                else
+                    rates.push_back({event.place, stretch(0), stretch(2), stretch(4), now});
             }
             break;
         case Kind::note: {

@@ -56,6 +56,14 @@ struct Rate {
     std::uint64_t when = 0;  // the time of the sample before, in its thread
 };
 
+// A reuse whose accesses from the interruption on were counted, timed as those are that a watchpoint
+// tells of.
+struct TimedReuse {
+    std::uint32_t place = kNowhere;
+    double accesses = 0, nanoseconds = 0;
+    std::uint64_t when = 0;
+};
+
 // Accesses from one interruption to the next; none = they could not be counted.
 struct Replayed {
     std::uint32_t place = kNowhere;
@@ -91,6 +99,7 @@ class Samples {
 
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
+    std::vector<TimedReuse> timed;
     std::map<std::uint64_t, Note> notes;  // by REVISIT_NOTE_…
     std::vector<Replayed> replays;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Ended> ended;  // by place and first bytes

@@ -39,10 +39,11 @@ Look look_ahead(Thread& t, const ucontext_t& context) {
 }
 
 // A trap takes some microseconds, and not always the same: too long to time reuses that come within a
-// few. Where the last one from a use did, its reuse is looked for further ahead instead. That is
-// decided before it is known how this one ends, so nothing is biased.
-constexpr std::uint64_t kSoon = 15000;  // nanoseconds
-constexpr unsigned kFurther = 6000;     // accesses
+// few. Where the last one from a use did, its reuse is looked for further ahead instead, and so it is
+// where loops on the way are plain, so that looking goes far at little cost. That is decided before it
+// is known how this one ends, so nothing is biased.
+constexpr std::uint64_t kSoon = 15000;                // nanoseconds
+constexpr unsigned kFurther = 6000, kAtFirst = 1500;  // accesses
 constexpr std::int8_t kTries = 6;
 
 std::int8_t& tries_further(Thread& t, std::uint64_t use_pc) {
@@ -55,17 +56,39 @@ void tell_further(Thread& t, const Noted& use, std::uint64_t distance) {
     write_reuse(t, t.counts.samples, REVISIT_REUSE_FAR, 0, t.reuse.pc, use.address, distance);
 }
 
-bool look_further(Thread& t, Look& look, unsigned index, const Noted& use) {
+// Whether a use is one that is looked for through loops: each time it was found, less and less often
+// where it was not.
+bool tries_loops(Thread::Loops& loops) {
+    if (!Machine::kSkipsLoops) return false;
+    if (loops.wait == 0) return true;
+    loops.wait--;
+    return false;
+}
+
+void looked_through(Thread::Loops& loops, bool found) {
+    constexpr std::uint8_t kMostFailed = 5;
+    if (found)
+        loops.failed = loops.failed > 0 ? loops.failed - 1 : 0;
+    else if (loops.failed < kMostFailed)
+        loops.failed++;
+    loops.wait = static_cast<std::uint8_t>((1u << loops.failed) - 1) / 2 * 2;
+}
+
+bool look_further(Thread& t, Look& look, unsigned index, const Noted& use, std::uint64_t touches,
+                  std::uint64_t now) {
     std::int8_t& tries = tries_further(t, use.pc);
     if (tries == 0 && t.soon_share > 64) tries = 2;  // a use not met before, where others come soon
-    if (tries <= 0) return false;
-    std::uint64_t distance = look.find_further(t.address[index], kFurther, t.reuse);
-    if (distance == 0) {
-        tries = static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
-        return false;
-    }
-    tries = kTries;
+    bool soon = tries > 0;
+    Thread::Loops& loops = t.loops[use.pc >> 2 & 255];
+    bool through_loops = tries_loops(loops);
+    if (!soon && !through_loops) return false;
+    std::uint64_t distance = look.find_further(t.address[index], soon ? kFurther : kAtFirst, t.reuse);
+    looked_through(loops, distance != 0);
+    if (soon)
+        tries = distance != 0 ? kTries : static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
+    if (distance == 0) return false;
     tell_further(t, use, distance);
+    time_reuse(t, use, distance, touches, now);
     return true;
 }
 
@@ -113,7 +136,7 @@ void watch_an_open_use(Thread& t, Look& look, std::uint64_t now) {
     Noted use;
     if (!look.find_again(index, use, touches) || touches == 0) return;
     if (process.no_watchpoints) return look_only(t, look, use, 0);
-    if (process.settings.uses > 1 && look_further(t, look, index, use)) return;
+    if (process.settings.uses > 1 && look_further(t, look, index, use, touches, now)) return;
     if (touches <= kMostTouches) watch_use(t, use, touches, now);
 }
 

@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #include "watch/preload/thread.h"
+#include "watch/touch_count.h"
 
 namespace revisit::watch {
 
@@ -63,6 +64,7 @@ class Look {
             });
             return accesses < last;
         });
+        rest_ = accesses > last ? accesses - last : 0;
         return found;
     }
 
@@ -72,20 +74,15 @@ class Look {
     }
 
     // Where the last look ended (at a use, after find_again), looks on for the reuse of its block. The
-    // distance, or 0.
+    // distance, or 0. So many accesses are interpreted, more where iterations of loops are left out.
     std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
+        constexpr std::uint64_t kMostInstructions = 24000;
         Ahead ahead = go_on();
-        std::uint64_t wanted = address >> shift_, distance = 0, found = 0;
-        ahead.run(std::uint64_t{8} * most, [&] {
-            for_blocks(ahead.touched(), [&](std::uint64_t block, std::uint64_t address) {
-                distance++;
-                if (block != wanted || found != 0) return;
-                found = distance;
-                note(reuse, ahead, address, distance);
-            });
-            return found == 0 && distance < most;
-        });
-        return found;
+        std::uint64_t distance = count_to_touch(
+            ahead, t_.state, t_.memory, t_.kept.loops, {address >> shift_}, shift_, most,
+            Machine::kSkipsLoops ? kMostInstructions : std::uint64_t{8} * most,
+            [&](std::uint64_t found, std::uint64_t distance) { note(reuse, ahead, found, distance); });
+        return distance != 0 ? rest_ + distance : 0;
     }
 
     // Looks again to find three words not met before: soon, as soon again, and as far as is reasonable,
@@ -206,6 +203,7 @@ class Look {
     unsigned shift_, skip_ = 0;
     std::uint64_t accesses_ = 0;
     Window::Reuse distance_;
+    std::uint64_t rest_ = 0;  // accesses that the instruction of a use made after it
     bool lacked_vectors_ = false, stopped_ = false;
 };
 

@@ -21,10 +21,32 @@ class LookMemory {
         code_page_ = ~std::uint64_t{0};
         watched_ = 0;
         loses_stores_ = false;
+        ranges_ = 0;
         pid_ = pid;
     }
     // What was stored when there was no more room is read as the program has left it.
     void lose_stores() { loses_stores_ = true; }
+    // What is in a range is not known from now on. Ranges that are near become one, and so does the
+    // nearest where there is no room for another: what is not lost in between counts as lost, too.
+    void lose(std::uint64_t low, std::uint64_t high) {
+        constexpr std::uint64_t kNear = 4096;
+        unsigned nearest = 0;
+        std::uint64_t least = ~std::uint64_t{0};
+        for (unsigned i = 0; i < ranges_; i++) {
+            std::uint64_t apart = high < lost_[i].low   ? lost_[i].low - high
+                                  : lost_[i].high < low ? low - lost_[i].high
+                                                        : 0;
+            if (apart >= least) continue;
+            least = apart;
+            nearest = i;
+        }
+        if (ranges_ < kMostRanges && least > kNear) {
+            lost_[ranges_++] = {low, high};
+            return;
+        }
+        Range& range = lost_[nearest];
+        range = {low < range.low ? low : range.low, high > range.high ? high : range.high};
+    }
     void avoid(std::uint64_t word) { watch_[watched_++] = word; }
 
     [[gnu::always_inline]] bool fetch(std::uint64_t pc, std::uint32_t& instruction) {
@@ -61,6 +83,7 @@ class LookMemory {
         value = low >> 8 * offset;
         if (offset) value |= high << (64 - 8 * offset);
         if (bytes < 8) value &= (std::uint64_t{1} << 8 * bytes) - 1;
+        if (ranges_ != 0 && is_lost(address, bytes)) return Loaded::unknown;
         return unknown >> offset & ((1u << bytes) - 1) ? Loaded::unknown : Loaded::value;
     }
 
@@ -69,6 +92,14 @@ class LookMemory {
     }
 
  private:
+    static constexpr unsigned kMostRanges = 8;
+
+    bool is_lost(std::uint64_t address, unsigned bytes) const {
+        for (unsigned i = 0; i < ranges_; i++)
+            if (address < lost_[i].high && lost_[i].low < address + bytes) return true;
+        return false;
+    }
+
     bool word(std::uint64_t aligned, std::uint64_t& value) {
         for (unsigned i = 0; i < watched_; i++)
             if (watch_[i] == aligned) return read_by_kernel(aligned, value);
@@ -85,6 +116,10 @@ class LookMemory {
 
     std::uint64_t watch_[kMostWatchpoints + 1];
     unsigned watched_ = 0;
+    struct Range {
+        std::uint64_t low, high;
+    } lost_[kMostRanges];
+    unsigned ranges_ = 0;
     bool loses_stores_ = false;
     std::uint64_t code_page_ = 0;
     long pid_ = 0;

@@ -9,6 +9,7 @@
 //   read_state(state, context)   all the registers there
 //   stack_pointer(state)         what the stack is in use from
 //   kFollowsVectors              whether it can be told to follow vector registers
+//   kSkipsLoops                  whether kept.loops leaves out iterations when looking ahead
 //   ahead(state, memory, kept, follows_vectors)
 //   trap_pc(ahead)               where a watchpoint on what it just touched traps: at the instruction
 //                                on aarch64, which traps before; after it on x86_64, which traps after;

@@ -11,6 +11,7 @@ namespace revisit::watch {
 struct Machine {
     using State = A64State;
     static constexpr bool kFollowsVectors = true;
+    static constexpr bool kSkipsLoops = true;
     template <class Memory>
     using Ahead = A64Ahead<Memory>;
 

@@ -47,7 +47,7 @@ inline void measure_rate(Thread& t, Look& look, std::uint64_t interrupted) {
     if (!look.find_mileposts(kMostToMilepost, stretch.post) || is_ours(t, stretch.post[0].word) ||
         is_ours(t, stretch.post[1].word) || is_ours(t, stretch.post[2].word))
         return;
-    stretch.checks = false;
+    stretch.checks = stretch.reuses = false;
     stretch.at = 0;
     stretch.from_pc = interrupted;
     stretch.start = 0;  // the time this handler ends
@@ -68,9 +68,49 @@ inline void check_prediction(Thread& t, Look& look) {
         touches > kMostTouches)
         return;
     t.stretch.checks = true;
+    t.stretch.reuses = false;
     t.stretch.at = 0;
     t.stretch.post[0] = {word, pc, 0};
     wait_for(t, word, 1 + touches);
+}
+
+// A reuse that was counted is timed now and then as those are that a watchpoint tells of: what comes
+// out too long is what they are too long by.
+inline void time_reuse(Thread& t, const Noted& use, std::uint64_t distance, std::uint64_t touches,
+                       std::uint64_t now) {
+    constexpr std::uint64_t kFar = 400000;  // accesses: how late it is would not show
+    constexpr std::uint8_t kEvery = 3;
+    Stretch& stretch = t.stretch;
+    const Noted& reuse = t.reuse;
+    std::uint64_t word = use.address & ~std::uint64_t{7};
+    if (stretch.waits || process.settings.watchpoints >= kMostWatchpoints || process.no_watchpoints ||
+        t.sampler.is_pmu() || t.sampler.is_timer() || reuse.trap_pc == 0 || distance > kFar ||
+        touches > kMostTouches || (reuse.address & ~std::uint64_t{7}) != word)
+        return;
+    if (t.timed_wait > 0) {
+        t.timed_wait--;
+        return;
+    }
+    t.timed_wait = kEvery;
+    stretch.checks = false;
+    stretch.reuses = true;
+    stretch.at = 0;
+    stretch.samples = t.counts.samples;
+    stretch.touches = touches;
+    stretch.from_pc = use.pc;
+    stretch.start = program_time(t, now);
+    stretch.post[0] = {word, reuse.trap_pc, use.accesses + distance};
+    wait_for(t, word, 1 + touches);
+}
+
+inline void write_timed_reuse(Thread& t, std::uint64_t now) {
+    const Stretch& stretch = t.stretch;
+    std::uint64_t from = stretch.start + stretch.touches * process.step_cost;
+    if (!t.writer.room(7)) return;
+    t.writer.put(REVISIT_RECORD(REVISIT_WATCH_RATE, stretch.from_pc));
+    t.writer.put(stretch.post[0].accesses);
+    t.writer.put(now > from ? now - from : 0);
+    for (unsigned i = 0; i < 4; i++) t.writer.put(std::uint64_t{0});
 }
 
 inline void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t now) {
@@ -88,6 +128,7 @@ inline void milepost_reached(Thread& t, const ucontext_t& context, std::uint64_t
         return;
     }
     if (stretch.checks || stretch.samples != t.counts.samples) return;  // a sample came in between
+    if (stretch.reuses) return write_timed_reuse(t, program_time(t, now));
     std::uint64_t before = stretch.start + process.trap_cost;
     stretch.taken[stretch.at] = now > before ? now - before : 0;
     if (stretch.at < 2) {

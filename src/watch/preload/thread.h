@@ -102,9 +102,10 @@ struct Stretch {
     Event event;
     bool waits = false;
     bool checks = false;  // waits for a predicted reuse instead, to check it
+    bool reuses = false;  // … for one that was counted, to time it
     unsigned at = 0;      // the post waited for
     Milepost post[3];
-    std::uint64_t from_pc = 0, start = 0;
+    std::uint64_t from_pc = 0, start = 0, touches = 0;
     std::uint64_t samples = 0;    // taken up to its start
     std::uint64_t taken[3] = {};  // time to each post
 };
@@ -167,19 +168,25 @@ struct Thread {
     std::uint64_t seen[1024];     // hashes of words met on the way to a milepost
     std::uint8_t soon_share = 0;  // of the last reuses by watchpoint, in 255ths
     std::int8_t soon[256];        // by use, hashed: how often its reuse may be looked for further ahead
+    struct Loops {                // by use, hashed: looking through loops for its reuse
+        std::uint8_t failed, wait;  // how often it did, and so many uses more until it is tried
+    } loops[256];
+    std::uint8_t timed_wait = 0;  // reuses that were counted until one is timed as well
     bool needs_vectors[256];      // by where it was interrupted: a look-ahead ended for want of them
 
     // For the next thread, or for this one in a child.
     void forget_the_past() {
         counts = {};
-        stretch.waits = stretch.checks = false;
+        stretch.waits = stretch.checks = stretch.reuses = false;
         recording = aftermath = rating = period = usual_cost = counted = sampled_at = 0;
         replay.phase = Replay::Phase::idle;
         code_wait = code_patience = 0;
         ended = outside = in_handler = false;
         came_within = 0;
         soon_share = noted = 0;
+        timed_wait = 0;
         __builtin_memset(soon, 0, sizeof soon);
+        __builtin_memset(loops, 0, sizeof loops);
         __builtin_memset(needs_vectors, 0, sizeof needs_vectors);
     }
 };
