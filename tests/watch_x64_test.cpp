@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "watch/x64_ahead.h"
+#include "x64_code.h"
 
 #if REVISIT_HAVE_CAPSTONE
 #include <capstone/capstone.h>
@@ -121,43 +122,6 @@ SHARED_FLOATS
 #pragma GCC diagnostic pop
 }  // namespace native
 
-// The code of an object that clang makes of `source`; empty = no such clang here.
-std::vector<std::uint8_t> compile(const std::string& source, const std::string& options,
-                                  std::uint64_t& entry) {
-    std::string name = (std::filesystem::temp_directory_path() / "revisit-x64-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return {};
-    std::filesystem::path directory = name;
-    std::ofstream(directory / "code.c") << source;
-    std::string command =
-        "clang-19 --target=x86_64-linux-gnu -ffreestanding -fno-pic -fno-jump-tables " + options +
-        " -c -o " + (directory / "code.o").string() + " " + (directory / "code.c").string() +
-        " 2>/dev/null";
-    std::vector<std::uint8_t> text;
-    if (std::system(command.c_str()) == 0) {
-        std::ifstream file(directory / "code.o", std::ios::binary);
-        std::vector<char> all{std::istreambuf_iterator<char>(file), {}};
-        Elf64_Ehdr header;
-        std::memcpy(&header, all.data(), sizeof header);
-        std::vector<Elf64_Shdr> sections(header.e_shnum);
-        std::memcpy(sections.data(), all.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
-        const char* names = all.data() + sections[header.e_shstrndx].sh_offset;
-        for (const Elf64_Shdr& section : sections) {
-            if (std::strcmp(names + section.sh_name, ".text") == 0)
-                text.assign(all.data() + section.sh_offset,
-                            all.data() + section.sh_offset + section.sh_size);
-            if (section.sh_type != SHT_SYMTAB) continue;
-            const char* strings = all.data() + sections[section.sh_link].sh_offset;
-            for (std::uint64_t k = 0; k < section.sh_size; k += sizeof(Elf64_Sym)) {
-                Elf64_Sym symbol;
-                std::memcpy(&symbol, all.data() + section.sh_offset + k, sizeof symbol);
-                if (std::strcmp(strings + symbol.st_name, "work") == 0) entry = symbol.st_value;
-            }
-        }
-    }
-    std::filesystem::remove_all(directory);
-    return text;
-}
-
 // Code at 0x10000, data at its own address, everything else faults.
 struct CodeAndData {
     std::vector<std::uint8_t> code;
@@ -187,9 +151,10 @@ void compare_with_native(const char* source, unsigned long (*work)(unsigned long
                          std::size_t least) {
     for (const char* options : {"-O0", "-O1", "-O2 -fno-vectorize -fno-slp-vectorize",
                                 "-Os -fno-vectorize -fno-slp-vectorize", "-O1 -mavx"}) {
-        std::uint64_t entry = 0;
-        std::vector<std::uint8_t> code = compile(source, options, entry);
-        if (code.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
+        X64Code compiled = compile_for_x64(source, options);
+        if (compiled.text.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
+        const std::vector<std::uint8_t>& code = compiled.text;
+        std::uint64_t entry = compiled.functions["work"];
         for (unsigned long seed : {1ul, 77777ul, 0x123456789abcdeful}) {
             CodeAndData memory{code, {}};
             memory.data.resize(1 << 20);
@@ -315,10 +280,9 @@ TEST(WatchX64, decodes_as_capstone_does) {
          {"-O0", "-O1", "-O2", "-O3 -mavx2 -mbmi -mbmi2 -mpopcnt",
           "-O3 -mavx512f -mavx512vl -mavx512bw -mprefer-vector-width=512", "-Os -msse4.2"})
         for (const std::string& source : {std::string(kSource), floats}) {
-            std::uint64_t entry = 0;
-            std::vector<std::uint8_t> code = compile(source, options, entry);
-            if (code.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
-            compare_with_capstone(code, compared);
+            X64Code compiled = compile_for_x64(source, options);
+            if (compiled.text.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
+            compare_with_capstone(compiled.text, compared);
         }
     EXPECT_GT(compared.all, 1500u);
     EXPECT_GT(compared.known, compared.all * 98 / 100);

@@ -6,7 +6,7 @@
 // loop counts with is in memory: but then they do so over and over, or it leaves the loop at once. So
 // interpretation goes on as long again (up to 30 000 accesses), and where they agree twice, or it has
 // to end before, nothing is told either. Loops whose course is plain are not interpreted to their end
-// where the machine knows how (a64_loops.h). Checked against a naive count in
+// (a64_loops.h, x64_loops.h). Checked against a naive count in
 // tests/watch_replay_test.cpp.
 #pragma once
 
@@ -45,6 +45,18 @@ inline std::uint64_t blocks_of(const Touched& op, unsigned shift) {
     return count;
 }
 
+// Of an instruction that touches memory more than once, each touch is an access of its own.
+template <class Ahead>
+bool is_first_touch(const Ahead& ahead) {
+    if constexpr (requires { ahead.is_first(); }) return ahead.is_first();
+    return true;
+}
+template <class Ahead>
+bool is_last_touch(const Ahead& ahead) {
+    if constexpr (requires { ahead.is_last(); }) return ahead.is_last();
+    return true;
+}
+
 // The first access to come; `state` is the one after it then. False = none within reach.
 template <class Ahead, class State>
 bool find_replay_end(Ahead ahead, const State& state, ReplayEnd<State>& end) {
@@ -76,7 +88,8 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
     };
     auto met = [&] {
         const auto& op = ahead.touched();
-        if (ahead.at() == end.pc && op.address == end.address && same_registers(state, end.state)) {
+        if (ahead.at() == end.pc && op.address == end.address && is_first_touch(ahead) &&
+            same_registers(state, end.state)) {
             again = agrees;
             agrees = true;
             found = accesses;
@@ -95,7 +108,7 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
             comes_round = false;
             Step step = ahead.run(left, [&] {
                 bool wants_more = met();
-                comes_round = wants_more && loops.comes_round(ahead.at());
+                comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
                 return wants_more && !comes_round;
             });
             out.interpreted += left - ahead.left();

@@ -17,8 +17,11 @@ class X64Ahead : x64::Operands<Memory> {
     std::uint64_t at() const { return at_; }
     // Where the thread stands after it: there a watchpoint on what it touches traps.
     std::uint64_t next() const { return next_; }
-    // Whether this access is its instruction's first.
+    // Whether this access is its instruction's first, or last.
     bool is_first() const { return piece_ == 0; }
+    bool is_last() const { return piece_ + 1 == touches_; }
+    // Of the last run's budget.
+    std::uint64_t left() const { return left_; }
     // Whether it is a call, or a return: the state is no longer in the function that it is in.
     bool is_call() const { return op_ == Op::call || op_ == Op::call_indirect; }
     bool is_return() const { return op_ == Op::ret; }
@@ -32,13 +35,28 @@ class X64Ahead : x64::Operands<Memory> {
         return step != Step::stop && touches ? Step::access : step;
     }
 
+    // The instruction to come, and what its operand in memory is, where that is a word. False = none.
+    bool peek(X64Instruction& i, x64::Value& operand) {
+        std::uint8_t code[15];
+        unsigned bytes = memory_.fetch(s_.pc, code);
+        i = table_ ? table_->at(s_.pc, code, bytes) : decode_x64(code, bytes);
+        operand.known = false;
+        if (i.length == 0) return false;
+        next_ = s_.pc + i.length;
+        std::uint64_t address;
+        if (i.has_memory && i.reads && i.memory_bytes <= 8 && Base::address_of(i, address))
+            operand.known = memory_.load(address, i.memory_bytes, operand.bits) == Loaded::value;
+        return true;
+    }
+
     // As A64Ahead's. An instruction that reads and writes memory is two accesses: take() is called
     // twice.
     template <class Take>
     Step run(std::uint64_t budget, Take take) {
-        for (; budget > 0; budget--) {
+        while (budget > 0) {
             std::uint8_t code[15];
             at_ = s_.pc;
+            left_ = --budget;
             unsigned bytes = memory_.fetch(s_.pc, code);
             X64Instruction fresh;
             if (table_ == nullptr) fresh = decode_x64(code, bytes);
@@ -364,6 +382,7 @@ class X64Ahead : x64::Operands<Memory> {
 
     X64Table* table_;
     Op op_ = Op::unknown;
+    std::uint64_t left_ = 0;
     unsigned piece_ = 0;
     Touched touched_;
 };

@@ -5,9 +5,9 @@
 
 #include "watch/preload/path.h"
 #include "watch/preload/system.h"
-#include "watch/replay_count.h"
 #include "watch/x64_ahead.h"
 #include "watch/x64_before.h"
+#include "watch/x64_loops.h"
 #include "watch/x64_unwind.h"
 
 namespace revisit::watch {
@@ -22,7 +22,7 @@ struct Machine {
     struct Kept {
         X64Table decoded;
         X64Unwinder unwinder;
-        NoLoops loops;
+        X64Loops loops;
         void start() {}
     };
 
