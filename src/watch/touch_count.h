@@ -28,7 +28,6 @@ std::uint64_t count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& 
                              unsigned shift, std::uint64_t most, std::uint64_t instructions,
                              Found found) {
     constexpr std::uint64_t kPays = 8;
-    constexpr bool kSkips = requires { loops.start(); };
     std::uint64_t distance = 0, left_out = 0, touched = 0;
     auto met = [&] {
         const auto& op = ahead.touched();
@@ -44,6 +43,8 @@ std::uint64_t count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& 
         }
         return touched == 0 && distance - left_out < most + left_out / kPays;
     };
+    // What only leaves out iterations of replays does not know what they touch.
+    constexpr bool kSkips = requires { loops.skip(ahead, state, memory, to, shift, met); };
     if constexpr (!kSkips)
         ahead.run(instructions, met);
     else {
