@@ -14,6 +14,8 @@
 // the scale, so the error in bins grows with log f, and the error of the test is taken
 // log f / log(test's f) times. It is luck whether a distance that is a little off crosses an edge: so
 // the edges are moved, and what a twentieth of the places fall short of does not count as reached.
+// Where the target's own distances lie so near an edge that an error like the copy's takes them over
+// it, all of them count as wrong (deriche by lines at 4096 x 2160: a quarter of all, 8191 lines away).
 // By blocks the copy tested lies in them as the target does. Where the data decides, the copy is also
 // interpreted with such branches always and never taken, and the difference is taken off.
 #include <algorithm>
@@ -73,10 +75,13 @@ using Streams = std::map<std::pair<StreamId, StreamId>, Histogram>;  // use, reu
 
 constexpr double kStep = 0.6;  // from copy to copy
 constexpr int kPieces = 512;   // of a stream: no share is known better than that
-const Binning kFine = Binning::log2(512);
+// Distances below 2^15 as they are: a row of 4096 doubles is reused just below the edge of a bin, and
+// what is known to half a thousandth falls on either side.
+const Binning kFine = Binning::log2(1 << 15);
 
 struct Copy {
-    double scale = 1;  // of the target
+    double scale = 1;            // of the target
+    std::vector<double> scales;  // of each size: residues put them a little apart
     Parameters parameters;
     Simulation run;
     Streams reuse, cold;
@@ -112,6 +117,8 @@ Result<Copy> copy_at(const Reduction& how, const Design& design, const Request& 
     Copy copy;
     auto [size, scale] = shrunk(design, factor);
     copy.scale = scale;
+    for (std::size_t i = 0; i < size.size(); ++i)
+        copy.scales.push_back(static_cast<double>(size[i]) / static_cast<double>(design.target[i]));
     copy.parameters = how.design.at(size);
     auto program = how.program_at(size);
     if (!program) return std::unexpected(program.error());
@@ -131,24 +138,26 @@ Result<Copy> copy_at(const Reduction& how, const Design& design, const Request& 
     return copy;
 }
 
+struct Continued {
+    double value = 0;
+    double off = 0;  // how far what two copies say is from the third, as a logarithm
+};
+
 // What grew from y[0] over y[1] to y[2] at the scales x, at a scale `at`.
-double continued(const std::array<double, 3>& x, const std::array<double, 3>& y, double at,
-                 bool whole) {
-    if (y[2] <= 0 || y[1] <= 0 || y[2] == y[1] || x[2] < x[1] * 1.01) return y[2];
+Continued continued(const std::array<double, 3>& x, const std::array<double, 3>& y, double at,
+                    bool whole) {
+    if (y[2] <= 0 || y[1] <= 0 || y[2] == y[1] || x[2] < x[1] * 1.01) return {y[2]};
     const double exponent = std::clamp(std::log(y[2] / y[1]) / std::log(x[2] / x[1]), 0.0, 8.0);
-    double best = y[2] * std::pow(at / x[2], exponent);
+    Continued best{y[2] * std::pow(at / x[2], exponent)};
     if (y[0] <= 0 || !whole) return best;
-    double least = std::abs(std::log(y[2] * std::pow(x[0] / x[2], exponent) / y[0]));
+    best.off = std::abs(std::log(y[2] * std::pow(x[0] / x[2], exponent) / y[0]));
     for (int k = 0; k <= 6; ++k) {
         const double u = y[1] / std::pow(x[1], k - 1), v = y[2] / std::pow(x[2], k - 1);
         const double a = (v - u) / (x[2] - x[1]), b = v - a * x[2];
         const auto value = [&](double z) { return std::pow(z, k - 1) * (a * z + b); };
         if (value(x[0]) <= 0 || value(at) < 0.5 * y[2]) continue;
         const double off = std::abs(std::log(value(x[0]) / y[0]));
-        if (off < least) {
-            least = off;
-            best = value(at);
-        }
+        if (off < best.off) best = {value(at), off};
     }
     return best;
 }
@@ -156,11 +165,21 @@ double continued(const std::array<double, 3>& x, const std::array<double, 3>& y,
 // Three copies of a run, and what they say of another scale.
 struct Three {
     std::array<const Copy*, 3> copies;  // the smallest first
-    double scale = 1;
-    bool whole = true;  // exponents
+    const Copy* wanted = nullptr;       // another copy, or the target itself
+    bool whole = true;                  // exponents
 
     double at(const std::array<double, 3>& y) const {
-        return continued({copies[0]->scale, copies[1]->scale, copies[2]->scale}, y, scale, whole);
+        const auto by = [&](auto&& scale) {
+            return continued({scale(copies[0]), scale(copies[1]), scale(copies[2])}, y,
+                             wanted ? scale(wanted) : 1, whole);
+        };
+        auto best = by([](const Copy* c) { return c->scale; });
+        // What only one size moves is continued by that one.
+        for (std::size_t i = 0; i < copies[0]->scales.size() && best.off > 0; ++i)
+            if (const auto one = by([i](const Copy* c) { return c->scales[i]; });
+                one.off < best.off / 2)
+                best = one;
+        return best.value;
     }
 };
 
@@ -171,17 +190,35 @@ double count_of(const Three& three, const Histograms& h) {
            three.at({h[0]->cold, h[1]->cold, h[2]->cold});
 }
 
+// Distances at even shares of what is finite, in one pass.
+std::vector<double> quantiles(const Histogram& h, int pieces) {
+    std::vector<double> out;
+    const double count = h.finite();
+    double seen = 0;
+    for (const Bin& bin : h.bins) {
+        if (bin.count <= 0) continue;
+        for (double wanted;
+             static_cast<int>(out.size()) < pieces &&
+             (wanted = (static_cast<double>(out.size()) + 0.5) / pieces * count) <= seen + bin.count;)
+            out.push_back(static_cast<double>(bin.low) +
+                          (wanted - seen) / bin.count * static_cast<double>(bin.high - 1 - bin.low));
+        seen += bin.count;
+    }
+    out.resize(static_cast<std::size_t>(pieces),
+               h.bins.empty() ? 0 : static_cast<double>(h.bins.back().high - 1));
+    return out;
+}
+
 void carry_on(const Three& three, const Histograms& h, double weight, DistanceCounter& out) {
     const double cold = weight * three.at({h[0]->cold, h[1]->cold, h[2]->cold});
     out.add_cold(static_cast<std::uint64_t>(std::llround(cold)));
     const double count = weight * three.at({h[0]->finite(), h[1]->finite(), h[2]->finite()});
     if (count <= 0) return;
     double given = 0;
+    std::array<std::vector<double>, 3> d;
+    for (int k = 0; k < 3; ++k) d[k] = quantiles(*h[k], kPieces);
     for (int q = 0; q < kPieces; ++q) {
-        const double share = (q + 0.5) / kPieces;
-        std::array<double, 3> d{};
-        for (int k = 0; k < 3; ++k) d[k] = h[k]->bins.empty() ? 0 : h[k]->percentile(share);
-        const double far = three.at(d);
+        const double far = std::round(three.at({d[0][q], d[1][q], d[2][q]}));
         const double upto = count * (q + 1) / kPieces;
         const auto n = std::llround(upto) - std::llround(given);
         given = upto;
@@ -239,9 +276,12 @@ Histogram scaled(Histogram h, double by) {
 
 // S in bins by powers of two that all but a twentieth of the places for their edges reach; fewer where
 // distances will be `further` times as wrong as these.
-double safe_accuracy(const Histogram& truth, const Histogram& estimate, double further) {
+double safe_accuracy(Histogram truth, Histogram estimate, double further) {
     constexpr int kPlaces = 64;
+    constexpr std::uint64_t kPerOctave = 512;
     std::vector<double> all;
+    truth = truth.rebin(Binning::log2(kPerOctave));
+    estimate = estimate.rebin(Binning::log2(kPerOctave));
     for (int k = 0; k < kPlaces; ++k) {
         const double by = 16 * std::exp2(static_cast<double>(k) / kPlaces);
         all.push_back(accuracy(scaled(truth, by).rebin(Binning::log2()),
@@ -249,6 +289,38 @@ double safe_accuracy(const Histogram& truth, const Histogram& estimate, double f
     }
     std::sort(all.begin(), all.end());
     return all[static_cast<std::size_t>(kPlaces * 0.05 / further)];
+}
+
+// The share of the target's reuses whose bin is in doubt: twice the error found for the same part of
+// the same stream of the largest copy, `further` times, takes them over an edge.
+double share_near_edges(const std::vector<Copy>& copies, bool whole, double further) {
+    const Three test{{&copies[0], &copies[1], &copies[2]}, &copies[3], whole};
+    const Three last{{&copies[1], &copies[2], &copies[3]}, nullptr, whole};
+    const Histogram none;
+    double near = 0, all = 0;
+    for (auto kind : {&Copy::reuse, &Copy::cold})
+        for (const auto& [key, truth] : copies[3].*kind) {
+            std::array<const Histogram*, 4> h{&none, &none, &none, &truth};
+            std::array<std::vector<double>, 4> d;
+            for (int k = 0; k < 4; ++k) {
+                const auto at = (copies[k].*kind).find(key);
+                if (at != (copies[k].*kind).end()) h[k] = &at->second;
+                d[k] = quantiles(*h[k], kPieces);
+            }
+            all += count_of(last, {h[1], h[2], h[3]});
+            const double count = last.at({h[1]->finite(), h[2]->finite(), h[3]->finite()});
+            for (int q = 0; q < kPieces && count > 0; ++q) {
+                const double now = last.at({d[1][q], d[2][q], d[3][q]});
+                if (now <= 1 || now == d[3][q]) continue;  // does not grow
+                const double found = test.at({d[0][q], d[1][q], d[2][q]});
+                const double wrong = found > 0 ? std::abs(std::log(found / d[3][q])) : 1;
+                const double off = now * std::expm1(std::min(0.6, 2 * wrong * further));
+                near += std::ilogb(std::round(now - off)) != std::ilogb(std::round(now + off))
+                            ? count / kPieces
+                            : 0;
+            }
+        }
+    return all > 0 ? near / all : 0;
 }
 
 }  // namespace
@@ -288,11 +360,10 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
             sets[i].insert(sets[i].begin(), std::move(*copy));
         }
     }
-    const auto error_at = [&](const std::vector<Copy>& from, const Copy& truth, double further,
-                              bool whole) {
-        const auto again = carried(how.target, {{&from[0], &from[1], &from[2]}, truth.scale, whole}, {},
-                                   request.granularity, kFine);
-        return 1 - safe_accuracy(truth.run.profile.reuse, again.reuse, further);
+    const auto again_at = [&](const std::vector<Copy>& from, const Copy& truth, bool whole) {
+        return carried(how.target, {{&from[0], &from[1], &from[2]}, &truth, whole}, {},
+                       request.granularity, kFine)
+            .reuse;
     };
     Estimate e;
     Three best;
@@ -302,17 +373,23 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
             const Copy& large = copies[3];
             const double further =
                 std::max(1.0, std::log(1 / large.scale) / std::log(large.scale / copies[2].scale));
-            const double own = error_at(copies, large, further, whole);
+            const auto& truth = large.run.profile.reuse;
+            const auto again = again_at(copies, large, whole);
+            const double own = 1 - safe_accuracy(truth, again, further);
             // The copy that lies in blocks as the target does must come out as well.
-            const double like =
-                &copies == &sets[0] ? own : error_at(copies, sets[0][3], further, whole);
-            const double error = std::max({1.0 / kPieces, own * further, like});
+            const double like = &copies == &sets[0]
+                                    ? own
+                                    : 1 - safe_accuracy(sets[0][3].run.profile.reuse,
+                                                        again_at(copies, sets[0][3], whole), further);
+            const Three three{{&copies[1], &copies[2], &copies[3]}, nullptr, whole};
+            const double near = share_near_edges(copies, whole, further);
+            const double error = std::max({1.0 / kPieces, own * further, like, near});
             if (std::max(0.0, 1 - error) <= e.accuracy) continue;
             e.accuracy = std::max(0.0, 1 - error);
             e.tested = 1 - std::max(own, like);
             e.parameters = large.parameters;
             e.accesses = large.run.profile.accesses;
-            best = {{&copies[1], &copies[2], &copies[3]}, 1, whole};
+            best = three;
         }
     e.profile = carried(how.target, best, how.totals, request.granularity, request.bins);
     // What the data decides may go the one way always, or the other: as wrong as that may be, too.
