@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -18,7 +19,8 @@ namespace {
 Result<std::optional<std::pair<std::string, std::int64_t>>> size_from(const std::string& text,
                                                                       const char* option) {
     const auto equals = text.find('=');
-    if (equals == 0) return fail(std::string(option) + " " + text + ": expected NAME=VALUE");
+    if (equals == 0 || text.empty())
+        return fail(std::string(option) + " " + text + ": expected NAME=VALUE");
     if (equals == std::string::npos) return std::nullopt;
     std::int64_t value = 0;
     const auto digits = std::string_view(text).substr(equals + 1);
@@ -99,6 +101,9 @@ class PredictCommand : public Command {
                "exact prediction is not what was measured")
             ->group("Results");
         analysis_.declare(app);
+        // What is predicted has one thread and no windows, and distances are what is found.
+        for (const char* name : {"--model-of", "--phases", "--threads"})
+            app.remove_option(app.get_option(name));
         output_.declare(app, "write the profile here");
         app.footer(
             "Examples:\n"
@@ -205,6 +210,9 @@ class PredictCommand : public Command {
         request.simulate_up_to = simulate_up_to_           ? simulate_up_to_
                                  : request.granularity > 1 ? 40'000'000
                                                            : 10'000'000;
+        // Ranges let through what is no number.
+        if (std::isnan(budget_)) return fail("--budget: expected a number of seconds");
+        if (std::isnan(branch_probability_)) return fail("--branch-probability: expected a number");
         request.budget = budget_;
         request.branch_probability = branch_probability_;
         request.estimate = !only_exact_;

@@ -219,6 +219,10 @@ void Reach::add(const std::vector<std::int64_t>& size, const Program& program, c
                                                    std::max<std::int64_t>(1, bytes));
     }
     spans_.push_back(std::move(spans));
+    if (tables_.empty()) tables_ = trace.tables;
+    for (std::size_t g = 0; g < tables_.size(); ++g)
+        for (std::size_t e = 0; e < tables_[g].size(); ++e)
+            if (trace.tables[g][e]) tables_[g][e] = true;
 }
 
 std::vector<std::string> Reach::surprises(const Program& program,
@@ -310,6 +314,11 @@ std::vector<std::string> Reach::surprises(const Program& program,
                 known = taken[c + 1] || there->low > b.cases[c] || there->high < b.cases[c];
             if (!known) surprise(b.line, "a case of the switch may occur that no sample meets");
         }
+    // A table may hold something else where no sample looked.
+    for (std::size_t g = 0; g < tables_.size(); ++g)
+        if (std::find(tables_[g].begin(), tables_[g].end(), true) != tables_[g].end() &&
+            std::find(tables_[g].begin(), tables_[g].end(), false) != tables_[g].end())
+            surprise(0, "the table " + program.globals[g].name + " has entries that no sample reads");
     for (std::size_t r = 0; !spans_.empty() && r < spans_.front().size(); ++r) {
         bool same = true;
         for (const auto& s : spans_) same &= s.size() > r && s[r] == spans_.front()[r];

@@ -59,6 +59,7 @@ class Reach {
     std::vector<std::vector<std::int64_t>> sizes_;
     std::vector<std::vector<Observed>> runs_;       // by run and watch
     std::vector<std::vector<std::int64_t>> spans_;  // by run and reference: elements from end to end
+    std::vector<std::vector<bool>> tables_;         // by global: entries that some run read
 };
 
 }  // namespace revisit::predict

@@ -161,8 +161,9 @@ FixedPeriods fixed_periods(const Program& program, const Program& other) {
                     if (bits < 31)
                         moduli.insert(std::int64_t{1} << bits);
                     else
-                        left.insert("line " + std::to_string(i.line) +
-                                    ": bits of numbers are combined, which has no short period");
+                        left.insert((i.line ? "line " + std::to_string(i.line) + ": " : "") +
+                                    std::string("bits of numbers are combined, which has no short "
+                                                "period"));
                 } else if (i.op == Op::add && right) {
                     added[i.dst] = {i.a, *right};
                 }

@@ -1,10 +1,12 @@
 // Sources into slices: runs the slicer helper and reads what it prints.
 #include "predict/frontend.h"
 
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -38,19 +40,24 @@ Result<int> run_program(std::vector<std::string> arguments, std::string& out, st
     close(pipes[0][1]);
     close(pipes[1][1]);
     std::string* to[2] = {&out, &messages};
-    bool open[2] = {true, true};
-    // Messages are short (clang stops after twenty); programs are not, so they are drained first.
-    for (int k = 0; k < 2; ++k) {
-        char buffer[1 << 16];
-        while (open[k]) {
-            const auto n = read(pipes[k][0], buffer, sizeof buffer);
+    // Both at once: a child that waits until one is read never ends the other.
+    pollfd ready[2] = {{pipes[0][0], POLLIN, 0}, {pipes[1][0], POLLIN, 0}};
+    while (ready[0].fd >= 0 || ready[1].fd >= 0) {
+        if (poll(ready, 2, -1) < 0) {
+            if (errno == EINTR) continue;
+            break;
+        }
+        for (int k = 0; k < 2; ++k) {
+            if (ready[k].fd < 0 || ready[k].revents == 0) continue;
+            char buffer[1 << 16];
+            const auto n = read(ready[k].fd, buffer, sizeof buffer);
             if (n > 0)
                 to[k]->append(buffer, static_cast<std::size_t>(n));
-            else
-                open[k] = false;
+            else if (n == 0 || errno != EINTR)
+                ready[k].fd = -1;
         }
-        close(pipes[k][0]);
     }
+    for (int k = 0; k < 2; ++k) close(pipes[k][0]);
     if (failed != 0) return fail(arguments[0], "", "cannot be run");
     int status = 0;
     waitpid(child, &status, 0);

@@ -105,6 +105,7 @@ class Machine {
     void watch(const Frame& f, const Instruction& i);
     void divide(Frame& f, const Instruction& i);
     void load(Frame& f, const Instruction& i);
+    void note_entry(std::uint64_t address);
     void store(Frame& f, const Instruction& i);
     // What a store covers, in part or whole, is no longer what it was.
     void forget(std::uint64_t address, std::uint32_t bytes);
@@ -124,7 +125,8 @@ class Machine {
         std::uint32_t bytes;
     };
     std::unordered_map<std::uint64_t, Stored> memory_;
-    bool mixed_ = false;  // accesses of several sizes: one may cut into another
+    bool mixed_ = false;               // accesses of several sizes: one may cut into another
+    std::vector<std::size_t> tables_;  // globals whose entries differ, where that is watched
     std::vector<Context> contexts_;
     std::unordered_map<std::uint64_t, std::uint32_t> call_contexts_;
     std::unordered_map<std::uint64_t, std::uint32_t> loop_places_;

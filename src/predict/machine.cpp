@@ -56,6 +56,16 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
             for (const Reference& r : f.references) sizes.insert(r.size);
         mixed_ = sizes.size() > 1;
     }
+    if (program.memory_needed && options.watch > 0) {
+        trace_.tables.resize(globals_.size());
+        for (std::size_t k = 0; k < globals_.size(); ++k) {
+            const auto& values = program.globals[k].values;
+            if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end())
+                continue;
+            trace_.tables[k].resize(values.size());
+            tables_.push_back(k);
+        }
+    }
     trace_.block_counts.resize(program.functions.size());
     for (std::size_t i = 0; i < program.functions.size(); ++i) {
         const Function& f = program.functions[i];
@@ -489,6 +499,14 @@ inline void Machine::divide(Frame& f, const Instruction& i) {
     f.values[i.dst] = sign_extend(result, i.width);
 }
 
+void Machine::note_entry(std::uint64_t address) {
+    for (const auto k : tables_)
+        if (address >= globals_[k] && address < globals_[k] + program_.globals[k].size)
+            if (const auto entry = (address - globals_[k]) / program_.globals[k].element;
+                entry < trace_.tables[k].size())
+                trace_.tables[k][entry] = true;
+}
+
 inline void Machine::load(Frame& f, const Instruction& i) {
     const auto address = address_in(f, i.a, i.line);
     access(f, static_cast<std::uint32_t>(i.imm), address,
@@ -502,6 +520,7 @@ inline void Machine::load(Frame& f, const Instruction& i) {
                at->second.bytes >= program_.functions[f.function].references[i.imm].size) {
         f.values[i.dst] = sign_extend(at->second.value, i.width);
         f.known[i.dst] = 1;
+        if (!tables_.empty()) note_entry(address);
     } else {
         f.values[i.dst] = 0;
         f.known[i.dst] = 0;

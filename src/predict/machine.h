@@ -95,6 +95,7 @@ struct Trace {
     std::vector<std::string> doubts;  // data decided a branch, memory was unknown, recursion
     std::vector<std::vector<std::uint64_t>> block_counts;  // by function and block
     std::vector<Observed> observed;                        // by watch, less one
+    std::vector<std::vector<bool>> tables;  // by global: entries that were read, where entries differ
 
     // The doubts that matter at a granularity.
     std::vector<std::string> doubts_at(std::uint64_t granularity) const;

@@ -155,9 +155,15 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     if (auto done = must(std::move(compile), "compiling"); !done) return std::unexpected(done.error());
     // Without objcopy arrays lie where the compiler puts them; by elements that changes nothing.
     std::string nothing, messages;
-    (void)run_program({"objcopy", "--set-section-alignment", ".bss*=64", "--set-section-alignment",
-                       ".data*=64", at("driver.o")},
-                      nothing, messages);
+    std::vector<std::string> align{"objcopy"};
+    for (const char* section : {".bss*", ".data*", ".tbss*", ".tdata*"})
+        align.insert(align.end(), {"--set-section-alignment", std::string(section) + "=64"});
+    // Constants by name: sections of merged literals must stay as they are.
+    for (const Global& g : prediction.target->globals)
+        if (g.constant && g.size >= 64)
+            align.insert(align.end(), {"--set-section-alignment", ".rodata." + g.name + "=64"});
+    align.push_back(at("driver.o"));
+    (void)run_program(std::move(align), nothing, messages);
     if (auto done = must({compiler.string(), at("driver.o"), "-lm", "-o", at("driver")}, "linking");
         !done)
         return std::unexpected(done.error());

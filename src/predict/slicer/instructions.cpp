@@ -62,8 +62,9 @@ void Slicer::collect_extents(const llvm::GEPOperator& gep, Reference& r) {
     if (index == gep.idx_end()) return;
     for (++index; index != gep.idx_end(); ++index) {
         if (const auto* array = dyn_cast<llvm::ArrayType>(type)) {
-            if (!isa<llvm::Constant>(index->get()) && index->get()->getType()->isIntegerTy() &&
-                needed_.count(index->get()))
+            // Without a length (extern, or the last of a structure) there is nothing to be outside of.
+            if (array->getNumElements() > 0 && !isa<llvm::Constant>(index->get()) &&
+                index->get()->getType()->isIntegerTy() && needed_.count(index->get()))
                 r.extents.emplace_back(reg(index->get()), array->getNumElements());
             type = array->getElementType();
         } else {

@@ -123,8 +123,9 @@ Result<Program> lower(llvm::Module& module, const std::string& function) {
         std::string have;
         for (auto& g : module)
             if (!g.isDeclaration()) have += (have.empty() ? "" : ", ") + g.getName().str();
+        if (have.empty()) return fail("defines no function");
         return fail((function.empty() ? "give --function" : "no function " + function) +
-                    "; it defines " + (have.empty() ? "none" : have));
+                    "; it defines " + have);
     }
     return Slicer(module, *f).run();
 }

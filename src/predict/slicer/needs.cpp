@@ -20,8 +20,12 @@ void Slicer::reach(llvm::Function& f) {
     functions_.push_back(&f);
     for (auto& i : llvm::instructions(f))
         if (auto* call = dyn_cast<llvm::CallBase>(&i))
-            if (auto* callee = call->getCalledFunction(); callee && !callee->isDeclaration())
+            if (auto* callee = call->getCalledFunction(); callee && !callee->isDeclaration()) {
+                if (callee->isInterposable() && !index_.count(callee))
+                    limit(i,
+                          callee->getName().str() + " is weak: another definition may take its place");
                 reach(*callee);
+            }
 }
 
 void Slicer::need(const llvm::Value* v) {

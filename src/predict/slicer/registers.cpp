@@ -7,6 +7,12 @@
 
 namespace revisit::predict {
 
+namespace {
+
+constexpr std::uint64_t kUnknownLength = std::uint64_t{1} << 36;
+
+}  // namespace
+
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
@@ -18,6 +24,8 @@ std::int32_t Slicer::global_index(const llvm::GlobalVariable* g) {
         Global out;
         out.name = g->getName().str();
         if (g->getValueType()->isSized()) out.size = layout_.getTypeAllocSize(g->getValueType());
+        // Declared without a length: as long as it may be, so that nothing else lies in it.
+        if (out.size == 0 && g->isDeclaration()) out.size = kUnknownLength;
         out.align = layout_.getPreferredAlign(g).value();
         out.constant = g->isConstant();
         if (g->hasInitializer()) initial_values(*g, out);
