@@ -51,6 +51,10 @@ struct LoopMemory {
         std::memset(unknown.data() + (address - kData), !known, bytes);
         return true;
     }
+    void lose(std::uint64_t low, std::uint64_t high) {
+        ASSERT_TRUE(low >= kData && low <= high && high <= kData + kBytes);
+        std::memset(unknown.data() + (low - kData), 1, high - low);
+    }
 };
 
 struct Moment {
@@ -291,6 +295,10 @@ X64Code compile_loops(const std::string& source, const Compiler& compiler) {
 
 constexpr std::uint64_t kCalls[] = {50, 131, 250};
 
+bool is_loop(const std::string& name) {  // not what one of them calls
+    return !name.empty() && name != "one" && name.find('.') == std::string::npos;
+}
+
 TEST(WatchX64Loops, LeavesOutWhatInterpretingFinds) {
     // Which of all instructions are left out at least, per cent, by the first gcc or clang of the list.
     const std::map<std::string, unsigned> most_left_out = {
@@ -302,7 +310,7 @@ TEST(WatchX64Loops, LeavesOutWhatInterpretingFinds) {
         if (code.text.empty()) continue;
         compiled++;
         for (const auto& [name, at] : code.functions) {
-            if (name.empty() || name == "one" || name.find('.') != std::string::npos) continue;
+            if (!is_loop(name)) continue;
             Checked checked;
             std::string what = name + " " + compiler.name + " " + compiler.options;
             for (std::uint64_t n : kCalls) check_all(code, name, n, n, what, checked);
@@ -399,6 +407,54 @@ TEST(WatchX64Loops, LeavesOutWhatInterpretingFindsAtRandom) {
     }
     RecordProperty("instructions", std::to_string(checked.instructions));
     RecordProperty("left_out", std::to_string(checked.left_out));
+}
+
+// From any moment of a run, the next touch of the block that was touched last, or of one that is near:
+// looking ahead through loops must find it as far away as it is, or not at all.
+TEST(WatchX64Loops, CountsToTheNextTouch) {
+    auto loops = std::make_unique<X64Loops>();
+    unsigned told = 0, asked = 0;
+    for (const Compiler& compiler : compilers()) {
+        X64Code code = compile_loops(kLoops, compiler);
+        if (code.text.empty()) continue;
+        std::mt19937_64 random(3);
+        for (const auto& [name, at] : code.functions)
+            for (int round = 0; round < 4 && is_loop(name); round++) {
+                Moment now = start(code, name, kCalls[random() % 3], random);
+                X64Ahead<LoopMemory> naive(now.state, now.memory);
+                if (naive.run(random() % 30000, [] { return true; }) != Step::done) continue;
+                if (naive.run(1000, [&] { return !naive.is_last(); }) != Step::access) continue;
+                unsigned shift = round == 3 ? 6 : 3;
+                std::uint64_t wanted = (naive.touched().address >> shift) + random() % 3;
+                Moment begin = now;
+                std::uint64_t distance = 0, truth = 0, told_to = 0;
+                naive.run(200000, [&] {
+                    std::uint64_t low = naive.touched().address, high = low + naive.touched().bytes - 1;
+                    for (std::uint64_t block = low >> shift; block <= high >> shift; block++) {
+                        distance++;
+                        if (block == wanted && truth == 0) truth = distance;
+                    }
+                    return truth == 0;
+                });
+                X64Ahead<LoopMemory> ahead(begin.state, begin.memory);
+                std::uint64_t found =
+                    count_to_touch(ahead, begin.state, begin.memory, *loops, NextTouch{wanted}, shift,
+                                   1500, 20000, [&](std::uint64_t address, std::uint64_t counted) {
+                                       told_to = counted;
+                                       EXPECT_EQ(address >> shift, wanted);
+                                   });
+                EXPECT_EQ(told_to, found);
+                asked += truth != 0;
+                if (found == 0) continue;
+                told++;
+                EXPECT_EQ(found, truth) << name << " " << compiler.name << " " << compiler.options;
+            }
+    }
+    RecordProperty("told", static_cast<int>(told));
+    RecordProperty("asked", static_cast<int>(asked));
+    if (asked > 0) {
+        EXPECT_GT(2 * told, asked);
+    }
 }
 
 // What a replay from one to the other finds; the memory is that of the later one, but for the stack.

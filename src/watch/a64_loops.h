@@ -15,10 +15,10 @@
 // microsecond a loop entered. On matrix multiply 400 times fewer instructions are interpreted.
 #pragma once
 
-#include <initializer_list>
 #include <type_traits>
 
 #include "watch/a64_ahead.h"
+#include "watch/loops.h"
 #include "watch/replay_count.h"
 #include "watch/touch_count.h"
 
@@ -26,27 +26,8 @@ namespace revisit::watch {
 
 class A64Loops {
  public:
-    void start() {
-        anchor_ = 0;
-        since_ = period_ = repeats_ = 0;
-        for (std::uint8_t& one : in_vain_) one = 0;
-    }
-
-    // After each access, at `pc`: whether the same few come round again and again, and recording pays.
-    bool comes_round(std::uint64_t pc) {
-        constexpr unsigned kTimes = 3;
-        since_++;
-        if (pc == anchor_) {
-            repeats_ = since_ == period_ ? repeats_ + 1 : 0;
-            period_ = since_;
-            since_ = 0;
-            return repeats_ >= kTimes && in_vain_[slot(pc)] < kTries;
-        }
-        if (since_ <= kLongest) return false;
-        anchor_ = pc;
-        since_ = period_ = repeats_ = 0;
-        return false;
-    }
+    void start() { finder_.start(); }
+    bool comes_round(std::uint64_t pc) { return finder_.comes_round(pc); }
 
     // The state is that after an access for which comes_round() was true. Goes once round, take() is
     // called after each access and may end it, and then leaves out what can be. `end` is where to end:
@@ -55,19 +36,12 @@ class A64Loops {
     SkippedLoop skip(A64Ahead<Memory>& ahead, A64State& state, Memory& memory, const End& end,
                      unsigned shift, Take take) {
         shift_ = shift;
-        repeats_ = 0;
-        std::uint8_t& in_vain = in_vain_[slot(anchor_)];
         std::uint64_t most = record(ahead, state, memory, end, shift, take) ? iterations_alike(end) : 0;
-        constexpr std::uint64_t kFew = 8;
-        in_vain = most < kFew ? static_cast<std::uint8_t>(in_vain + 1) : 0;
-        if (needs_lost_) since_ = kLongest;  // another access to begin with may do
+        if constexpr (!kIsReplay<End>)
+            if (most >= 2 && !lose_stores(memory, most - 1)) most = 0;
+        finder_.found(most, needs_lost_);
         if (most < 2) return {0, 0, length_};
         most--;
-        if constexpr (!kIsReplay<End>)
-            if (!lose_stores(memory, most)) {
-                in_vain++;
-                return {0, 0, length_};
-            }
         for (unsigned r = 0; r < 32; r++)
             if (form_[r].is_plain)
                 state.x[r] += most * static_cast<std::uint64_t>(form_[r].slope);
@@ -82,8 +56,7 @@ class A64Loops {
  private:
     using Kind = QuickInstruction::Kind;
     using Mode = QuickInstruction::Mode;
-    static constexpr unsigned kMostLength = 128, kTries = 4, kLongest = 64, kSlots = 64;
-    static constexpr std::uint64_t kMostIterations = 1u << 24;
+    static constexpr unsigned kMostLength = 128;
 
     struct Recorded {
         QuickInstruction q;
@@ -94,16 +67,8 @@ class A64Loops {
         bool ends_here;         // the replay may end after it, in another iteration
         std::int64_t slope;     // of the address, where it has to be plain
     };
-    struct Form {  // of a register over iterations: what it holds now, and so much more each time
-        bool is_plain = false;
-        std::int64_t slope = 0;
-        bool operator==(const Form&) const = default;
-    };
-    using Signed = __int128;
     template <class End>
     static constexpr bool kIsReplay = std::is_same_v<End, ReplayEnd<A64State>>;
-
-    static unsigned slot(std::uint64_t pc) { return pc >> 2 & (kSlots - 1); }
 
     template <class Memory, class End, class Take>
     bool record(A64Ahead<Memory>& ahead, A64State& state, Memory& memory, const End& end,
@@ -190,8 +155,8 @@ class A64Loops {
             Recorded& one = record_[at];
             const QuickInstruction& q = one.q;
             auto known = [&](unsigned r) { return one.known >> r & 1; };
+            unsigned bits = q.wide ? 64 : 32;
             Form n = known(q.n) ? form_[q.n] : Form{}, m = known(q.m) ? form_[q.m] : Form{}, result;
-            auto still = [](Form a) { return a.is_plain && a.slope == 0; };
             if (q.bytes != 0 && lost & addressed_by(q)) {
                 needs_lost_ = true;
                 return 0;
@@ -211,36 +176,34 @@ class A64Loops {
                     break;
                 case Kind::add:
                 case Kind::subtract:
-                    m.slope = static_cast<std::int64_t>(static_cast<std::uint64_t>(m.slope) << q.shift);
-                    result = {n.is_plain && m.is_plain,
-                              q.kind == Kind::add ? n.slope + m.slope : n.slope - m.slope};
+                    m = m * (std::uint64_t{1} << q.shift);
+                    result = q.kind == Kind::add ? n + m : n - m;
                     break;
                 case Kind::bit_and:
                 case Kind::bit_or:
                 case Kind::bit_xor:
-                    result = {still(n) && still(m), 0};
+                    result = {n.is_still() && m.is_still(), 0};
                     break;
                 case Kind::and_immediate:
                 case Kind::or_immediate:
                 case Kind::xor_immediate:
                 case Kind::field:
                 case Kind::signed_field:
-                    result = {still(n), 0};
+                    result = {n.is_still(), 0};
                     break;
                 case Kind::compare_immediate:
-                    m = {true, 0};
                     flags_met = true;
-                    flags = {n, m, one.n, static_cast<std::uint64_t>(q.value), q.wide, true};
+                    flags = {{n, kStill, one.n, static_cast<std::uint64_t>(q.value), bits}, true};
                     result = n;
                     break;
                 case Kind::compare:
-                    m.slope = static_cast<std::int64_t>(static_cast<std::uint64_t>(m.slope) << q.shift);
+                    m = m * (std::uint64_t{1} << q.shift);
                     flags_met = true;
-                    flags = {n, m, one.n, one.m << q.shift, q.wide, true};
-                    result = {n.is_plain && m.is_plain, n.slope - m.slope};
+                    flags = {{n, m, one.n, one.m << q.shift, bits}, true};
+                    result = n - m;
                     break;
                 case Kind::select: {
-                    if (!flags.is_set || !still(flags.a) || !still(flags.b)) break;
+                    if (!flags.is_set || !flags.a.is_still() || !flags.b.is_still()) break;
                     unsigned chosen = flags.holds(q.shift, 0) ? q.n : q.m;
                     result = chosen == 31 ? Form{true, 0} : chosen == q.n ? n : m;
                     break;
@@ -256,18 +219,18 @@ class A64Loops {
                         condition[earlier++] = q.shift;
                         continue;
                     }
-                    most = least(most, flags.stays(q.shift));
+                    most = fewer(most, flags.stays(q.shift));
                     continue;
                 case Kind::jump_zero: {
                     Form d = known(q.d) ? form_[q.d] : Form{};
-                    most = least(most, Compared{d, {true, 0}, one.d, 0, q.wide, true}.stays(0));
+                    most = fewer(most, Compared{{d, kStill, one.d, 0, bits}, true}.stays(0));
                     continue;
                 }
                 case Kind::jump_bit:
-                    if (!known(q.d) || !still(form_[q.d])) return 0;
+                    if (!known(q.d) || !form_[q.d].is_still()) return 0;
                     continue;
                 case Kind::jump_register:
-                    if (!still(n)) return 0;
+                    if (!n.is_still()) return 0;
                     if (q.is_negative) form_[30] = {true, 0};
                     continue;
                 case Kind::vector_skip:
@@ -281,21 +244,24 @@ class A64Loops {
                     if (!touches_alike(one, n, m)) return 0;
                     access(at, one, n, m);
                     if constexpr (kIsReplay<End>) {
-                        if (one.ends_here) most = least(most, before_end(end, one, n, m));
+                        if (one.ends_here) most = fewer(most, before_end(end, one, n, m));
                     } else
-                        most = least(most, before_touch(end, one, address_form(q, n, m)));
+                        most = fewer(most, next_touch(end, one, address_form(q, n, m)));
                     continue;
             }
             if (q.d == 31 && (q.kind == Kind::compare || q.kind == Kind::compare_immediate)) continue;
-            if (!q.wide && result.is_plain && q.kind != Kind::constant)
-                most = least(most, stays_small(value_after(at, q.d), result.slope));
+            if (!q.wide && result.is_plain &&
+                q.kind != Kind::constant) {  // as long as it does not wrap
+                result.slope = static_cast<std::int32_t>(result.slope);
+                most = fewer(most, stays_within(value_after(at, q.d), result.slope, 32, false));
+            }
             form_[q.d] = result;
         }
         for (unsigned i = 0; i < earlier; i++) {
             if (!flags.is_set ||
                 flags.holds(condition[i], 0) != watch::holds(condition[i], before_.nzcv))
                 return 0;
-            most = least(most, flags.stays(condition[i]) + 1);
+            most = fewer(most, flags.stays(condition[i]) + 1);
         }
         flags_ = flags;
         return most;
@@ -355,8 +321,6 @@ class A64Loops {
         lost = lost & reads ? lost | 1u << q.d : lost & ~(1u << q.d);
     }
 
-    static std::uint64_t least(std::uint64_t a, std::uint64_t b) { return a < b ? a : b; }
-
     // What register `r` held after the instruction number `at`.
     std::uint64_t value_after(unsigned at, unsigned r) const {
         for (unsigned i = at + 1; i < length_; i++) {
@@ -368,21 +332,10 @@ class A64Loops {
         return after_.x[r];
     }
 
-    // Iterations in which a 32-bit result does not wrap.
-    static std::uint64_t stays_small(std::uint64_t value, std::int64_t slope) {
-        if (slope == 0) return kMostIterations;
-        if (value >> 32) return 0;
-        std::uint64_t room = slope > 0 ? 0xffffffff - value : value;
-        return room /
-               (slope > 0 ? static_cast<std::uint64_t>(slope) : -static_cast<std::uint64_t>(slope));
-    }
-
     static Form address_form(const QuickInstruction& q, Form n, Form m) {
         switch (q.mode) {
             case Mode::index:
-                return {n.is_plain && m.is_plain,
-                        n.slope +
-                            static_cast<std::int64_t>(static_cast<std::uint64_t>(m.slope) << q.shift)};
+                return n + m * (std::uint64_t{1} << q.shift);
             case Mode::signed_index:
             case Mode::unsigned_index:
                 return {n.is_plain && m.is_plain && m.slope == 0, n.slope};
@@ -434,53 +387,17 @@ class A64Loops {
     // one. None, all and those that passed: as far as one likes, not at all.
     std::uint64_t before_end(const ReplayEnd<A64State>& end, const Recorded& one, Form n,
                              Form m) const {
-        std::uint64_t when = 0;
-        bool found = false, never = false;
-        auto meet = [&](std::uint64_t value, std::int64_t slope, std::uint64_t wanted) {
-            auto missing = static_cast<std::int64_t>(wanted - value);
-            if (slope == 0 || missing == 0) {
-                if (missing != 0 || slope != 0) never = true;  // now, but not in one to come
-                return;
-            }
-            std::int64_t times = missing / slope;
-            if (missing % slope != 0 || times < 1 ||
-                (found && static_cast<std::uint64_t>(times) != when))
-                never = true;
-            when = static_cast<std::uint64_t>(times);
-            found = true;
-        };
-        if (Form where = address_form(one.q, n, m); where.is_plain)
-            meet(one.address, where.slope, end.address);
+        Meeting meeting;
+        meeting.wants(one.address, address_form(one.q, n, m), end.address);
         for (unsigned r = 0; r < 32; r++)
-            if (form_[r].is_plain && at_end_.is_known(r) && end.state.is_known(r))
-                meet(at_end_.x[r], form_[r].slope, end.state.x[r]);
-        if (never) return kMostIterations;
-        return found ? when - 1 : 0;
+            if (at_end_.is_known(r) && end.state.is_known(r))
+                meeting.wants(at_end_.x[r], form_[r], end.state.x[r]);
+        return meeting.before();
     }
 
-    // In how many iterations to come the access does not touch the block, and one more. None where it
-    // is not known what it touches, or not always as many blocks.
-    std::uint64_t before_touch(NextTouch to, Recorded& one, Form where) const {
-        constexpr std::int64_t kFar = std::int64_t{1} << 32;
-        auto bytes = static_cast<std::int64_t>(one.q.bytes), block = std::int64_t{1} << shift_;
-        std::int64_t slope = where.slope;
-        if (!where.is_plain || slope > kFar || slope < -kFar) return 0;
-        bool is_aligned = one.address % one.q.bytes == 0 && slope % bytes == 0;
-        if (!is_aligned && slope % block != 0) return 0;
-        one.slope = slope;
-        // Its first byte is one of [low, high] then, from where it is now.
-        auto begin = static_cast<std::int64_t>((to.block << shift_) - one.address);
-        std::int64_t low = begin - bytes * one.q.pieces + 1, high = begin + block - 1;
-        if (slope < 0) {
-            slope = -slope;
-            begin = low;
-            low = -high;
-            high = -begin;
-        }
-        if (slope == 0 || high < slope) return kMostIterations;
-        std::int64_t when = low <= slope ? 1 : (low + slope - 1) / slope;
-        if (when * slope > high) return kMostIterations;
-        return least(kMostIterations, static_cast<std::uint64_t>(when));
+    std::uint64_t next_touch(NextTouch to, Recorded& one, Form where) const {
+        one.slope = where.slope;
+        return before_touch(to.block, shift_, one.address, one.q.pieces, one.q.bytes, where);
     }
 
     // What so many iterations store is not known from now on. False where that cannot be noted, or
@@ -492,17 +409,10 @@ class A64Loops {
                    one.q.kind == Kind::vector_store;
         };
         auto bytes_of = [](const Recorded& one) { return std::uint64_t{one.q.pieces} * one.q.bytes; };
-        struct Range {
-            std::uint64_t low, high;
-        };
-        auto range_of = [&](const Recorded& one) {
-            std::uint64_t last = one.address + iterations * static_cast<std::uint64_t>(one.slope);
-            return one.slope < 0 ? Range{last, one.address + bytes_of(one)}
-                                 : Range{one.address, last + bytes_of(one)};
-        };
         for (unsigned i = 0; i < length_; i++) {
             if (record_[i].blocks == 0 || !is_store(record_[i]) || record_[i].slope == 0) continue;
-            Range stored = range_of(record_[i]);
+            const Recorded& store = record_[i];
+            AddressRange stored(store.address, bytes_of(store), store.slope, iterations);
             for (unsigned k = 0; k < length_; k++) {
                 const Recorded& other = record_[k];
                 if (other.blocks == 0 || is_store(other) || other.slope != 0) continue;
@@ -521,72 +431,33 @@ class A64Loops {
         return true;
     }
 
-    struct Compared {  // what the flags were set by
-        Form a, b;
-        std::uint64_t a_value = 0, b_value = 0;
-        bool wide = true, is_set = false;
+    struct Compared : Comparison {  // what the flags were set by
+        bool is_set = false;
 
         std::uint32_t after(std::uint64_t k) const {
             std::uint32_t nzcv;
             add(a_value + k * static_cast<std::uint64_t>(a.slope),
-                ~(b_value + k * static_cast<std::uint64_t>(b.slope)), 1, wide, nzcv);
+                ~(b_value + k * static_cast<std::uint64_t>(b.slope)), 1, bits == 64, nzcv);
             return nzcv;
         }
         bool holds(unsigned condition, std::uint64_t k) const {
             return watch::holds(condition, after(k));
         }
-        Signed as_number(std::uint64_t value, bool is_signed) const {
-            if (wide) return is_signed ? Signed{static_cast<std::int64_t>(value)} : Signed{value};
-            return is_signed ? Signed{static_cast<std::int32_t>(value)}
-                             : Signed{static_cast<std::uint32_t>(value)};
-        }
         // In how many iterations to come the condition is what it is now.
         std::uint64_t stays(unsigned condition) const {
-            if (!is_set || !a.is_plain || !b.is_plain) return 0;
-            if (a.slope == 0 && b.slope == 0) return kMostIterations;
-            bool now = holds(condition, 0);
-            if (condition < 2) {
-                Signed slope = Signed{a.slope} - b.slope;
-                if (!wide) slope = static_cast<std::int32_t>(slope);
-                Signed apart = as_number(a_value - b_value, true);
-                if (slope == 0) return kMostIterations;
-                if (apart == 0) return 0;  // equal now, and not the next time
-                if (-apart % slope != 0 || -apart / slope < 1) return kMostIterations;
-                return least(kMostIterations, static_cast<std::uint64_t>(-apart / slope) - 1);
-            }
-            if (condition >= 4 && condition < 8) return 0;
-            bool is_signed = condition >= 10;
-            // Both are straight lines as long as neither wraps, and meet once: alike here and there,
-            // alike between.
-            auto alike = [&](std::uint64_t k) {
-                Signed size = Signed{1} << (wide ? 64 : 32), low = is_signed ? -size / 2 : Signed{0};
-                for (auto [value, slope] : {Line{a_value, a.slope}, Line{b_value, b.slope}}) {
-                    Signed then = as_number(value, is_signed) + Signed{slope} * static_cast<Signed>(k);
-                    if (then < low || then >= low + size) return false;
-                }
-                return holds(condition, k) == now;
-            };
-            std::uint64_t low = 0, high = kMostIterations;
-            while (low < high) {
-                std::uint64_t middle = (low + high + 1) / 2;
-                if (alike(middle))
-                    low = middle;
-                else
-                    high = middle - 1;
-            }
-            return low;
+            static constexpr Order kOrders[8] = {Order::equal,      Order::below,       Order::negative,
+                                                 Order::equal,      Order::below_equal, Order::less,
+                                                 Order::less_equal, Order::equal};
+            if (!is_set) return 0;
+            bool is_told = condition >> 1 != 3 && condition >> 1 != 7;  // overflow, always
+            if (!is_told && !(a.is_still() && b.is_still())) return 0;
+            return Comparison::stays(kOrders[condition >> 1]);
         }
-        struct Line {
-            std::uint64_t value;
-            std::int64_t slope;
-        };
     };
 
-    std::uint64_t anchor_ = 0;
-    unsigned since_ = 0, period_ = 0, repeats_ = 0, shift_ = 3;
-    std::uint8_t in_vain_[kSlots] = {};
+    LoopFinder finder_;
     Recorded record_[kMostLength];
-    unsigned length_ = 0;
+    unsigned length_ = 0, shift_ = 3;
     std::uint64_t accesses_ = 0;
     bool can_end_ = false, needs_lost_ = false;
     A64State before_, after_, at_end_;

@@ -3,8 +3,8 @@
 // Which accesses come round again and again (LoopFinder); what a register holds in the k-th iteration
 // to come, v + k * s (Form); in how many of these a comparison of two such values comes out the same
 // (Comparison), a narrow value does not wrap (stays_within), and in which one registers and address are
-// those that a replay ends with (Meeting). Everything here is exact for up to kMostIterations; what
-// cannot be told is 0 iterations.
+// those that a replay ends with (Meeting), or a block is touched (before_touch). Everything here is
+// exact for up to kMostIterations; what cannot be told is 0 iterations.
 #pragma once
 
 #include <cstdint>
@@ -144,6 +144,42 @@ class Meeting {
  private:
     std::uint64_t when_ = 0;
     bool found_ = false, never_ = false;
+};
+
+// In how many iterations to come an access does not touch the block, and one more: there is one that is
+// not left out. None where it is not known what it touches, or not always as many blocks.
+inline std::uint64_t before_touch(std::uint64_t wanted, unsigned shift, std::uint64_t address,
+                                  unsigned pieces, unsigned bytes, Form where) {
+    constexpr std::int64_t kFar = std::int64_t{1} << 32;
+    auto size = static_cast<std::int64_t>(bytes), block = std::int64_t{1} << shift;
+    std::int64_t slope = where.slope;
+    if (!where.is_plain || slope > kFar || slope < -kFar) return 0;
+    bool is_aligned = address % bytes == 0 && slope % size == 0;
+    if (!is_aligned && slope % block != 0) return 0;
+    // Its first byte is one of [low, high] then, from where it is now.
+    auto begin = static_cast<std::int64_t>((wanted << shift) - address);
+    std::int64_t low = begin - size * pieces + 1, high = begin + block - 1;
+    if (slope < 0) {
+        slope = -slope;
+        begin = low;
+        low = -high;
+        high = -begin;
+    }
+    if (slope == 0 || high < slope) return kMostIterations;
+    std::int64_t when = low <= slope ? 1 : (low + slope - 1) / slope;
+    if (when * slope > high) return kMostIterations;
+    return fewer(kMostIterations, static_cast<std::uint64_t>(when));
+}
+
+// What an access touches from now on, in so many iterations.
+struct AddressRange {
+    std::uint64_t low, high;
+    AddressRange(std::uint64_t address, std::uint64_t bytes, std::int64_t slope,
+                 std::uint64_t iterations) {
+        std::uint64_t last = address + iterations * static_cast<std::uint64_t>(slope);
+        low = slope < 0 ? last : address;
+        high = (slope < 0 ? address : last) + bytes;
+    }
 };
 
 // Whether the same few accesses come round again and again, and recording an iteration pays.

@@ -4,13 +4,14 @@
 // from the time: off by some microseconds, as the program is slow after a sample. Where reuses come
 // after ten or twenty microseconds and all have one length, all are counted in a wrong bin. Idea. Count
 // them instead. To interpret so many accesses would take as long as tens of samples, but where the
-// loops on the way are plain (a64_loops.h) most of their iterations need not be interpreted: what they
-// touch is known, so it is known which one comes to the block, and what they store is taken for unknown
-// from then on. It goes on for as long as that pays: `most` accesses are interpreted, and one for every
-// eight left out. Cost. That of a few iterations for each time a loop is entered: once for an array
-// that is gone through again and again, some thirty times for a band of a blocked stencil, which is 130
-// 000 accesses. The sum of an array of 200 000 numbers, whose reuses were all counted one bin too low,
-// has S = 1 by it. Checked against a naive count in tests/watch_replay_test.cpp.
+// loops on the way are plain (a64_loops.h, x64_loops.h) most of their iterations need not be
+// interpreted: what they touch is known, so it is known which one comes to the block, and what they
+// store is taken for unknown from then on. It goes on for as long as that pays: `most` accesses are
+// interpreted, and one for every eight left out. Cost. That of a few iterations for each time a loop is
+// entered: once for an array that is gone through again and again, some thirty times for a band of a
+// blocked stencil, which is 130 000 accesses. The sum of an array of 200 000 numbers, whose reuses were
+// all counted one bin too low, has S = 1 by it. Checked against a naive count in
+// tests/watch_replay_test.cpp.
 #pragma once
 
 #include "watch/replay_count.h"
@@ -55,7 +56,7 @@ std::uint64_t count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& 
             comes_round = false;
             ahead.run(instructions, [&] {
                 bool wants_more = met();
-                comes_round = wants_more && loops.comes_round(ahead.at());
+                comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
                 return wants_more && !comes_round;
             });
             if (!comes_round) break;

@@ -12,8 +12,11 @@
 // count on compiled loops in tests/watch_x64_loops_test.cpp.
 #pragma once
 
+#include <type_traits>
+
 #include "watch/loops.h"
 #include "watch/replay_count.h"
+#include "watch/touch_count.h"
 #include "watch/x64_ahead.h"
 #include "watch/x64_effects.h"
 
@@ -25,14 +28,14 @@ class X64Loops {
     bool comes_round(std::uint64_t pc) { return finder_.comes_round(pc); }
 
     // As A64Loops's.
-    template <class Memory, class Take>
-    SkippedLoop skip(X64Ahead<Memory>& ahead, X64State& state, Memory& memory,
-                     const ReplayEnd<X64State>& end, unsigned shift, Take take) {
+    template <class Memory, class End, class Take>
+    SkippedLoop skip(X64Ahead<Memory>& ahead, X64State& state, Memory& memory, const End& end,
+                     unsigned shift, Take take) {
         shift_ = shift;
         elsewhere_ = false;
         std::uint64_t most = record(ahead, state, end, take) ? iterations_alike(end) : 0;
         finder_.found(most, elsewhere_);
-        if (most < 2 || !lose_stores(memory)) return {0, 0, length_};
+        if (most < 2 || !lose_stores(memory, most - 1, !kIsReplay<End>)) return {0, 0, length_};
         most--;
         for (unsigned r = 0; r < 16; r++)
             if (form_[r].is_plain)
@@ -51,6 +54,8 @@ class X64Loops {
     using Op = X64Instruction::Op;
     using Order = Comparison::Order;
     static constexpr unsigned kMostLength = 128;
+    template <class End>
+    static constexpr bool kIsReplay = std::is_same_v<End, ReplayEnd<X64State>>;
 
     struct Registers {
         std::uint64_t r[16];
@@ -90,8 +95,8 @@ class X64Loops {
         return out;
     }
 
-    template <class Memory, class Take>
-    bool record(X64Ahead<Memory>& ahead, X64State& state, const ReplayEnd<X64State>& end, Take take) {
+    template <class Memory, class End, class Take>
+    bool record(X64Ahead<Memory>& ahead, X64State& state, const End& end, Take take) {
         std::uint64_t head = state.pc;
         before_ = registers_of(state);
         length_ = 0;
@@ -115,17 +120,17 @@ class X64Loops {
                 return wants_more = take();
             });
             if (step == Step::stop || !wants_more) return false;
-            if (one.touches > 0 && ahead.at() == end.pc) {
-                if (can_end) return false;
-                can_end = one.ends_here = true;
-            }
+            if constexpr (kIsReplay<End>) one.ends_here = one.touches > 0 && ahead.at() == end.pc;
+            if (one.ends_here && can_end) return false;
+            can_end |= one.ends_here;
         } while (state.pc != head);
         after_ = registers_of(state);
         return true;
     }
 
     // How many iterations from now on take the same way as the one recorded; not beyond the end.
-    std::uint64_t iterations_alike(const ReplayEnd<X64State>& end) {
+    template <class End>
+    std::uint64_t iterations_alike(const End& end) {
         constexpr unsigned kMostWalks = 40;
         Form head[16];
         for (unsigned r = 0; r < 16; r++) {
@@ -149,7 +154,8 @@ class X64Loops {
     }
 
     // Through the iteration once; the iterations alike are in most_. False = none.
-    bool walk(const ReplayEnd<X64State>& end) {
+    template <class End>
+    bool walk(const End& end) {
         most_ = kMostIterations;
         carry_ = rest_ = {};
         earlier_ = 0;
@@ -171,7 +177,12 @@ class X64Loops {
             if (effects_.writes_flags) flags_lost = loses;
             vectors_ |= effects_.vectors;
             if (!touches_alike(one) || !execute(one)) return false;
-            if (one.ends_here) most_ = fewer(most_, before_end(end, one));
+            if constexpr (kIsReplay<End>) {
+                if (one.ends_here) most_ = fewer(most_, before_end(end, one));
+            } else
+                for (unsigned t = 0; t < one.touches; t++)
+                    most_ = fewer(most_, before_touch(end.block, shift_, one.touch[t].address, 1,
+                                                      one.touch[t].bytes, one.where[t]));
         }
         for (unsigned k = 0; k < earlier_; k++) {
             bool before, after;
@@ -324,14 +335,24 @@ class X64Loops {
     }
 
     // What the iterations left out store in one place is not known, unless it is always the same.
-    // Elsewhere memory is read as the program has left it.
+    // Elsewhere a replay reads memory as the program has left it; looking ahead that is not known
+    // either.
     template <class Memory>
-    bool lose_stores(Memory& memory) {
+    bool lose_stores(Memory& memory, std::uint64_t iterations, bool everywhere) {
         for (unsigned k = 0; k < length_; k++) {
             const Recorded& one = record_[k];
             if (one.touches == 0) continue;
             const Touched& op = one.touch[one.touches - 1];
-            if (!op.writes || !one.where[one.touches - 1].is_still() || one.stored.is_still()) continue;
+            Form where = one.where[one.touches - 1];
+            if (!op.writes || (where.is_still() && one.stored.is_still())) continue;
+            if (!where.is_still()) {
+                if constexpr (requires { memory.lose(op.address, op.address); }) {
+                    AddressRange lost(op.address, op.bytes, where.slope, iterations);
+                    if (everywhere) memory.lose(lost.low, lost.high);
+                } else if (everywhere)
+                    return false;
+                continue;
+            }
             for (unsigned at = 0; at < op.bytes; at += 8)
                 if (!memory.store(op.address + at, op.bytes - at < 8 ? op.bytes - at : 8, 0, false))
                     return false;

@@ -15,7 +15,7 @@ namespace revisit::watch {
 struct Machine {
     using State = X64State;
     static constexpr bool kFollowsVectors = false;  // through moves only, and these always
-    static constexpr bool kSkipsLoops = false;
+    static constexpr bool kSkipsLoops = true;
     template <class Memory>
     using Ahead = X64Ahead<Memory>;
 
