@@ -291,13 +291,14 @@ double safe_accuracy(Histogram truth, Histogram estimate, double further) {
     return all[static_cast<std::size_t>(kPlaces * 0.05 / further)];
 }
 
-// The share of the target's reuses whose bin is in doubt: twice the error found for the same part of
-// the same stream of the largest copy, `further` times, takes them over an edge.
+// The share of the target's reuses whose bin is in doubt, twice the error found for the same part of
+// the same stream of the largest copy, `further` times, taking them over an edge; less the share for
+// which that would be so on average, wherever the edges: that much is in the test.
 double share_near_edges(const std::vector<Copy>& copies, bool whole, double further) {
     const Three test{{&copies[0], &copies[1], &copies[2]}, &copies[3], whole};
     const Three last{{&copies[1], &copies[2], &copies[3]}, nullptr, whole};
     const Histogram none;
-    double near = 0, all = 0;
+    double near = 0, average = 0, all = 0;
     for (auto kind : {&Copy::reuse, &Copy::cold})
         for (const auto& [key, truth] : copies[3].*kind) {
             std::array<const Histogram*, 4> h{&none, &none, &none, &truth};
@@ -315,12 +316,13 @@ double share_near_edges(const std::vector<Copy>& copies, bool whole, double furt
                 const double found = test.at({d[0][q], d[1][q], d[2][q]});
                 const double wrong = found > 0 ? std::abs(std::log(found / d[3][q])) : 1;
                 const double off = now * std::expm1(std::min(0.6, 2 * wrong * further));
-                near += std::ilogb(std::round(now - off)) != std::ilogb(std::round(now + off))
-                            ? count / kPieces
-                            : 0;
+                const double low = now - off, high = now + off;
+                if (std::ilogb(std::round(low)) != std::ilogb(std::round(high)))
+                    near += count / kPieces;
+                average += count / kPieces * std::min(1.0, std::log2(high / low));
             }
         }
-    return all > 0 ? near / all : 0;
+    return all > 0 ? std::max(0.0, near - average) / all : 0;
 }
 
 }  // namespace
@@ -383,7 +385,7 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
                                                         again_at(copies, sets[0][3], whole), further);
             const Three three{{&copies[1], &copies[2], &copies[3]}, nullptr, whole};
             const double near = share_near_edges(copies, whole, further);
-            const double error = std::max({1.0 / kPieces, own * further, like, near});
+            const double error = std::max({1.0 / kPieces, own * further, like}) + near;
             if (std::max(0.0, 1 - error) <= e.accuracy) continue;
             e.accuracy = std::max(0.0, 1 - error);
             e.tested = 1 - std::max(own, like);
