@@ -10,8 +10,9 @@ class X64Ahead : x64::Operands<Memory> {
     using Base = x64::Operands<Memory>;
 
  public:
-    X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr)
-        : Base(state, memory), table_(table) {}
+    // `words`: repeated strings go by words, not by elements.
+    X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr, bool words = false)
+        : Base(state, memory, words), table_(table) {}
 
     const Touched& touched() const { return touched_; }
     std::uint64_t at() const { return at_; }
@@ -28,6 +29,7 @@ class X64Ahead : x64::Operands<Memory> {
     bool is_string() const { return op_ >= Op::string_move && op_ <= Op::string_compare; }
     bool is_jump() const { return op_ == Op::jump_indirect; }
     using Base::left_out_vectors;
+    bool goes_by_words() const { return Base::words_; }
 
     Step step() {
         bool touches = false;

@@ -102,6 +102,7 @@ class X64Loops {
         length_ = 0;
         accesses_ = 0;
         vectors_ = 0;
+        words_ = ahead.goes_by_words();
         bool can_end = false;
         do {
             if (length_ == kMostLength) return false;
@@ -686,7 +687,15 @@ class X64Loops {
         if (one.touches == 0) return form(1).is_still();
         most_ = fewer(most_, fewer(stays_zero_or_not(form(1), one.before.r[1]),
                                    stays_zero_or_not(form(1), after(1))));
-        return true;
+        if (!words_ || i.bytes == 8 || i.op == Op::string_load) return true;
+        // As many elements every time: the same place in a word, the same way from the source, and no
+        // fewer left than those.
+        std::uint64_t count = one.before.r[1], elements = count - after(1);
+        Form to = form(7), way = i.op == Op::string_move ? to - form(6) : kStill;
+        if (!to.is_plain || to.slope % 8 != 0 || !way.is_still()) return false;
+        most_ = fewer(most_, Comparison{form(1), kStill, count, 8u / i.bytes, 64}.stays(Order::below));
+        most_ = fewer(most_, Comparison{form(1), kStill, count, elements, 64}.stays(Order::below));
+        return count >= 8u / i.bytes || form(1).is_still();
     }
 
     // The state after this access, in some iteration to come, may be that of the end: how many come
@@ -707,7 +716,7 @@ class X64Loops {
     unsigned length_ = 0, at_ = 0, shift_ = 3;
     std::uint64_t accesses_ = 0, most_ = 0;
     std::uint32_t vectors_ = 0;
-    bool elsewhere_ = false, moved_ = false;
+    bool elsewhere_ = false, moved_ = false, words_ = false;
     Registers before_, after_;
     Form form_[16];
     Flags carry_, rest_;

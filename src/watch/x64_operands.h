@@ -13,7 +13,8 @@ namespace revisit::watch::x64 {
 template <class Memory>
 class Operands : public Vectors {
  public:
-    Operands(X64State& state, Memory& memory) : Vectors(state), memory_(memory) {}
+    Operands(X64State& state, Memory& memory, bool words)
+        : Vectors(state), memory_(memory), words_(words) {}
 
  protected:
     using Op = X64Instruction::Op;
@@ -160,6 +161,18 @@ class Operands : public Vectors {
                memory_.store(address + half, half, to_high.bits, to_high.known);
     }
 
+    // How many elements of a repeated string are moved or filled at once: one, as the processor does
+    // when it is stepped through, or those up to the end of the target's word. Bytes that follow each
+    // other are then one access, as they are in the code of any other copy.
+    unsigned elements_at_once(const X64Instruction& i) const {
+        bool moves = i.op == Op::string_move;
+        if (!words_ || i.sub == 0 || s_.backwards || !(moves || i.op == Op::string_store)) return 1;
+        auto room = static_cast<unsigned>((8 - (s_.r[7] & 7)) / i.bytes);
+        if (s_.r[1] < room) room = static_cast<unsigned>(s_.r[1]);
+        if (moves && s_.r[7] - s_.r[6] < 8) return 1;  // it reads what it has just written
+        return room > 0 ? room : 1;
+    }
+
     // One element. Repeated, it comes back to itself until the count is used up, or what it compares is
     // (sub 1), or is not (2), the same.
     bool string(const X64Instruction& i) {
@@ -169,8 +182,10 @@ class Operands : public Vectors {
             (i.sub != 0 && !s_.is_known(1)))
             return false;
         if (i.sub != 0 && s_.r[1] == 0) return true;
+        unsigned elements = elements_at_once(i), bytes = elements * i.bytes;
         Value source = get(0, i.bytes), target;
-        if (uses_source && !load(s_.r[6], i.bytes, source)) return false;
+        for (unsigned k = 1; k < elements; k++) source.bits |= source.bits << 8 * i.bytes;
+        if (uses_source && !load(s_.r[6], bytes, source)) return false;
         bool compares = i.op == Op::string_scan || i.op == Op::string_compare;
         if (compares) {
             if (!load(s_.r[7], i.bytes, target)) return false;
@@ -178,17 +193,20 @@ class Operands : public Vectors {
             if (i.sub != 0 && !(s_.flags_known & kZero)) return false;
         } else if (i.op == Op::string_load)
             put(0, source, i.bytes);
-        else if (!store(s_.r[7], i.bytes, source))
+        else if (!store(s_.r[7], bytes, source))
             return false;
-        std::uint64_t by = s_.backwards ? 0 - std::uint64_t{i.bytes} : i.bytes;
+        std::uint64_t by = s_.backwards ? 0 - std::uint64_t{bytes} : bytes;
         if (uses_source) s_.r[6] += by;
         if (uses_target) s_.r[7] += by;
         bool ends = compares && ((s_.flags & kZero) != 0) != (i.sub == 1);
-        if (i.sub != 0 && --s_.r[1] != 0 && !ends) next_ = at_;
+        if (i.sub == 0) return true;
+        s_.r[1] -= elements;
+        if (s_.r[1] != 0 && !ends) next_ = at_;
         return true;
     }
 
     Memory& memory_;
+    bool words_;
     std::uint64_t at_ = 0, next_ = 0, address_ = 0;  // the instruction, and where it goes on
     Touched touch_[2];                               // what it touches
     unsigned touches_ = 0;

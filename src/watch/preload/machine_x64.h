@@ -34,7 +34,7 @@ struct Machine {
 
     template <class Memory>
     static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool) {
-        return Ahead<Memory>(state, memory, &kept.decoded);
+        return Ahead<Memory>(state, memory, &kept.decoded, true);
     }
     template <class AnyAhead>
     static std::uint64_t trap_pc(const AnyAhead& ahead) {
