@@ -38,6 +38,35 @@ std::vector<Kernel> hostile_kernels() {
     return all;
 }
 
+// Fixed tiles, whole ones and a rest: formulas in the number of tiles, and, where that takes too many
+// accesses, in the size of a tile too.
+TEST(Hostile, tiled_nests_have_formulas) {
+    setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
+    if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";
+    const auto path = ::testing::TempDir() + "revisit_tiled_" + std::to_string(getpid()) + ".c";
+    for (const Kernel& k : hostile_kernels()) {
+        if (k.name != "tilegemmrest" && k.name != "tiletranspose" && k.name != "tilestrip") continue;
+        std::ofstream(path) << k.text;
+        for (const std::uint64_t granularity : {1, 64}) {
+            if (granularity > 1 && k.name == "tilegemmrest") continue;
+            Request r;
+            r.source = {path, "f", 1, {}};
+            r.parameters = k.sizes;
+            r.granularity = granularity;
+            r.bins = Binning::exact();
+            r.method = Method::fit;
+            r.estimate = false;
+            const auto fitted = predict(r);
+            ASSERT_TRUE(fitted) << k.name;
+            EXPECT_TRUE(fitted->profile.exact.value_or(false)) << k.name << " by " << granularity;
+            r.method = Method::simulate;
+            const auto truth = predict(r);
+            ASSERT_TRUE(truth) << k.name;
+            EXPECT_EQ(fitted->profile.reuse, truth->profile.reuse) << k.name << " by " << granularity;
+        }
+    }
+}
+
 TEST(Hostile, kernels_that_change_beyond_the_samples_are_never_called_exact) {
     setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
     if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";

@@ -23,9 +23,12 @@ Result<Layout> layout_of(const Program& program, const Parameters& parameters,
     Layout layout;
     layout.period.assign(trace->loops.size(), 1);
     layout.trips.assign(trace->loops.size(), 0);
+    layout.step.assign(trace->loops.size(), 1);
     layout.strides.resize(trace->references.size());
-    for (const auto& run : trace->runs)
+    for (const auto& run : trace->runs) {
         layout.trips[run.loop] = std::max<std::int64_t>(layout.trips[run.loop], run.iterations);
+        if (std::abs(run.step) > 1) layout.step[run.loop] = std::abs(run.step);
+    }
     // A few hundred accesses a reference, from all over the run, say how its address moves.
     std::vector<std::size_t> seen(trace->references.size(), 0), every(trace->references.size(), 0);
     for (const auto& a : trace->accesses) ++every[a.reference];
@@ -86,6 +89,14 @@ std::int64_t period_along(const Layout& base, const Layout& moved, std::int64_t 
         period = std::lcm(period, base.period[l]);
     }
     return std::min(period, most);
+}
+
+std::int64_t step_along(const Layout& base, const Layout& moved) {
+    std::int64_t step = 1;
+    for (std::size_t l = 0; l < base.trips.size() && l < moved.trips.size(); ++l)
+        if (base.trips[l] != moved.trips[l])
+            step = std::lcm(step, std::max(base.step[l], moved.step[l]));
+    return step;
 }
 
 }  // namespace revisit::predict

@@ -15,6 +15,7 @@ namespace revisit::predict {
 struct Layout {
     std::vector<std::int64_t> period;                // by loop place; 0 = no period was found
     std::vector<std::int64_t> trips;                 // by loop place: most iterations of one run
+    std::vector<std::int64_t> step;                  // by loop place: of its variable
     std::vector<std::vector<std::int64_t>> strides;  // by reference place, by loop; empty = not affine
     // By function, reference and context: `period` of the loops around it, outermost first.
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::vector<std::int64_t>> around;
@@ -25,5 +26,8 @@ Result<Layout> layout_of(const Program& program, const Parameters& parameters,
 
 // The least modulus that keeps the layout when a size moves from `base` to `moved`; at most `most`.
 std::int64_t period_along(const Layout& base, const Layout& moved, std::int64_t most);
+
+// And the one that keeps the residues of the steps of all loops that the size makes longer.
+std::int64_t step_along(const Layout& base, const Layout& moved);
 
 }  // namespace revisit::predict

@@ -44,7 +44,7 @@ class Learner {
           bounds_(bounds_of(s, table.sizes())),
           view_(s, table, bounds_, options),
           work_{0, options.work, options.deadline},
-          describer_(s, table, bounds_, work_) {
+          describer_(s, table, bounds_, work_, options.boxes) {
         for (std::size_t v = 0; v < sizes_ + loops_; ++v)
             order_.push_back(static_cast<std::uint8_t>(v));
     }
@@ -227,6 +227,7 @@ class Learner {
     // Whether the number of rows can be a polynomial of the sizes at all: what a set must satisfy to be
     // described, tested on as many numbers as there are samples.
     bool countable(const std::vector<Group*>& node) {
+        if (options_.boxes) return true;  // boxes need no such polynomial
         work_.done += 1000;
         Points p;
         p.variables = sizes_;
@@ -244,6 +245,26 @@ class Learner {
                    ignored) != Fit::inconsistent;
     }
 
+    // Whether the rows of every sample are a box: all values of each loop with all of the others.
+    bool box(const std::vector<Group*>& node) {
+        const auto samples = table_.samples().size();
+        std::vector<std::int64_t> rows(samples, 0), volume(samples, 1);
+        for (const auto* g : node) {
+            work_.done += static_cast<std::int64_t>(g->rows.size());
+            for (std::size_t i = 0; i < samples; ++i) rows[i] += g->by_sample[i];
+        }
+        for (std::size_t l = 0; l < loops_; ++l) {
+            std::vector<Extremes> side(samples);
+            for (const auto* g : node)
+                for (const auto r : g->rows) side[s_.sample[r]].add(s_.points.at(r)[sizes_ + l]);
+            for (std::size_t i = 0; i < samples; ++i)
+                if (rows[i]) volume[i] *= side[i].high - side[i].low + 1;
+        }
+        for (std::size_t i = 0; i < samples; ++i)
+            if (rows[i] && rows[i] != volume[i]) return false;
+        return true;
+    }
+
     // One polynomial, but no description of the set: the feature whose cut makes most rows countable.
     int saving_feature(const std::vector<Group*>& node) {
         int best = -1;
@@ -254,7 +275,7 @@ class Learner {
             if (children.size() < 2) continue;
             double saved = 0;
             for (auto& [value, child] : children)
-                if (countable(child))
+                if (options_.boxes ? box(child) : countable(child))
                     for (const auto* g : child) saved += static_cast<double>(g->rows.size());
             saved /= 1 + 0.01 * static_cast<double>(children.size());
             if (saved > best_saved) {

@@ -96,8 +96,37 @@ std::vector<std::vector<std::int64_t>> related_sizes(const Design& design,
     return sizes;
 }
 
+// Where tiles vary: more and larger ones than in any sample, and tiles as large as the target's own, or
+// as large as can be. Where several sizes are made of tiles they keep their differences there.
+std::vector<std::vector<std::int64_t>> tiles_to_check(const Model& model) {
+    const Design& design = model.design;
+    std::vector<std::vector<std::int64_t>> sizes{design.proportional(0)};
+    std::int64_t fewest = INT64_MAX;
+    for (const Axis& a : design.axes)
+        if (a.kind == Axis::Kind::count) fewest = std::min(fewest, a.target);
+    for (double scale = 1; scale > 0; scale -= 0.125) {
+        std::vector<std::int64_t> size;
+        for (std::size_t i = 0; i < design.axes.size(); ++i) {
+            const Axis& a = design.axes[i];
+            if (a.kind == Axis::Kind::count)
+                size.push_back(a.target - fewest + std::min<std::int64_t>(fewest, 3));
+            else if (a.kind == Axis::Kind::within)
+                size.push_back(std::max(sizes.front()[i], static_cast<std::int64_t>(
+                                                              static_cast<double>(a.target) * scale)));
+            else
+                size.push_back(sizes.front()[i]);
+        }
+        size = design.whole(size);
+        if (accesses_at(model, size) > 6 * kHeldOutAccesses && scale > 0.125) continue;
+        sizes.push_back(std::move(size));
+        break;
+    }
+    return sizes;
+}
+
 // As large as can be interpreted quickly.
 std::vector<std::vector<std::int64_t>> sizes_to_check(const Model& model) {
+    if (model.parted) return tiles_to_check(model);
     std::vector<std::vector<std::int64_t>> sizes;
     const bool several = model.design.axes.size() > 1;
     const double most = static_cast<double>(kHeldOutAccesses) / (several ? 2 : 1);
@@ -109,6 +138,13 @@ std::vector<std::vector<std::int64_t>> sizes_to_check(const Model& model) {
         size = std::move(larger);
     }
     sizes.push_back(size);
+    // Numbers that stay as they are have to be met by every size: each is larger, or the target's own.
+    if (const auto pinned = model.pinned.largest(); pinned > 0) {
+        for (std::size_t a = 0; a < size.size(); ++a)
+            while (size[a] < 2 * pinned && size[a] < model.design.target[a])
+                size[a] += model.design.axes[a].modulus;
+        if (size != sizes.front()) sizes.push_back(size);
+    }
     if (!several) return sizes;
     for (const double factor : {4.0, 3.0, 2.5, 2.0, 1.7, 1.4, 1.2, 1.05}) {
         size = model.design.held_out(factor);
@@ -328,6 +364,16 @@ Result<Prediction> certify(const Session& session, std::shared_ptr<Model> model,
     p.certificate.push_back(std::to_string(model->table.rows()) + " accesses of " +
                             std::to_string(model->design.samples.size()) + " small runs lie in " +
                             std::to_string(cells) + " cells, each with more points than unknowns");
+    if (model->parted) {
+        // Small numbers must be small beside the tiles that were checked.
+        const auto tiles = tiles_to_check(*model).back();
+        for (std::size_t a = 0; a < tiles.size(); ++a)
+            if (model->design.axes[a].kind == Axis::Kind::within &&
+                tiles[a] != model->design.target[a] &&
+                tiles[a] <= 2 * longest_small_shift(model->target))
+                p.failures.push_back("no tile was checked that is large beside " +
+                                     std::to_string(longest_small_shift(model->target)));
+    }
     // Twice, where sizes differ: in the target's proportions, and all about alike.
     const auto sizes = sizes_to_check(*model);
     Reach reach = learning.reach;

@@ -11,7 +11,7 @@
 namespace revisit::predict {
 namespace {
 
-constexpr std::size_t kMaxFree = 7;
+constexpr std::size_t kMaxFree = 7, kMaxBoxExtra = 2;
 constexpr int kBits = 16;
 
 }  // namespace
@@ -23,7 +23,8 @@ bool Describer::describe(const std::vector<std::uint32_t>& rows, const Polynomia
         const auto v = static_cast<std::uint8_t>(sizes_ + l);
         (distance.uses(v) ? base : rest).push_back(v);
     }
-    for (std::size_t extra = 0; extra <= rest.size(); ++extra)
+    for (std::size_t extra = 0; extra <= std::min(rest.size(), boxes_ ? kMaxBoxExtra : kMaxFree);
+         ++extra)
         for (std::uint32_t mask = 0; mask < (1u << rest.size()); ++mask) {
             if (static_cast<std::size_t>(__builtin_popcount(mask)) != extra) continue;
             auto free = base;
@@ -46,9 +47,7 @@ bool Describer::describe_over(const std::vector<std::uint32_t>& rows,
     // Distinct (sample, free variables) and how many rows share each.
     packed_.clear();
     for (const auto row : rows) {
-        Packed key = static_cast<std::uint32_t>(s_.sample[row]);
-        for (const auto v : free) key = key << kBits | static_cast<std::uint16_t>(s_.points.at(row)[v]);
-        packed_.push_back(key);
+        packed_.push_back(packed(row, free));
     }
     std::sort(packed_.begin(), packed_.end());
     std::vector<std::pair<Packed, std::int64_t>> shared;
@@ -64,6 +63,13 @@ bool Describer::describe_over(const std::vector<std::uint32_t>& rows,
         if (!range_of(shared, free, k, r)) return false;
         ranges.push_back(std::move(r));
     }
+    if (boxes_)
+        if (auto count = boxed(rows, free, shared)) {
+            cell.count = std::move(*count);
+            cell.free = free;
+            cell.ranges = std::move(ranges);
+            return present_where_it_should(rows, cell);
+        }
     Points p;
     p.variables = sizes_ + loops_;
     std::vector<std::uint32_t> which;
@@ -90,6 +96,61 @@ bool Describer::describe_over(const std::vector<std::uint32_t>& rows,
     cell.free = free;
     cell.ranges = std::move(ranges);
     return present_where_it_should(rows, cell);
+}
+
+Packed Describer::packed(std::uint32_t row, const std::vector<std::uint8_t>& free) const {
+    Packed key = static_cast<std::uint32_t>(s_.sample[row]);
+    for (const auto v : free) key = key << kBits | static_cast<std::uint16_t>(s_.points.at(row)[v]);
+    return key;
+}
+
+// How many rows share a point, where they make a box: the product of its sides, each an affine
+// function. With many sizes that takes far fewer samples than a polynomial of all of them.
+std::optional<Polynomial> Describer::boxed(
+    const std::vector<std::uint32_t>& rows, const std::vector<std::uint8_t>& free,
+    const std::vector<std::pair<Packed, std::int64_t>>& shared) const {
+    std::vector<std::uint8_t> rest;
+    for (std::size_t l = 0; l < loops_; ++l)
+        if (const auto v = static_cast<std::uint8_t>(sizes_ + l);
+            std::find(free.begin(), free.end(), v) == free.end())
+            rest.push_back(v);
+    std::vector<Extremes> sides(shared.size() * rest.size());
+    for (const auto row : rows) {
+        const auto key = packed(row, free);
+        const auto at = std::lower_bound(shared.begin(), shared.end(), key,
+                                         [](const auto& s, Packed k) { return s.first < k; }) -
+                        shared.begin();
+        for (std::size_t k = 0; k < rest.size(); ++k)
+            sides[static_cast<std::size_t>(at) * rest.size() + k].add(s_.points.at(row)[rest[k]]);
+    }
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+        std::int64_t volume = 1;
+        for (std::size_t k = 0; k < rest.size(); ++k) {
+            const auto& side = sides[i * rest.size() + k];
+            volume *= side.high - side.low + 1;
+        }
+        if (volume != shared[i].second) return std::nullopt;
+    }
+    Points p;
+    p.variables = sizes_ + loops_;
+    std::vector<std::uint32_t> which(shared.size());
+    std::iota(which.begin(), which.end(), 0u);
+    for (const auto& [key, n] : shared) unpack(key, free, free.size(), p);
+    p.y.resize(shared.size());
+    std::vector<std::uint8_t> variables(sizes_);
+    std::iota(variables.begin(), variables.end(), std::uint8_t{0});
+    variables.insert(variables.end(), free.begin(), free.end());
+    std::vector<Polynomial> lengths;
+    for (std::size_t k = 0; k < rest.size(); ++k) {
+        for (std::size_t i = 0; i < shared.size(); ++i) {
+            const auto& side = sides[i * rest.size() + k];
+            p.y[i] = side.high - side.low + 1;
+        }
+        auto length = fit_simplest(p, which, variables, 1);
+        if (!length) return std::nullopt;
+        lengths.push_back(std::move(*length));
+    }
+    return Polynomial::product(std::move(lengths));
 }
 
 // Appends the point a key stands for; its last `free.size() - known` variables are left 0.

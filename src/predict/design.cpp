@@ -11,6 +11,8 @@
 #include <random>
 #include <set>
 
+#include "predict/fixed_numbers.h"
+
 namespace revisit::predict {
 
 Parameters Design::at(const std::vector<std::int64_t>& size) const {
@@ -18,6 +20,16 @@ Parameters Design::at(const std::vector<std::int64_t>& size) const {
     for (std::size_t i = 0; i < axes.size(); ++i)
         for (const auto& [name, offset] : axes[i].names) p[name] = size[i] + offset;
     return p;
+}
+
+std::vector<std::int64_t> Design::whole(std::vector<std::int64_t> size) const {
+    if (parted.empty()) return size;
+    auto p = at(size);
+    for (const Parted& s : parted) p[s.name] = p.at(s.count()) * p.at(s.tile) + p.at(s.rest());
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i].kind == Axis::Kind::made)
+            size[i] = p.at(axes[i].names.front().first) - axes[i].names.front().second;
+    return size;
 }
 
 namespace {
@@ -40,9 +52,9 @@ std::vector<std::int64_t> Design::held_out(double factor) const {
                                         static_cast<std::int64_t>(3 * i) * m,
                                     axes[i].target, m));
         // Samples need not have the target's order where moduli differ; what is checked has.
-        while (i > 0 && size[i] <= size[i - 1] + 4) size[i] += m;
+        while (after(i) && size[i] <= size[i - 1] + apart(i)) size[i] += m;
     }
-    return size;
+    return whole(size);
 }
 
 std::vector<std::int64_t> Design::proportional(double scale) const {
@@ -53,9 +65,9 @@ std::vector<std::int64_t> Design::proportional(double scale) const {
         for (const auto& s : samples) largest = std::max(largest, s[i]);
         const auto wanted = static_cast<std::int64_t>(static_cast<double>(axes[i].target) * scale);
         size.push_back(with_residue(std::max(largest + 1, wanted - wanted % m), axes[i].target, m));
-        while (i > 0 && size[i] <= size[i - 1] + 4) size[i] += m;
+        while (after(i) && size[i] <= size[i - 1] + apart(i)) size[i] += m;
     }
-    return size;
+    return whole(size);
 }
 
 std::vector<std::int64_t> Design::reduced(double factor) const {
@@ -71,33 +83,80 @@ std::vector<std::int64_t> Design::reduced(double factor) const {
     return size;
 }
 
-Design plan_samples(const Parameters& target, const DesignOptions& options) {
+namespace {
+
+// How tiles are sampled: three to seven of them, each of four to nine iterations. Order means nothing
+// between how many there are and how large they are.
+constexpr std::int64_t kFewTiles = 5, kLeastTiles = 3, kTileSpread = 5, kSmallRest = 3;
+
+// Sizes that are made of tiles, by their parts.
+Parameters parts_of(const Parameters& given, const DesignOptions& options,
+                    std::map<std::string, Axis::Kind>& kinds) {
+    Parameters target = given;
+    for (const Parted& s : options.parted) {
+        const auto value = given.at(s.name), tile = given.at(s.tile);
+        kinds[s.name] = Axis::Kind::made;
+        // What is nearly a tile goes with it.
+        for (const auto& [name, near] : given)
+            if (is_number(name) && near >= tile - 4 && near <= tile + 4)
+                kinds.try_emplace(name, Axis::Kind::within);
+        target[s.count()] = value / tile;
+        target[s.rest()] = value % tile;
+        kinds[s.count()] = Axis::Kind::count;
+        kinds[s.rest()] = Axis::Kind::within;
+        kinds.try_emplace(s.tile, Axis::Kind::within);
+    }
+    return target;
+}
+
+}  // namespace
+
+Design plan_samples(const Parameters& given, const DesignOptions& options) {
     Design d;
+    d.parted = options.parted;
+    std::map<std::string, Axis::Kind> kinds;
+    const auto target = parts_of(given, options, kinds);
+    std::int64_t small_rest = 0;
     for (const auto& [name, value] : target) {
-        if (value < options.fixed_below) {
+        const auto known = kinds.find(name);
+        const auto kind = known == kinds.end() ? Axis::Kind::size : known->second;
+        const auto fixed_below = kind == Axis::Kind::count    ? kFewTiles
+                                 : kind == Axis::Kind::within ? kSmallRest + 1
+                                                              : options.fixed_below;
+        if (value < fixed_below || options.fixed.contains(name)) {
+            if (kind == Axis::Kind::within) small_rest = std::max(small_rest, value);
             d.fixed[name] = value;
             continue;
         }
         auto near = std::find_if(d.axes.begin(), d.axes.end(), [&](const Axis& a) {
             const auto apart = value - a.target;
-            return options.tie && apart >= -4 && apart <= 4 && !options.untied.contains(name) &&
-                   !options.untied.contains(a.names.front().first);
+            return options.tie && a.kind == kind && apart >= -4 && apart <= 4 &&
+                   !options.untied.contains(name) && !options.untied.contains(a.names.front().first);
         });
         if (near == d.axes.end()) {
             d.axes.push_back({{{name, 0}}, value});
+            d.axes.back().kind = kind;
             near = d.axes.end() - 1;
         } else {
             near->names.emplace_back(name, value - near->target);
         }
-        const auto given = options.moduli.find(name);
-        near->modulus =
-            std::lcm(near->modulus, given == options.moduli.end() ? options.modulus : given->second);
+        const auto modulus = options.moduli.find(name);
+        near->modulus = std::lcm(near->modulus,
+                                 modulus == options.moduli.end() ? options.modulus : modulus->second);
     }
     // A little more than the smallest for cases to show; residues of a large modulus need room.
     for (Axis& a : d.axes)
         a.smallest = a.modulus <= 3 ? options.smallest - (a.modulus > 1) : options.rounds * a.modulus;
-    std::stable_sort(d.axes.begin(), d.axes.end(),
-                     [](const Axis& a, const Axis& b) { return a.target < b.target; });
+    for (Axis& a : d.axes) {
+        if (a.kind == Axis::Kind::count) a.smallest = kLeastTiles;
+        // Rests that are a little less than a tile vary with it.
+        std::int64_t less = 0;
+        for (const auto& [name, offset] : a.names) less = std::max(less, -offset);
+        if (a.kind == Axis::Kind::within) a.smallest = 4 + less;
+    }
+    std::stable_sort(d.axes.begin(), d.axes.end(), [](const Axis& a, const Axis& b) {
+        return std::pair(a.kind, a.target) < std::pair(b.kind, b.target);
+    });
     for (const Axis& a : d.axes) d.target.push_back(a.target);
     const auto n = d.axes.size();
     if (n == 0) return d;
@@ -119,7 +178,48 @@ Design plan_samples(const Parameters& target, const DesignOptions& options) {
         }
         if (seen.insert(size).second) d.samples.push_back(size);
     };
-    if (n == 1) {
+    if (!d.parted.empty()) {
+        std::mt19937_64 random(options.seed);
+        const std::size_t wanted = 8 + 8 * n;
+        const auto spread = options.spread ? options.spread : kTileSpread;
+        const auto rests = std::count_if(d.axes.begin(), d.axes.end(),
+                                         [](const Axis& a) { return a.kind == Axis::Kind::within; }) -
+                           1;
+        const auto plan = [&](auto&& up_to) {
+            std::vector<std::int64_t> size;
+            // The last axis is the tile; rests, in their order, find room in it.
+            const auto tile =
+                std::max({d.axes.back().smallest, small_rest + 3, 2 * rests + 3}) + up_to(spread);
+            std::vector<std::int64_t> within;
+            for (std::int64_t k = 0; k < rests; ++k)
+                within.push_back(2 + up_to(tile - 4 - 2 * (rests - 1)));
+            std::sort(within.begin(), within.end());
+            for (std::size_t i = 0, k = 0; i < n; ++i) {
+                const Axis& a = d.axes[i];
+                if (a.kind == Axis::Kind::made) {
+                    size.push_back(0);
+                    continue;
+                }
+                if (a.kind == Axis::Kind::within) {
+                    size.push_back(i + 1 == n ? tile : within[k] + 2 * static_cast<std::int64_t>(k));
+                    ++k;
+                    continue;
+                }
+                auto least = a.smallest;
+                if (d.after(i)) least = std::max(least, size[i - 1] + d.apart(i) + 1);
+                size.push_back(with_residue(least + up_to(spread) * a.modulus, a.target, a.modulus));
+            }
+            size = d.whole(size);
+            if (seen.insert(size).second) d.samples.push_back(size);
+        };
+        for (int attempts = 0; d.samples.size() < wanted && attempts < 10000; ++attempts)
+            plan([&](std::int64_t most) {
+                return static_cast<std::int64_t>(
+                    random() % static_cast<std::uint64_t>(std::max<std::int64_t>(1, most)));
+            });
+        plan([](std::int64_t most) { return most - 1; });
+        plan([](std::int64_t most) { return most; });
+    } else if (n == 1) {
         const auto count = options.spread ? options.spread : 14;
         for (std::int64_t s = 0; s < count; ++s) add({s});
     } else {

@@ -326,8 +326,13 @@ std::vector<std::string> Reach::surprises(const Program& program,
     }
     if (fixed >= kLargeNumber) {
         std::int64_t beside = 0;
-        for (const auto& size : checked)
-            if (!size.empty()) beside = std::max(beside, *std::min_element(size.begin(), size.end()));
+        for (const auto& size : checked) {
+            // What is as large as at the target need not be larger.
+            std::int64_t least = size.empty() ? 0 : INT64_MAX;
+            for (std::size_t a = 0; a < size.size(); ++a)
+                if (size[a] != target[a]) least = std::min(least, size[a]);
+            beside = std::max(beside, least);
+        }
         if (beside <= fixed)
             surprise(fixed_line, "numbers of up to " + std::to_string(fixed) +
                                      " do not grow with the sizes, and none as large was checked");

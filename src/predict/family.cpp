@@ -97,6 +97,13 @@ void ProgramFamily::look_at(Slot& slot) {
     }
 }
 
+bool ProgramFamily::whole() const {
+    for (const Slot& s : slots_)
+        for (const Element c : s.value.coefficients)
+            if (const auto ratio = c.rational(); !ratio || ratio->second != 1) return false;
+    return true;
+}
+
 Program ProgramFamily::at(const std::vector<std::int64_t>& size, const Parameters& numbers) const {
     Program p = base_;
     std::size_t number = 0, slot = 0;

@@ -31,6 +31,8 @@ class ProgramFamily {
     // Those numbers, and what is large in a formula and cannot be varied.
     const Parameters& numbers() const { return numbers_; }
     const std::vector<std::string>& left() const { return left_; }
+    // No constant is a fraction of a size (N / 32): those hold for one divisor alone.
+    bool whole() const;
 
  private:
     struct Slot {

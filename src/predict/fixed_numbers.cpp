@@ -22,10 +22,6 @@ namespace {
 
 constexpr std::int64_t kSentinel = std::int64_t{1} << 30;  // limits of types and the like
 
-bool large(std::int64_t number) {
-    return std::abs(number) >= kLargeNumber && std::abs(number) < kSentinel;
-}
-
 // By register: the constant in it, when it is the same at both sizes.
 std::vector<std::optional<std::int64_t>> fixed_registers(const Function& f, const Function& other) {
     std::vector<std::optional<std::int64_t>> fixed(static_cast<std::size_t>(f.registers));
@@ -206,11 +202,17 @@ std::int64_t longest_small_shift(const Program& program) {
     return longest;
 }
 
-VariedNumbers::VariedNumbers(const Program& target, const Program& other) {
+bool VariedNumbers::large(std::int64_t number) const {
+    return std::abs(number) >= kLargeNumber && std::abs(number) < kSentinel &&
+           !pinned_.keeps(std::abs(number));
+}
+
+VariedNumbers::VariedNumbers(const Program& target, const Program& other, const Pinned& pinned)
+    : pinned_(pinned) {
     for (std::uint32_t f = 0; f < target.functions.size(); ++f) look_at(target, other, f);
     if (target.memory_needed)
         for (const Global& g : target.globals)
-            if (std::any_of(g.values.begin(), g.values.end(), large))
+            if (std::any_of(g.values.begin(), g.values.end(), [&](auto v) { return large(v); }))
                 leave(0, "the table " + g.name + " holds numbers of", kLargeNumber);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "predict/design.h"
 #include "predict/machine.h"
 #include "predict/slice.h"
 
@@ -35,8 +36,9 @@ std::string sizes_text(const Parameters& sizes);
 class VariedNumbers {
  public:
     VariedNumbers() = default;
-    // What is large and the same in a program compiled at two sizes (or given twice).
-    VariedNumbers(const Program& target, const Program& at_another_size);
+    // What is large and the same in a program compiled at two sizes (or given twice). Tiles are
+    // left alone: the samples are larger.
+    VariedNumbers(const Program& target, const Program& at_another_size, const Pinned& pinned = {});
 
     const Parameters& numbers() const { return numbers_; }
     // Large numbers that stay as they are, each a sentence: no answer that has any is certain.
@@ -55,9 +57,11 @@ class VariedNumbers {
         std::int64_t number;
     };
     void look_at(const Program& target, const Program& other, std::uint32_t function);
+    bool large(std::int64_t number) const;
     void add(const Use& use);
     void leave(std::uint32_t line, const std::string& what, std::int64_t number);
 
+    Pinned pinned_;
     Parameters numbers_;
     std::vector<std::string> left_;
     std::vector<Use> uses_;

@@ -157,7 +157,33 @@ bool enough_distinct(const Points& points, std::span<const std::uint32_t> which,
 
 }  // namespace
 
+Polynomial Polynomial::product(std::vector<Polynomial> factors) {
+    auto p = constant(1);
+    for (const Polynomial& f : factors) {
+        Polynomial next;
+        for (std::size_t i = 0; i < p.terms.size(); ++i)
+            for (std::size_t j = 0; j < f.terms.size(); ++j) {
+                Monomial m = p.terms[i];
+                for (std::size_t v = 0; v < kMaxVariables; ++v) m.power[v] += f.terms[j].power[v];
+                const auto c = p.coefficients[i] * f.coefficients[j];
+                const auto at = std::find(next.terms.begin(), next.terms.end(), m);
+                if (at == next.terms.end()) {
+                    next.terms.push_back(m);
+                    next.coefficients.push_back(c);
+                } else {
+                    next.coefficients[static_cast<std::size_t>(at - next.terms.begin())] += c;
+                }
+            }
+        p = std::move(next);
+    }
+    p.factors = std::move(factors);
+    return p;
+}
+
 bool Polynomial::determined_at(const std::int64_t* x) const {
+    if (!factors.empty())
+        return std::all_of(factors.begin(), factors.end(),
+                           [&](const Polynomial& f) { return f.determined_at(x); });
     std::vector<Element> row(terms.size());
     for (std::size_t i = 0; i < terms.size(); ++i) row[i] = value_of(terms[i], x);
     for (std::size_t r = 0; r < echelon.size(); ++r) {
@@ -338,7 +364,7 @@ std::optional<Polynomial> fit_simplest(const Points& points, std::span<const std
     for (int degree = 1; degree <= max_degree; ++degree) {
         Polynomial p;
         const auto terms = monomials(variables, degree, cap);
-        if (terms.size() > 260) return std::nullopt;
+        if (terms.size() > 300) return std::nullopt;
         const auto result = fit(points, which, terms, p);
         if (result == Fit::inconsistent) continue;
         // The support of the solution, on its own if that does: fewer unknowns, a stronger statement.

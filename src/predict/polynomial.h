@@ -41,6 +41,10 @@ struct Polynomial {
     // the fit says nothing about.
     std::vector<std::vector<Element>> echelon;
     std::vector<std::size_t> pivots;
+    std::vector<Polynomial> factors;  // of a product: it is determined where they are
+
+    // The product of polynomials, each with its own points behind it.
+    static Polynomial product(std::vector<Polynomial> factors);
 
     static Polynomial constant(std::int64_t value);
 

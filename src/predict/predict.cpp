@@ -24,6 +24,7 @@ namespace revisit::predict {
 namespace {
 
 constexpr std::uint64_t kInterpretAtMost = 4'000'000'000;
+constexpr std::int64_t kLargestTile = 128;
 
 class Predictor {
  public:
@@ -259,13 +260,41 @@ class Predictor {
         std::int64_t modulus = 1;   // sizes keep the target's residues
         bool proportional = false;  // and its ratios
         std::int64_t shift = 0;     // and are larger than indices are apart
+        Pinned pinned = {};         // tiles stay as they are
+        bool parted = false;        // or are varied
     };
+
+    // Loops that step by large numbers: sizes of which they are a part keep their residues.
+    std::optional<Attempt> tiled(const FixedPeriods& fixed, std::int64_t base) const {
+        Attempt a{base};
+        for (const auto step : fixed.steps) {
+            if (step < kLargeNumber || step > kLargestTile) continue;
+            bool sized = false, parted = false;
+            for (const auto& [name, value] : session_.sizes) {
+                if (value == step) sized = a.pinned.names.insert(name).second;
+                parted |= value >= 2 * step;
+            }
+            if (sized && !parted) return std::nullopt;
+            a.modulus = std::lcm(a.modulus, step);
+            a.pinned.tiles.insert(step);
+        }
+        if (a.pinned.tiles.empty() || a.modulus > kLargestTile) return std::nullopt;
+        a.modulus = std::lcm(a.modulus, request_.granularity > 1 ? block_period() : 1);
+        a.pinned.others = base;
+        return a;
+    }
 
     std::vector<Attempt> attempts() const {
         const auto fixed = fixed_periods(session_.target, session_.target);
         std::int64_t base = 1;
         for (const auto m : fixed.moduli)
             if (m <= 64 && std::lcm(base, m) <= 64) base = std::lcm(base, m);
+        if (auto tiles = tiled(fixed, base)) {
+            std::vector<Attempt> all{*tiles};
+            tiles->parted = true;
+            if (request_.granularity <= 1 && base == 1) all.push_back(*tiles);
+            return all;
+        }
         for (const auto m : fixed.steps)
             if (m <= 16 && std::lcm(base, m) <= 64) base = std::lcm(base, m);
         if (request_.granularity > 1) return {{std::lcm(block_period(), base), false}};
@@ -282,16 +311,22 @@ class Predictor {
         std::optional<Learning> best_learnt;
         std::size_t best_lost = 0;
         const auto tries = attempts();
+        const bool tiled = !tries.front().pinned.tiles.empty();
         for (const auto& attempt : tries) {
             if (best && session_.deadline.passed()) break;
             if (best && attempt.proportional && best->model->design.axes.size() < 2) continue;
             auto model = std::make_shared<Model>();
             model->modulus = attempt.modulus;
             model->shift = attempt.shift;
+            model->pinned = attempt.pinned;
+            model->parted = attempt.parted;
             auto learnt = learn_model(session_, *model, period, attempt.proportional,
                                       session_.deadline.part(tries.size() > 1 && !best ? 0.5 : 0.8));
             if (!learnt) {
-                if (best) continue;
+                if (best) {
+                    best->failures.push_back(learnt.error().message);
+                    continue;
+                }
                 return std::unexpected(learnt.error());
             }
             if (model->design.axes.empty())
@@ -299,13 +334,31 @@ class Predictor {
                     request_.source.path, "",
                     "nothing to vary, and more accesses than can be interpreted, or a loop without "
                     "end: give sizes by -D or --param, or use --method simulate");
+            if (!learnt->sampled) {
+                if (best) {
+                    best->failures.insert(best->failures.end(), learnt->doubts.begin(),
+                                          learnt->doubts.end());
+                    continue;
+                }
+                best.emplace();
+                best->model = model;
+                best->failures.assign(learnt->doubts.begin(), learnt->doubts.end());
+                best_learnt = std::move(*learnt);
+                best_lost = SIZE_MAX;
+                continue;
+            }
             std::size_t lost = 0;
             for (const auto& s : model->streams) lost += s.lost;
             if (best && lost > 0 && lost >= best_lost) continue;
             auto p = certify(session_, model, *learnt);
             if (!p) return std::unexpected(p.error());
             const bool certain = p->failures.empty();
-            if (!best || certain || lost < best_lost) {
+            // What estimates start from has tiles as they are.
+            if (attempt.parted && !certain) {
+                best->failures.insert(best->failures.end(), p->failures.begin(), p->failures.end());
+                continue;
+            }
+            if (!best || certain || (lost < best_lost && !tiled)) {
                 best = std::move(*p);
                 best_learnt = std::move(*learnt);
                 best_lost = lost;

@@ -53,6 +53,8 @@ struct Model {
     Program target;                    // as compiled at the target's sizes
     std::int64_t modulus = 1;
     std::int64_t shift = 0;  // iterations from a loop's ends that are told apart, where more than usual
+    Pinned pinned;           // tiles: what stays as it is in the samples
+    bool parted = false;     // or, instead, how large tiles are and how many there are, each varied
 };
 
 struct Prediction {

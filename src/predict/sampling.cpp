@@ -27,9 +27,11 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
     DesignOptions options;
     options.modulus = model.modulus;
     options.untied = session.request.untied;
+    options.fixed = model.pinned.names;
     options.rounds = 1;
     model.design = plan_samples(programs.sizes(), options);
-    if (model.design.axes.size() < 2 || period <= 1) return moduli;
+    if (model.design.axes.size() < 2 || (period <= 1 && model.pinned.tiles.empty())) return moduli;
+    const auto others = model.pinned.tiles.empty() ? model.modulus / period : model.pinned.others;
     const auto layout_at = [&](const std::vector<std::int64_t>& size) -> Result<Layout> {
         auto program = programs.at(model.design.at(size));
         if (!program) return std::unexpected(program.error());
@@ -43,10 +45,68 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
         size[a] += model.modulus;
         auto moved = layout_at(size);
         if (!moved) return std::unexpected(moved.error());
-        const auto m = std::lcm(period_along(*base, *moved, period), model.modulus / period);
+        const auto along = period > 1 ? period_along(*base, *moved, period) : 1;
+        const auto m = std::lcm(std::lcm(along, others), step_along(*base, *moved));
         for (const auto& [name, offset] : model.design.axes[a].names) moduli[name] = m;
     }
     return moduli;
+}
+
+// Which sizes are made of tiles: those that make a loop of tiles longer. Tiles that differ are
+// multiples of the smallest. Nothing where that is not so, or a tile is no number of the program.
+Result<std::vector<Parted>> parts_for(const Session& session, const Model& model,
+                                      const Programs& programs, const Deadline& deadline) {
+    constexpr std::int64_t kSmall = 5, kNear = 4;
+    const auto& tiles = model.pinned.tiles;
+    const auto smallest = *tiles.begin(), largest = *tiles.rbegin();
+    const Parameters& sizes = programs.sizes();
+    std::vector<Parted> parted;
+    if (!programs.whole()) return parted;
+    // Looked at in small: tiles of five, two of them.
+    Parameters base = sizes;
+    const auto in_small = [&](std::int64_t value, std::int64_t tile, std::int64_t times) {
+        const auto rest = value % tile;
+        return times * (tile / smallest * kSmall) + (rest <= kNear / 2 ? rest
+                                                     : tile - rest <= kNear
+                                                         ? tile / smallest * kSmall - (tile - rest)
+                                                         : 2);
+    };
+    std::int64_t before = 0;
+    for (const auto tile : tiles) {
+        if (!sizes.contains(name_of_number(tile)) || tile % smallest != 0 ||
+            (before && tile % before != 0))
+            return std::vector<Parted>{};
+        if (before) parted.push_back({name_of_number(tile), name_of_number(before)});
+        for (auto& [name, value] : base)
+            if (const auto off = sizes.at(name) - tile; is_number(name) && std::abs(off) <= kNear)
+                value = tile / smallest * kSmall + off;
+        before = tile;
+    }
+    std::vector<std::string> large;
+    for (const auto& [name, value] : sizes)
+        if (value >= 2 * largest && !model.pinned.names.contains(name)) large.push_back(name);
+    for (const auto& name : large) base[name] = in_small(sizes.at(name), largest, 2);
+    const auto layout_at = [&](const Parameters& at) -> Result<Layout> {
+        auto program = programs.at(at);
+        if (!program) return std::unexpected(program.error());
+        return layout_of(*program, at, session.request.granularity, deadline.part(0.1));
+    };
+    auto plain = layout_at(base);
+    if (!plain) return std::unexpected(plain.error());
+    std::set<std::string> made;
+    for (const auto& name : large) {
+        auto moved = base;
+        for (const auto& near : large)
+            if (std::abs(sizes.at(near) - sizes.at(name)) <= kNear)
+                moved[near] = in_small(sizes.at(near), largest, 3);
+        auto layout = layout_at(moved);
+        if (!layout) return std::unexpected(layout.error());
+        if (step_along(*plain, *layout) == 1) continue;
+        for (const auto& near : large)
+            if (std::abs(sizes.at(near) - sizes.at(name)) <= kNear && made.insert(near).second)
+                parted.push_back({near, name_of_number(largest)});
+    }
+    return made.empty() ? std::vector<Parted>{} : parted;
 }
 
 // Sizes to try, the best first, until their rows are few enough. `room`: more than the smallest needs
@@ -60,6 +120,11 @@ std::vector<DesignOptions> designs(DesignOptions options, std::size_t axes, bool
         options.spread = spread;
         all.push_back(options);
     };
+    if (!options.parted.empty()) {
+        add(7, 1, 5);
+        add(5, 1, 4);
+        return all;
+    }
     if (!large) {
         for (const std::int64_t smallest : {9, 7, 5}) add(room + smallest, 3, 0);
         if (axes == 1)
@@ -103,11 +168,12 @@ Error too_deep(const Session& session) {
             "loops are nested too deep for formulas (recursion around a loop?): try --method simulate"};
 }
 
-Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus) {
+Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus, const Pinned& pinned) {
     Programs p(session);
     DesignOptions options;
     options.modulus = modulus;
     options.untied = session.request.untied;
+    options.fixed = pinned.names;
     options.seed = session.request.seed;
     p.design_ = plan_samples(session.sizes, options);
     const auto plain_axes = p.design_.axes.size();
@@ -128,7 +194,7 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus)
         }
         if (!p.family_) p.left_.push_back("the program's numbers are no polynomials of the sizes");
     }
-    p.numbers_ = VariedNumbers(session.target, other);
+    p.numbers_ = VariedNumbers(session.target, other, pinned);
     p.left_.insert(p.left_.end(), p.numbers_.left().begin(), p.numbers_.left().end());
     p.sizes_ = session.sizes;
     auto numbers = p.numbers_.numbers();
@@ -136,6 +202,7 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus)
         numbers.insert(p.family_->numbers().begin(), p.family_->numbers().end());
         p.left_.insert(p.left_.end(), p.family_->left().begin(), p.family_->left().end());
     }
+    std::erase_if(numbers, [&](const auto& n) { return pinned.keeps(n.second); });
     p.sizes_.insert(numbers.begin(), numbers.end());
     if (plan_samples(p.sizes_, options).axes.size() > plain_axes + kMostNumbers) {
         p.sizes_ = session.sizes;
@@ -214,17 +281,33 @@ Result<Program> Programs::at(const Parameters& sizes) const {
 Result<Learning> learn_model(const Session& session, Model& model, std::int64_t period,
                              bool proportional, const Deadline& deadline) {
     const Request& request = session.request;
-    auto prepared = Programs::prepare(session, model.modulus);
+    auto prepared = Programs::prepare(session, model.modulus,
+                                      model.parted ? Pinned{{}, model.pinned.names, 1} : model.pinned);
     if (!prepared) return std::unexpected(prepared.error());
-    Learning learning{std::move(*prepared), {}, {}};
+    Learning learning{std::move(*prepared), {}, {}, true};
     const Programs& programs = learning.programs;
+    std::vector<Parted> parted;
+    if (model.parted) {
+        auto found = parts_for(session, model, programs, deadline);
+        if (!found) return std::unexpected(found.error());
+        parted = std::move(*found);
+        if (parted.empty()) {
+            learning.sampled = false;
+            learning.doubts.insert("sizes are no whole numbers of tiles and a rest");
+            return learning;
+        }
+    }
     const Program& target = programs.target();
     DesignOptions first;
     first.proportional = proportional;
     first.modulus = model.modulus;
     first.untied = request.untied;
+    first.fixed = model.pinned.names;
     first.seed = request.seed;
-    if (auto found = moduli_for(session, model, programs, period, deadline); found)
+    first.parted = parted;
+    if (model.parted)
+        first.modulus = model.modulus = 1;
+    else if (auto found = moduli_for(session, model, programs, period, deadline); found)
         first.moduli = std::move(*found);
     else
         return std::unexpected(found.error());
@@ -247,16 +330,31 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         run.deadline = deadline;
         auto trace = interpret(*program, model.design.at(largest), run);
         if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
-        const auto rows = trace->count * model.design.samples.size() / 2;
+        auto rows = trace->count * model.design.samples.size() / 2;
+        // Where tiles vary the largest is much larger than most.
+        for (std::size_t k = 0; model.parted && trace->complete && k < model.design.samples.size();
+             ++k) {
+            const auto sizes = model.design.at(model.design.samples[k]);
+            auto at = programs.at(sizes);
+            if (!at) return std::unexpected(at.error());
+            auto small = interpret(*at, sizes, run);
+            if (!small) return fail(request.source.path, small.error().place, small.error().message);
+            rows = (k == 0 ? 0 : rows) + small->count;
+        }
         sampled = trace->complete && rows <= 3 * kMostRows;
         if (trace->complete && rows <= kMostRows) break;
     }
     if (!sampled) {
         const auto where = sizes_text(model.design.at(model.design.samples.back()));
-        if (model.modulus <= 3)
+        if (model.modulus <= 3 && !model.parted)
             return fail(
                 request.source.path, "",
                 "does not end within " + std::to_string(kMostRows) + " accesses even at " + where);
+        if (!model.pinned.tiles.empty()) {
+            learning.sampled = false;
+            learning.doubts.insert("runs of several tiles are too long to sample (" + where + ")");
+            return learning;
+        }
         // Blocks ask for samples too large to take; without their residues there is an estimate.
         const auto modulus = std::exchange(model.modulus, 1);
         auto rough = learn_model(session, model, 1, proportional, deadline);
@@ -307,6 +405,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     cells.period = period;
     cells.modulus = model.modulus;
     cells.shift = model.shift;
+    cells.boxes = model.parted;
     Layout layout;
     if (period > 1) {
         const auto& size = model.design.samples.front();

@@ -25,9 +25,11 @@ struct Session {
 // interpolated from a few compilations, or it is compiled each time. Large fixed numbers are sizes too.
 class Programs {
  public:
-    static Result<Programs> prepare(const Session& session, std::int64_t modulus);
+    static Result<Programs> prepare(const Session& session, std::int64_t modulus,
+                                    const Pinned& pinned = {});
 
     Result<Program> at(const Parameters& sizes) const;
+    bool whole() const { return family_ && family_->whole(); }      // tiles may vary
     const Program& target() const { return target_; }               // with its numbers as parameters
     const Parameters& sizes() const { return sizes_; }              // of the target, numbers among them
     const std::vector<std::string>& left() const { return left_; }  // numbers that are not varied
@@ -51,7 +53,8 @@ class Programs {
 struct Learning {
     Programs programs;
     std::set<std::string> doubts;
-    Reach reach;  // how far the samples' numbers went
+    Reach reach;          // how far the samples' numbers went
+    bool sampled = true;  // false: nothing but the design, for an estimate
 };
 
 // Runs the samples and fits. `period`: iterations after which places within blocks repeat, 1 =

@@ -11,6 +11,7 @@ namespace {
 // A size of the model that has `name` at `value` and everything else as at the target; nothing when the
 // formulas are for other residues.
 std::vector<std::int64_t> size_at(const Model& model, const std::string& name, std::int64_t value) {
+    if (model.parted) return {};  // other numbers of tiles, or another rest
     auto size = model.design.target;
     for (std::size_t a = 0; a < model.design.axes.size(); ++a)
         for (const auto& [n, offset] : model.design.axes[a].names)
