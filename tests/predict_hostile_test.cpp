@@ -67,6 +67,27 @@ TEST(Hostile, tiled_nests_have_formulas) {
     }
 }
 
+// It was answered with "nothing to vary": tiles that cannot be varied had taken all sizes with them.
+TEST(Hostile, tiles_that_cannot_be_varied_are_named) {
+    setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
+    if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";
+    const auto path = ::testing::TempDir() + "revisit_sweeps_" + std::to_string(getpid()) + ".c";
+    for (const Kernel& k : hostile_kernels()) {
+        if (k.name != "tilesweeps") continue;
+        std::ofstream(path) << k.text;
+        Request r;
+        r.source = {path, "f", 1, {}};
+        r.parameters = k.sizes;
+        r.granularity = 1;
+        r.method = Method::fit;
+        r.estimate = false;
+        const auto fitted = predict(r);
+        ASSERT_TRUE(fitted) << fitted.error().sentence();
+        EXPECT_FALSE(fitted->profile.exact.value_or(true));
+    }
+    unlink(path.c_str());
+}
+
 TEST(Hostile, kernels_that_change_beyond_the_samples_are_never_called_exact) {
     setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
     if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";

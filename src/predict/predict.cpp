@@ -329,7 +329,7 @@ class Predictor {
                 }
                 return std::unexpected(learnt.error());
             }
-            if (model->design.axes.empty())
+            if (model->design.axes.empty() && learnt->sampled)
                 return fail(
                     request_.source.path, "",
                     "nothing to vary, and more accesses than can be interpreted, or a loop without "
