@@ -1,5 +1,6 @@
 #include "traces.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
