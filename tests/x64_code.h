@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace revisit::watch {
+namespace revisit::machine {
 
 struct X64Code {
     std::vector<std::uint8_t> text;  // empty = there is no such compiler here
@@ -56,4 +56,4 @@ inline X64Code compile_for_x64(const std::string& source, const std::string& opt
     return out;
 }
 
-}  // namespace revisit::watch
+}  // namespace revisit::machine

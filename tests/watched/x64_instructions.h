@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace revisit::watch::instructions {
+namespace revisit::machine::instructions {
 
 // clang-format off
 // Of two operands, in the encodings that have two and three.
@@ -398,4 +398,4 @@ inline void all(Kind (&kinds)[kKinds], bool is_emulated) {
     kinds[7] = {lowest, v3 && !is_emulated};  // qemu 7 has its carry the wrong way round
 }
 
-}  // namespace revisit::watch::instructions
+}  // namespace revisit::machine::instructions

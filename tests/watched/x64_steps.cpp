@@ -5,7 +5,7 @@
 
 #include "x64_instructions.h"
 
-namespace revisit::watch {
+namespace revisit::machine {
 namespace {
 
 constexpr unsigned kMostSteps = 80000;
@@ -113,9 +113,9 @@ bool is_emulated() {
 }
 
 }  // namespace
-}  // namespace revisit::watch
+}  // namespace revisit::machine
 
-using namespace revisit::watch;
+using namespace revisit::machine;
 
 int main() {
     prepare(handle);

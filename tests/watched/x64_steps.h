@@ -19,7 +19,8 @@
 
 #include "watch/preload/machine.h"
 
-namespace revisit::watch {
+namespace revisit::machine {
+using namespace watch;
 namespace {
 
 struct OwnMemory {
@@ -223,4 +224,4 @@ void prepare(void (*handle)(int, siginfo_t*, void*)) {
 constexpr long kTrapFlag = 0x100;
 
 }  // namespace
-}  // namespace revisit::watch
+}  // namespace revisit::machine

@@ -13,7 +13,7 @@
 #include "watch/preload/look_memory.h"
 #include "x64_steps.h"
 
-namespace revisit::watch {
+namespace revisit::machine {
 namespace {
 
 constexpr unsigned kAccesses = 1024, kInstructions = 20000, kKinds = 4096;
@@ -160,4 +160,4 @@ void say(int file, const char* format, ...) {
 }
 
 }  // namespace
-}  // namespace revisit::watch
+}  // namespace revisit::machine

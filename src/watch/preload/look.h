@@ -9,8 +9,8 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "machine/touch_count.h"
 #include "watch/preload/thread.h"
-#include "watch/touch_count.h"
 
 namespace revisit::watch {
 

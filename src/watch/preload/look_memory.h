@@ -7,10 +7,10 @@
 
 #include <sys/uio.h>
 
+#include "machine/side_buffer.h"
 #include "watch/preload/machine.h"
 #include "watch/preload/system.h"
 #include "watch/reservoir.h"
-#include "watch/side_buffer.h"
 
 namespace revisit::watch {
 

@@ -1,12 +1,14 @@
 // aarch64: see machine.h.
 #pragma once
 
-#include "watch/a64_ahead.h"
-#include "watch/a64_loops.h"
+#include "machine/a64/ahead.h"
+#include "machine/a64/loops.h"
 #include "watch/preload/path.h"
 #include "watch/preload/system.h"
 
 namespace revisit::watch {
+
+using namespace machine;
 
 struct Machine {
     using State = A64State;

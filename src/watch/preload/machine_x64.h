@@ -3,14 +3,16 @@
 
 #include <string.h>
 
+#include "machine/x64/ahead.h"
+#include "machine/x64/before.h"
+#include "machine/x64/loops.h"
+#include "machine/x64/unwind.h"
 #include "watch/preload/path.h"
 #include "watch/preload/system.h"
-#include "watch/x64_ahead.h"
-#include "watch/x64_before.h"
-#include "watch/x64_loops.h"
-#include "watch/x64_unwind.h"
 
 namespace revisit::watch {
+
+using namespace machine;
 
 struct Machine {
     using State = X64State;

@@ -12,8 +12,8 @@
 // plain.
 #pragma once
 
+#include "machine/replay_count.h"
 #include "watch/preload/look.h"
-#include "watch/replay_count.h"
 
 namespace revisit::watch {
 

@@ -1,0 +1,131 @@
+// Accesses from one state of a thread to a later one, counted by interpreting.
+//
+// Interpretation starts at the first state, on memory that has moved on since, and ends where place,
+// next address and registers are those of the second. A value that was overwritten in between may lead
+// it astray: then they never agree, and nothing is told. They may also agree too early, where what a
+// loop counts with is in memory: but then they do so over and over, or it leaves the loop at once. So
+// interpretation goes on as long again (up to 30 000 accesses), and where they agree twice, or it has
+// to end before, nothing is told either. Loops whose course is plain are not interpreted to their end
+// (a64/loops.h, x64/loops.h). Checked against a naive count in
+// tests/machine_replay_test.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "machine/a64/ahead.h"
+
+namespace revisit::machine {
+
+// Where it ends: before the access at `pc` to `address`, after which the registers are these.
+template <class State>
+struct ReplayEnd {
+    std::uint64_t pc = 0, address = 0;
+    State state;
+};
+
+struct ReplayCount {
+    std::uint64_t accesses = 0;     // 0 = cannot be told
+    std::uint64_t interpreted = 0;  // instructions; 0 = not known
+    bool lacked_vectors = false;    // it ended for want of a vector register's value
+};
+
+struct SkippedLoop {
+    std::uint64_t accesses = 0, left_out = 0;  // of iterations left out; instructions there
+    std::uint64_t interpreted = 0;             // instructions that it took to know
+};
+
+struct NoLoops {};  // for a machine whose loops are interpreted to their end
+
+inline std::uint64_t blocks_of(const Touched& op, unsigned shift) {
+    std::uint64_t count = 0;
+    for (unsigned k = 0; k < op.pieces; k++) {
+        std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
+        count += (high >> shift) - (low >> shift) + 1;
+    }
+    return count;
+}
+
+// Of an instruction that touches memory more than once, each touch is an access of its own.
+template <class Ahead>
+bool is_first_touch(const Ahead& ahead) {
+    if constexpr (requires { ahead.is_first(); }) return ahead.is_first();
+    return true;
+}
+template <class Ahead>
+bool is_last_touch(const Ahead& ahead) {
+    if constexpr (requires { ahead.is_last(); }) return ahead.is_last();
+    return true;
+}
+
+// The first access to come; `state` is the one after it then. False = none within reach.
+template <class Ahead, class State>
+bool find_replay_end(Ahead ahead, const State& state, ReplayEnd<State>& end) {
+    constexpr std::uint64_t kNear = 2000;
+    bool met = false;
+    ahead.run(kNear, [&] {
+        met = true;
+        return false;
+    });
+    end.pc = ahead.at();
+    end.address = ahead.touched().address;
+    end.state = state;
+    return met;
+}
+
+// `ahead` starts at the first state and works on `state` and `memory`. At most so many instructions are
+// interpreted, and so many can have been executed.
+template <class Ahead, class State, class Memory, class Loops>
+ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops,
+                         const ReplayEnd<State>& end, unsigned shift, std::uint64_t interpret,
+                         std::uint64_t executed) {
+    constexpr std::uint64_t kLeastFurther = 2000, kMostFurther = 30000;
+    constexpr bool kSkips = requires { loops.start(); };
+    std::uint64_t accesses = 0, found = 0, left = interpret < executed ? interpret : executed;
+    bool agrees = false, again = false;
+    auto is_enough = [&] {
+        std::uint64_t further = found < kMostFurther ? found : kMostFurther;
+        return again || (agrees && accesses >= found + further + kLeastFurther);
+    };
+    auto met = [&] {
+        const auto& op = ahead.touched();
+        if (ahead.at() == end.pc && op.address == end.address && is_first_touch(ahead) &&
+            same_registers(state, end.state)) {
+            again = agrees;
+            agrees = true;
+            found = accesses;
+        }
+        accesses += blocks_of(op, shift);
+        return !is_enough();
+    };
+    ReplayCount out;
+    if constexpr (!kSkips) {
+        Step step = ahead.run(left, met);
+        out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
+    } else {
+        loops.start();
+        bool comes_round = true;
+        while (comes_round && !is_enough() && left > 0) {
+            comes_round = false;
+            Step step = ahead.run(left, [&] {
+                bool wants_more = met();
+                comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
+                return wants_more && !comes_round;
+            });
+            out.interpreted += left - ahead.left();
+            left = ahead.left();
+            out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
+            if (!comes_round) break;
+            SkippedLoop skipped = loops.skip(ahead, state, memory, end, shift, met);
+            accesses += skipped.accesses;
+            out.interpreted += skipped.interpreted;
+            left -= left < skipped.interpreted ? left : skipped.interpreted;
+            if (executed < skipped.left_out) break;
+            executed -= skipped.left_out;
+            if (left > executed) left = executed;
+        }
+    }
+    if (is_enough() && !again) out.accesses = found;
+    return out;
+}
+
+}  // namespace revisit::machine

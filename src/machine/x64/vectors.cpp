@@ -1,0 +1,325 @@
+#include "machine/x64/vectors.h"
+
+#include "machine/x64/floats.h"
+
+namespace revisit::machine::x64 {
+
+using Op = X64Instruction::Op;
+
+void Vectors::put_mask(unsigned k, Value value, unsigned bytes) {
+    s_.k[k] = value.bits & mask(bytes);
+    s_.k_known =
+        static_cast<std::uint8_t>(value.known ? s_.k_known | 1u << k : s_.k_known & ~(1u << k));
+}
+
+void Vectors::write(const X64Instruction& i, Operand result, unsigned bytes) {
+    X64Vector& to = s_.v[i.reg];
+    std::uint8_t& known = s_.v_known[i.reg];
+    std::uint8_t all = lanes(bytes);
+    if (i.mask != 0) {
+        if (!mask_known(i.mask))
+            result.known = 0;
+        else {
+            if (!i.zeroes) result.known = static_cast<std::uint8_t>(result.known & known);
+            for (unsigned k = 0; k < bytes / i.element; k++)
+                if (!(s_.k[i.mask] >> k & 1))
+                    set_element(result.value, i.element, k,
+                                i.zeroes ? 0 : element_of(to, i.element, k));
+        }
+    }
+    for (unsigned w = 0; w < bytes / 8; w++) to.word[w] = result.value.word[w];
+    known = static_cast<std::uint8_t>((known & ~all) | (result.known & all));
+    if (i.clears_above) {
+        for (unsigned w = bytes / 8; w < 8; w++) to.word[w] = 0;
+        known = static_cast<std::uint8_t>(known | (15 & ~all));
+    }
+}
+
+void Vectors::forget(const X64Instruction& i, unsigned bytes) {
+    left_out_ = true;
+    write(i, {}, bytes < 16 ? 16 : bytes);
+}
+
+Operand Vectors::stored(const X64Instruction& i) const {
+    Operand value = get_vector(i.reg);
+    switch (i.op) {
+        case Op::vector_store:
+            return value;
+        case Op::vector_to_general:
+            return value;
+        case Op::vector_extract:
+            value.value.word[0] = element_of(
+                value.value, i.element, static_cast<unsigned>(i.immediate) & (16u / i.element - 1));
+            return value;
+        case Op::vector_halves: {
+            unsigned words = i.from / 8u,
+                     at = static_cast<unsigned>(i.immediate) & (i.bytes / i.from - 1u);
+            Operand part;
+            for (unsigned w = 0; w < words; w++) part.value.word[w] = value.value.word[at * words + w];
+            part.known = static_cast<std::uint8_t>(value.known >> at * i.from / 16 & lanes(i.from));
+            return part;
+        }
+        case Op::packed:  // the high half, by movhps
+            value.value.word[0] = value.value.word[1];
+            return value;
+        case Op::mask_move:
+            value.value.word[0] = s_.k[i.reg];
+            value.known = mask_known(i.reg);
+            return value;
+        default:
+            return {};
+    }
+}
+
+bool Vectors::touched_elements(const X64Instruction& i, std::uint64_t& elements) const {
+    elements = ~std::uint64_t{0};
+    if (i.mask == 0 || i.broadcasts) return true;
+    elements = s_.k[i.mask];
+    return mask_known(i.mask);
+}
+
+// Scalar floating point: the low part is computed, the rest is that of the first source.
+void Vectors::floats(const X64Instruction& i, const Operand& operand) {
+    unsigned from = i.op == Op::scalar_move ? i.bytes : i.from;
+    Value b{operand.value.word[0] & mask(from), (operand.known & 1) != 0};
+    if (i.op == Op::integer_to_scalar && !i.has_memory) b = get(i.rm, from);
+    bool known = b.known && s_.plain_floats;
+    Operand first = get_vector(i.first);
+    Computed result;
+    switch (i.op) {
+        case Op::scalar_to_integer:
+            result = to_integer(widened(b.bits, from), i.bytes);
+            put(i.reg, {result.bits, known}, i.bytes);
+            return;
+        case Op::scalar_compare: {
+            double x = widened(s_.v[i.reg].word[0] & mask(from), from), y = widened(b.bits, from);
+            unsigned flags = x > y    ? 0u
+                             : x < y  ? kCarry
+                             : x == y ? kZero
+                                      : 0u + kZero + kParity + kCarry;
+            set_flags(kAllFlags, static_cast<std::uint8_t>(flags), known && s_.v_known[i.reg] & 1);
+            return;
+        }
+        case Op::scalar_move:
+            result = {b.bits, true};
+            known = b.known;
+            break;
+        case Op::scalar:
+            result = scalar(i.sub, first.value.word[0] & mask(i.bytes), b.bits, i.bytes);
+            break;
+        case Op::scalar_convert:
+            result = narrowed(widened(b.bits, from), i.bytes);
+            break;
+        default:
+            result = from_integer(extended(b.bits, from), i.bytes);
+    }
+    first.value.word[0] = (first.value.word[0] & ~mask(i.bytes)) | result.bits;
+    first.known = first.known & 1 && known && result.known;
+    write(i, first, 16);
+}
+
+void Vectors::masks(const X64Instruction& i, const Operand& b) {
+    unsigned bytes = i.bytes, width = 8 * bytes;
+    Value x{s_.k[i.first & 7] & mask(bytes), mask_known(i.first & 7)};
+    Value y{s_.k[i.rm & 7] & mask(bytes), mask_known(i.rm & 7)};
+    switch (i.op) {
+        case Op::mask_move:
+            if (i.sub == 3) return put(i.reg, y, bytes < 4 ? 4 : bytes);
+            if (i.sub == 2) y = get(i.rm, bytes);
+            if (i.has_memory) y = {b.value.word[0], (b.known & 1) != 0};
+            return put_mask(i.reg, y, bytes);
+        case Op::mask_shift: {
+            auto by = static_cast<unsigned>(i.immediate & 255);
+            y.bits = by >= width ? 0 : i.sub ? y.bits << by : y.bits >> by;
+            return put_mask(i.reg, y, bytes);
+        }
+        case Op::mask_test: {
+            x = {s_.k[i.reg] & mask(bytes), mask_known(i.reg)};
+            std::uint64_t zero = i.sub ? x.bits & y.bits : x.bits | y.bits;
+            bool carry = i.sub ? (~x.bits & y.bits) == 0 : zero == mask(bytes);
+            set_flags(kAllFlags,
+                      static_cast<std::uint8_t>((zero == 0 ? kZero : 0) | (carry ? kCarry : 0)),
+                      x.known && y.known);
+            return;
+        }
+        default: {
+            std::uint64_t result = 0;
+            switch (i.sub) {
+                case 0x41:
+                    result = x.bits & y.bits;
+                    break;
+                case 0x42:
+                    result = ~x.bits & y.bits;
+                    break;
+                case 0x44:
+                    result = ~y.bits;
+                    x.known = true;
+                    break;
+                case 0x45:
+                    result = x.bits | y.bits;
+                    break;
+                case 0x46:
+                    result = ~(x.bits ^ y.bits);
+                    break;
+                case 0x47:
+                    result = x.bits ^ y.bits;
+                    break;
+                case 0x4a:
+                    result = x.bits + y.bits;
+                    break;
+                default:  // unpacked: two halves
+                    result = x.bits << width / 2 | (y.bits & mask(bytes) >> width / 2);
+            }
+            bool same = i.first == i.rm && (i.sub == 0x46 || i.sub == 0x47);
+            put_mask(i.reg, {result, same || (x.known && y.known)}, bytes);
+        }
+    }
+}
+
+// A part of 16 or 32 bytes, out of a register or into one.
+void Vectors::halves(const X64Instruction& i, const Operand& b) {
+    if (i.sub == 0) {
+        X64Instruction to = i;
+        to.reg = i.rm;
+        return write(to, stored(i), i.from);
+    }
+    Operand result = get_vector(i.first);
+    unsigned words = i.from / 8u, at = static_cast<unsigned>(i.immediate) & (i.bytes / i.from - 1u);
+    for (unsigned w = 0; w < words; w++) result.value.word[at * words + w] = b.value.word[w];
+    unsigned part = lanes(i.from), by = at * i.from / 16;
+    result.known = static_cast<std::uint8_t>((result.known & ~(part << by)) | (b.known & part) << by);
+    write(i, result, i.bytes);
+}
+
+void Vectors::vector(const X64Instruction& i, const Operand& b) {
+    using P = X64Packed;
+    switch (i.op) {
+        case Op::vector_load:
+            return write(i, b, i.bytes < 16 ? 16 : i.bytes);
+        case Op::vector_move: {
+            X64Instruction to = i;
+            to.reg = i.to_reg ? i.reg : i.rm;
+            Operand value = get_vector(i.to_reg ? i.rm : i.reg);
+            if (i.bytes < 16) value.value.word[1] = 0;
+            return write(to, value, i.bytes < 16 ? 16 : i.bytes);
+        }
+        case Op::packed: {
+            auto op = static_cast<P>(i.sub);
+            bool same = i.first == i.rm && !i.has_memory;
+            Operand a = get_vector(i.first), old = get_vector(i.reg), result;
+            if (op == P::blend_by_sign) old = get_vector(i.from);
+            if (!s_.plain_floats && op >= P::float_add) return forget(i, i.bytes);
+            if (same && (op == P::bits_xor || op == P::subtract || op == P::bits_and_not ||
+                         op == P::subtract_unsigned || op == P::greater))
+                result.known = 15;
+            else if (same && op == P::equal) {
+                result.known = 15;
+                for (std::uint64_t& word : result.value.word) word = ~std::uint64_t{0};
+            } else
+                result = packed(i, a, b, old);
+            return write(i, result, i.bytes);
+        }
+        case Op::scalar:
+        case Op::scalar_move:
+        case Op::scalar_compare:
+        case Op::scalar_convert:
+        case Op::integer_to_scalar:
+        case Op::scalar_to_integer:
+            if (i.mask != 0) return forget(i, 16);
+            return floats(i, b);
+        case Op::general_to_vector: {
+            Value value =
+                i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.bytes);
+            Operand result;
+            result.value.word[0] = value.bits & mask(i.bytes);
+            result.known = value.known;
+            return write(i, result, 16);
+        }
+        case Op::vector_to_general:
+            return put(i.rm, {s_.v[i.reg].word[0] & mask(i.bytes), (s_.v_known[i.reg] & 1) != 0},
+                       i.bytes);
+        case Op::vector_insert: {
+            Value value =
+                i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.element);
+            Operand result = get_vector(i.first);
+            set_element(result.value, i.element,
+                        static_cast<unsigned>(i.immediate) & (16u / i.element - 1), value.bits);
+            result.known = result.known & 1 && value.known;
+            return write(i, result, 16);
+        }
+        case Op::vector_extract:  // the decoder has swapped them for pextrw
+            return put(i.rm, {stored(i).value.word[0], (s_.v_known[i.reg] & 1) != 0}, i.bytes);
+        case Op::vector_halves:
+            return halves(i, b);
+        case Op::vector_spread: {
+            Value value = get(i.rm, i.element);
+            Operand result;
+            result.known = value.known ? 15 : 0;
+            for (unsigned k = 0; k < i.bytes / i.element; k++)
+                set_element(result.value, i.element, k, value.bits);
+            return write(i, result, i.bytes);
+        }
+        case Op::vector_signs: {
+            std::uint64_t signs = 0;
+            for (unsigned k = 0; k < i.bytes / i.element; k++)
+                signs |= (element_of(b.value, i.element, k) >> (8 * i.element - 1) & 1) << k;
+            return put(i.reg, {signs, (b.known & lanes(i.bytes)) == lanes(i.bytes)}, 8);
+        }
+        case Op::vector_compare: {
+            Operand a = get_vector(i.first);
+            std::uint8_t all = lanes(i.bytes);
+            Value result{packed_compare(i, a.value, b.value), (a.known & b.known & all) == all};
+            if (i.mask != 0) {
+                result.known &= mask_known(i.mask);
+                result.bits &= s_.k[i.mask];
+            }
+            return put_mask(i.reg, result, 8);
+        }
+        case Op::vector_test: {
+            Operand a = get_vector(i.reg);
+            std::uint8_t all = lanes(i.bytes);
+            bool zero = true, carry = true;
+            for (unsigned w = 0; w < i.bytes / 8; w++) {
+                zero &= (a.value.word[w] & b.value.word[w]) == 0;
+                carry &= (~a.value.word[w] & b.value.word[w]) == 0;
+            }
+            return set_flags(kAllFlags,
+                             static_cast<std::uint8_t>((zero ? kZero : 0) | (carry ? kCarry : 0)),
+                             (a.known & b.known & all) == all);
+        }
+        case Op::vector_clear:
+            for (unsigned v = 0; v < 16; v++) {
+                for (unsigned w = i.sub ? 0 : 2; w < 8; w++) s_.v[v].word[w] = 0;
+                s_.v_known[v] = static_cast<std::uint8_t>(s_.v_known[v] | (i.sub ? 15 : 14));
+            }
+            return;
+        case Op::vector_of_mask: {
+            Operand result;
+            result.known = mask_known(i.rm & 7) ? 15 : 0;
+            for (unsigned k = 0; k < i.bytes / i.element; k++)
+                set_element(result.value, i.element, k,
+                            s_.k[i.rm & 7] >> k & 1 ? ~std::uint64_t{0} : 0);
+            return write(i, result, i.bytes);
+        }
+        case Op::mask_move:
+        case Op::mask_logic:
+        case Op::mask_test:
+        case Op::mask_shift:
+            return masks(i, b);
+        case Op::vector_to_mask:
+            put_mask(i.reg & 7, {0, false}, 8);
+            break;
+        case Op::vector_to_flags:
+            set_flags(kAllFlags, 0, false);
+            break;
+        case Op::vector_to_opaque:
+            put(i.reg, {0, false}, 8);
+            if (i.sub) set_flags(kAllFlags, 0, false);
+            break;
+        default:
+            return forget(i, i.bytes);
+    }
+    left_out_ = true;
+}
+
+}  // namespace revisit::machine::x64

@@ -1,0 +1,281 @@
+// Looking ahead on x86_64: what a64.h is for aarch64.
+//
+// Instructions are decoded into one small struct (x64/decode.cpp; x64/decode_vector.cpp by a table):
+// the operation, two operands of which one may be in memory, an immediate. x64/ahead.h executes it on
+// general registers and flags (x64/integer.h), vector and mask registers in all their widths
+// (x64/vectors.h). String functions search by comparing vectors, so packed integers are computed
+// (x64/packed.cpp), and scalar and packed sums and products (x64/floats.h). What is left out (square
+// roots, fused operations, x87, cyphers) makes its result unknown; a system call and everything that is
+// not known here ends the look-ahead. Flags are followed one by one, for many instructions leave some
+// undefined. Source. Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. Lengths
+// and memory operands are compared with capstone over real objects in tests/machine_x64_test.cpp,
+// results with the processor, a step at a time, by tests/watched/x64_steps.cpp.
+#pragma once
+
+#include <string.h>
+
+#include <cstdint>
+
+#include "machine/a64/a64.h"
+
+namespace revisit::machine {
+
+struct X64Vector {  // of 16, 32 or 64 bytes; those that an instruction does not name are kept beside
+                    // them
+    std::uint64_t word[8] = {};
+    bool operator==(const X64Vector&) const = default;
+};
+
+struct X64State {
+    std::uint64_t r[16] = {};  // rax rcx rdx rbx rsp rbp rsi rdi r8 …
+    std::uint32_t known = 0;
+    std::uint64_t pc = 0;
+    std::uint64_t fs_base = 0;
+    std::uint8_t flags = 0, flags_known = 0;  // bits of those below
+    bool backwards = false;                   // strings
+    bool plain_floats = true;                 // rounded to nearest, nothing flushed to zero
+    bool has_bmi = true;                      // tzcnt and lzcnt are not taken for bsf and bsr
+    std::uint8_t k_known = 0;
+    std::uint8_t v_known[32] = {};  // a bit for every 16 bytes
+    X64Vector v[32];
+    std::uint64_t k[8] = {};  // masks
+
+    bool is_known(unsigned i) const { return known >> i & 1; }
+};
+
+// In all that is known of both.
+inline bool same_registers(const X64State& a, const X64State& b) {
+    for (unsigned i = 0; i < 16; i++)
+        if (a.is_known(i) && b.is_known(i) && a.r[i] != b.r[i]) return false;
+    return true;
+}
+
+// Flags.
+inline constexpr std::uint8_t kCarry = 1, kParity = 2, kZero = 4, kSign = 8, kOverflow = 16,
+                              kAllFlags = 31;
+
+struct X64Instruction {
+    enum class Op : std::uint8_t {
+        unknown,
+        nop,
+        alu,  // sub: add or adc sbb and sub xor cmp
+        test,
+        mov,
+        lea,
+        zero_extend,  // from `from` bytes
+        sign_extend,
+        push,
+        pop,
+        call,
+        call_indirect,
+        jump,
+        jump_indirect,
+        jump_if,  // sub: condition
+        ret,
+        leave,
+        increment,
+        decrement,
+        invert,
+        negate,
+        multiply_wide,  // sub: 4 mul, 5 imul, 6 div, 7 idiv
+        multiply,       // reg = rm * (immediate or reg)
+        shift,          // sub: rol ror rcl rcr shl shr sal sar
+        set,
+        move_if,
+        exchange,
+        exchange_add,
+        compare_exchange,
+        bit_test,   // sub: 0 bt, 1 bts, 2 btr, 3 btc
+        bit_count,  // sub: 0 popcnt, 1 tzcnt, 2 lzcnt, 3 bsf, 4 bsr
+        byte_swap,
+        extend_a,      // cbw and so on
+        extend_d,      // cwd and so on
+        bmi,           // sub: X64Bmi
+        double_shift,  // sub: 0 shld, 1 shrd
+        checksum,      // crc32
+        swap_move,     // movbe
+        compare_exchange_wide,
+        flag_set,   // sub: the carry 0 off, 1 on, 2 inverted; 3 forwards, 4 backwards
+        flag_load,  // from ah
+        flag_save,
+        jump_if_count,  // sub: 0 loopne, 1 loope, 2 loop, 3 jrcxz
+        no_values,    // general registers, bits of `immediate`, and flags (sub 1) are not followed; sub
+                      // 2: xtest
+        floating,     // x87: its memory operand is known, values are not; sub 1: the flags, 2: ax
+        string_move,  // one element; sub 1: repeated; strings: 1 while equal, 2 while not
+        string_store,
+        string_load,
+        string_scan,
+        string_compare,
+        opaque,  // its general result and flags are not followed, its memory operand is
+        vector_load,
+        vector_store,
+        vector_move,        // between registers
+        packed,             // sub: X64Packed
+        scalar,             // sub: add mul - - sub min div max
+        scalar_move,        // the low part of rm into reg
+        scalar_compare,     // into the flags
+        scalar_convert,     // from `from` bytes
+        integer_to_scalar,  // from a register or memory of `from` bytes
+        scalar_to_integer,  // cut off, into a register
+        general_to_vector,
+        vector_to_general,  // the low bytes
+        vector_insert,      // an element from a register or memory
+        vector_extract,     // an element into a register or memory
+        vector_halves,      // sub: 0 the element of `from` bytes at the immediate into rm, 1 rm in its
+                            // place
+        vector_spread,      // a general register into all elements
+        vector_signs,       // the top bits of elements into a general register
+        vector_compare,  // elements into a mask; sub: X64Packed, or 8 * signed + predicate by immediate
+        vector_test,     // ptest
+        vector_clear,    // vzeroupper; sub 1: vzeroall
+        vector_of_mask,  // all ones where the mask is set
+        mask_move,       // sub: 0 from rm, 1 into memory, 2 from a general register, 3 into one
+        mask_logic,      // sub: the opcode
+        mask_test,       // sub: 0 kortest, 1 ktest
+        mask_shift,      // sub: 0 right, 1 left
+        vector_other,    // the vector register in `reg` becomes unknown
+        vector_to_mask,  // … the mask
+        vector_to_flags,
+        vector_to_opaque,  // a general register becomes unknown
+        vector_writes,     // an unknown value into memory
+    };
+    static constexpr std::uint8_t kNone = 16, kPc = 17;
+
+    std::uint8_t length = 0;  // 0 = not known
+    Op op = Op::unknown;
+    std::uint8_t sub = 0;
+    std::uint8_t bytes = 4;  // of the operands
+    std::uint8_t from = 0;   // of the source, where that is another
+    std::uint8_t reg = 0, rm = 0;
+    std::uint8_t first = 0;  // of a vector instruction's two sources; the rest of its result is of it
+    bool reg_is_high = false, rm_is_high = false;  // ah, ch, dh, bh
+    bool to_reg = false;                           // reg is the destination, else rm
+    bool has_memory = false, has_immediate = false;
+    bool reads = false, writes = false;  // its memory operand
+    bool clears_above = false;           // the rest of a vector register; else it stays
+    bool zeroes = false;                 // elements that the mask leaves out; else they stay
+    bool broadcasts = false;             // one element of memory to all
+    std::uint8_t mask = 0;               // 0 = none
+    std::uint8_t element = 0;            // bytes
+    std::uint8_t memory_bytes = 0;
+    std::uint8_t base = kNone, index = kNone, scale = 1, segment = 0;  // 1 fs, 2 gs
+    std::int64_t displacement = 0, immediate = 0;
+};
+
+enum class X64Bmi : std::uint8_t {
+    and_not,
+    reset_lowest,
+    mask_to_lowest,
+    lowest,
+    zero_high,
+    extract_field,
+    deposit,
+    extract,
+    shift_left,
+    shift_right,
+    shift_signed,
+    rotate,
+    multiply,
+    add_carry,
+    add_overflow,
+};
+
+// What is done with every element, or every 16 bytes.
+enum class X64Packed : std::uint8_t {
+    bits_and,
+    bits_and_not,
+    bits_or,
+    bits_xor,
+    add,
+    add_signed,  // saturating
+    add_unsigned,
+    subtract,
+    subtract_signed,
+    subtract_unsigned,
+    min_signed,
+    max_signed,
+    min_unsigned,
+    max_unsigned,
+    equal,
+    greater,
+    test,  // a & b is not 0; into masks only
+    test_none,
+    average,
+    multiply_low,
+    multiply_high_signed,
+    multiply_high_unsigned,
+    multiply_even_signed,
+    multiply_even_unsigned,
+    multiply_add,
+    sum_differences,
+    absolute,
+    shift_left,
+    shift_right,
+    shift_signed,
+    shift_left_each,
+    shift_right_each,
+    shift_signed_each,
+    bytes_left,
+    bytes_right,
+    unpack_low,
+    unpack_high,
+    pack_signed,
+    pack_unsigned,
+    shuffle_bytes,
+    shuffle_words,
+    shuffle_low,
+    shuffle_high,
+    shuffle_two,
+    align,
+    widen_zero,
+    widen_signed,
+    spread,
+    double_low,   // movddup
+    double_even,  // movsldup
+    double_odd,
+    low_half,  // of rm into the low half, the other stays
+    to_high_half,
+    high_to_low_half,
+    blend,
+    blend_by_sign,
+    permute_words,
+    permute_halves,
+    permute_by,
+    ternary,
+    float_add,  // and so on, as scalars
+    float_multiply,
+    float_subtract,
+    float_min,
+    float_divide,
+    float_max,
+    float_compare,
+    from_integer,
+};
+
+// `bytes` that can be read at `code`, up to 15.
+X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes);
+
+// Instructions decoded before, by address, beside the bytes they were made from.
+class X64Table {
+ public:
+    const X64Instruction& at(std::uint64_t pc, const std::uint8_t (&code)[15], unsigned bytes) {
+        Entry& entry = entries_[pc % kEntries];
+        if (entry.bytes != bytes || memcmp(entry.code, code, bytes) != 0) {
+            entry.bytes = static_cast<std::uint8_t>(bytes);
+            memcpy(entry.code, code, sizeof code);
+            entry.instruction = decode_x64(code, bytes);
+        }
+        return entry.instruction;
+    }
+
+ private:
+    static constexpr unsigned kEntries = 2048;
+    struct Entry {
+        std::uint8_t bytes = 0, code[15] = {};
+        X64Instruction instruction;
+    };
+    Entry entries_[kEntries];
+};
+
+}  // namespace revisit::machine
