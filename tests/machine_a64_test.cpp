@@ -9,8 +9,8 @@
 
 #include "machine/a64/ahead.h"
 #include "machine/side_buffer.h"
-#include "watch/reservoir.h"
-#include "watch/window.h"
+#include "watch/estimate/reservoir.h"
+#include "watch/estimate/window.h"
 
 #if defined(__aarch64__)
 #include <asm/ptrace.h>

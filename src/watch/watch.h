@@ -8,7 +8,7 @@
 
 #include "record/run.h"
 #include "record/sinks.h"
-#include "watch/estimate.h"
+#include "watch/estimate/estimate.h"
 #include "watch/preload/settings.h"
 
 namespace revisit::watch {

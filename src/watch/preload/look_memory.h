@@ -8,9 +8,9 @@
 #include <sys/uio.h>
 
 #include "machine/side_buffer.h"
+#include "watch/estimate/reservoir.h"
 #include "watch/preload/machine.h"
 #include "watch/preload/system.h"
-#include "watch/reservoir.h"
 
 namespace revisit::watch {
 

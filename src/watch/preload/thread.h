@@ -6,10 +6,10 @@
 #include <ucontext.h>
 
 #include "record/stream.h"
+#include "watch/estimate/window.h"
 #include "watch/preload/look_memory.h"
 #include "watch/preload/sampler.h"
 #include "watch/preload/settings.h"
-#include "watch/window.h"
 
 namespace revisit::watch {
 

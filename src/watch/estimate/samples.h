@@ -10,6 +10,7 @@
 
 #include "record/decode.h"
 #include "symbols/origins.h"
+#include "watch/estimate/visits.h"
 
 namespace revisit::watch {
 
@@ -43,6 +44,11 @@ struct Sample {
     std::uint64_t far_accesses = 0;  // from the interruption to the use
     std::uint64_t trap_time = 0, far_distance = 0;
     double chance_watched = 1, chance_kept = 1;
+    // Which words of the block were watched, as bits from its first word on, what the use touched last
+    // and where it sprang (word_choice.h). No bits: the word of the use alone.
+    std::uint32_t watched_words = 0;
+    std::uint8_t use_word = 0, trapped_word = 0;
+    std::uint64_t use_pc = 0, use_address = 0;  // use_pc as in Samples::visits; 0 = not noted
 
     bool is_told() const { return watched >= Watched::trapped; }
 };
@@ -103,6 +109,11 @@ class Samples {
     std::map<std::uint64_t, Note> notes;  // by REVISIT_NOTE_…
     std::vector<Replayed> replays;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Ended> ended;  // by place and first bytes
+    VisitStatistics visits;                               // what windows say about blocks, by site
+    std::map<std::uint64_t, std::uint32_t> places_by_pc;  // … whose sites are these places
+    // The most that the process had resident, in bytes: nothing can be further than that. 0 = not
+    // known.
+    std::uint64_t resident = 0;
 
  private:
     static void add_window(ThreadSamples& thread, std::span<const std::uint64_t> words);

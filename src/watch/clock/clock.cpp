@@ -1,4 +1,4 @@
-#include "watch/clock.h"
+#include "watch/clock/clock.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "watch/estimate.h"
+#include "watch/estimate/estimate.h"
 
 #include <fmt/format.h>
 

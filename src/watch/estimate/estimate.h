@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "revisit/engine.h"
-#include "watch/clock.h"
+#include "watch/clock/clock.h"
 
 namespace revisit::watch {
 

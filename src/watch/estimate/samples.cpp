@@ -1,4 +1,4 @@
-#include "watch/samples.h"
+#include "watch/estimate/samples.h"
 
 #include <algorithm>
 #include <bit>

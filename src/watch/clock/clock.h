@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "watch/samples.h"
+#include "watch/estimate/samples.h"
 
 namespace revisit::watch {
 
