@@ -1,9 +1,12 @@
-# Every target sets the machine up first (a second when it already is), so each works alone on a
-# Debian that has only git and make. PRESET=debug|asan|coverage builds elsewhere; release is build/.
+# Every target sets the machine up first (a second when it already is), so each works alone on a Debian or Ubuntu
+# that has only git and make. SETUP=no installs nothing and builds with what is there.
+# PRESET=debug|asan|coverage builds elsewhere; release is build/.
 PRESET ?= release
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
+SETUP  ?= yes
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+export SETUP JOBS
 
 .PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install format tidy clean setup
 .DEFAULT_GOAL := build
@@ -11,19 +14,19 @@ BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 setup:
 	@scripts/install-dependencies
 
-$(BUILD)/build.ninja: | setup
-	@cmake --preset $(PRESET)
-
-build: setup $(BUILD)/build.ninja
+# Configured each time: what was installed since is found.
+build: setup
+	@cmake --preset $(PRESET) -Wno-dev >/dev/null || cmake --preset $(PRESET) -Wno-dev
 	@cmake --build $(BUILD) -j $(JOBS)
 
 check: build
+	@sh web/packages.sh >$(BUILD)/packages.log 2>&1 || echo "check: the packages of web/ could not be fetched; the page's tests are skipped" >&2
 	@scripts/fuzz build >$(BUILD)/fuzz-build.log 2>&1 || { tail -n 30 $(BUILD)/fuzz-build.log; exit 1; }
 	@scripts/check-races build $(BUILD) >$(BUILD)/races-build.log 2>&1 || { tail -n 30 $(BUILD)/races-build.log; exit 1; }
-	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
-demo: build
-	@scripts/demo $(BUILD)
+demo:
+	@scripts/demo $(PRESET) $(BUILD)
 
 docs: build
 	@scripts/build-docs $(BUILD)/revisit $(BUILD)/docs-site

@@ -12,6 +12,27 @@ find_package(ZLIB)
 find_package(LibLZMA)
 find_path(REVISIT_CLI11_INCLUDE CLI/CLI.hpp HINTS ${CMAKE_SOURCE_DIR}/third-party-headers)
 
+# LLVM, for predict and the clang plug-in: the newest of those that work, with the clang of the same version.
+# REVISIT_LLVM_VERSION=20 takes that one.
+set(REVISIT_LLVM_VERSION "" CACHE STRING "the LLVM to build with: 19, 20 or 21 (default: the newest there is)")
+set(llvm_versions 21 20 19)
+if(REVISIT_LLVM_VERSION)
+  set(llvm_versions ${REVISIT_LLVM_VERSION})
+endif()
+foreach(version ${llvm_versions})
+  find_path(REVISIT_LLVM_INCLUDE llvm/Passes/PassPlugin.h PATHS /usr/lib/llvm-${version}/include NO_DEFAULT_PATH)
+  if(REVISIT_LLVM_INCLUDE)
+    find_library(REVISIT_LLVM NAMES LLVM-${version} LLVM PATHS /usr/lib/llvm-${version}/lib NO_DEFAULT_PATH)
+    find_program(REVISIT_CLANG NAMES clang-${version} clang HINTS /usr/lib/llvm-${version}/bin)
+    find_program(REVISIT_CLANGXX NAMES clang++-${version} clang++ HINTS /usr/lib/llvm-${version}/bin)
+    break()
+  endif()
+endforeach()
+set(REVISIT_HAVE_LLVM OFF)
+if(REVISIT_LLVM_INCLUDE AND REVISIT_LLVM)
+  set(REVISIT_HAVE_LLVM ON)
+endif()
+
 # A CUDA compiler, where its toolkit usually lies. Only src/gpu uses it. REVISIT_CUDA=OFF leaves it out.
 option(REVISIT_CUDA "build the GPU engine where a CUDA compiler is found" ON)
 set(REVISIT_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to build for (machine code and PTX)")

@@ -1,22 +1,48 @@
 #!/bin/sh
-# Bundles the page into OUTPUT, installing the bundler first where it is missing or another version is
-# wanted. Where that fails (no network) the program is built without the page.
+# Bundles the page into one HTML file, and that into a C++ source that holds its bytes. The bundler is esbuild: the
+# one that npm installed here, else the machine's (Debian's package), else npm's is fetched now. Where there
+# is none (no network) the program is built without the page, and the next build tries again.
 #
-#   build.sh OUTPUT_FOLDER SOURCE_WITHOUT_PAGE
+#   build.sh OUTPUT_FOLDER [SOURCE_WITHOUT_PAGE]
 set -u
 cd "$(dirname "$0")"
-mkdir -p "$1"
-# npm trusts a list of its own, which lacks the certificate of a proxy that the machine's list has.
-[ -n "${NODE_EXTRA_CA_CERTS:-}" ] || [ ! -e /etc/ssl/certs/ca-certificates.crt ] ||
-    export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
-if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
-    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >"$1/npm.log" 2>&1
-    installed=$?
-    [ $installed = 0 ] && touch node_modules/.package-lock.json
+output=${1:-dist}
+mkdir -p "$output"
+rm -f "$output/bundled"
+
+bundler() {
+    for found in node_modules/@esbuild/linux-*/bin/esbuild "$(command -v esbuild)"; do
+        [ -x "$found" ] && "$found" --version >/dev/null 2>&1 && { echo "$found"; return; }
+    done
+}
+esbuild=$(bundler)
+if [ -z "$esbuild" ]; then
+    sh packages.sh >"$output/packages.log" 2>&1 || tail -n 3 "$output/packages.log" >&2
+    esbuild=$(bundler)
 fi
-if ! node build.mjs "$1" 2>"$1/bundle.log"; then
-    cat "$1"/*.log >&2
-    if [ "${installed:-0}" = 0 ]; then exit 1; fi
-    echo "warning: npm could not install web/'s packages; the report page is left out" >&2
-    cp "$2" "$1/page_html.cpp"
+if [ -z "$esbuild" ]; then
+    echo "warning: no esbuild here, and none could be fetched; the report page is left out" >&2
+    cp "$2" "$output/page_html.cpp" && exit
 fi
+set -e
+# In the names of esbuild 0.17, the oldest that a supported release has.
+"$esbuild" src/main.ts src/style.css --bundle --minify --outdir="$output/bundle" --format=iife --target=es2020 --charset=utf8 \
+    --legal-comments=none --log-level=warning
+sed -e 's#</script#<\\/script#g' -e 's#<!--#<\\!--#g' "$output/bundle/main.js" >"$output/bundle/script"
+# The data goes where page.html has its mark; see src/report/page.cpp.
+awk -v folder="$output/bundle/" '
+function put(file,    line) { while ((getline line <file) > 0) print line }
+{
+    while (match($0, /\/\*(style|script)\*\//)) {
+        printf "%s", substr($0, 1, RSTART - 1)
+        put(folder (substr($0, RSTART, RLENGTH) ~ /style/ ? "style.css" : "script"))
+        $0 = substr($0, RSTART + RLENGTH)
+    }
+    print
+}' src/page.html >"$output/page.html"
+{
+    printf '// Made by web/build.sh.\n#include "report/page.h"\nnamespace revisit {\nstatic const unsigned char kPage[] = {\n'
+    od -An -v -tu1 -w32 "$output/page.html" | sed 's/ \{1,\}/,/g; s/^,//; s/$/,/'
+    printf '0};\nstd::string_view page_template() {\n    return {reinterpret_cast<const char*>(kPage), sizeof(kPage) - 1};\n}\n}  // namespace revisit\n'
+} >"$output/page_html.cpp"
+touch "$output/bundled"

@@ -398,7 +398,7 @@ Result<std::string> html_page(const std::vector<PageProfile>& profiles, const Pa
     std::string_view page = page_template();
     std::size_t mark = page.find(kDataMark);
     if (page.empty() || mark == std::string_view::npos)
-        return fail("the HTML page is not in this build; install nodejs and npm and build again");
+        return fail("the HTML page is not in this build; install esbuild (or nodejs) and build again");
 
     std::size_t each = options.most_bytes / std::max<std::size_t>(1, profiles.size());
     Budget budget{each * 35 / 100, each * 40 / 100, each * 10 / 100};
