@@ -8,7 +8,7 @@ SETUP  ?= yes
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 export SETUP JOBS
 
-.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install format tidy clean setup
+.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install package format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -59,6 +59,14 @@ fuzz:
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+# .deb files, a .tar.gz that can be unpacked anywhere, and a Python wheel, in build/packages.
+package: build
+	@scripts/install-dependencies dpkg-dev
+	@cmake --preset $(PRESET) -Wno-dev >/dev/null
+	@cd $(BUILD) && cpack >packages.log || { cat packages.log; exit 1; }
+	@if ninja -C $(BUILD) -t query wheel >/dev/null 2>&1; then ninja -C $(BUILD) wheel >/dev/null; else echo "package: the Python module is not built; no wheel" >&2; fi
+	@rm -rf $(BUILD)/packages/_CPack_Packages; ls -sh $(BUILD)/packages
 
 format:
 	@git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format-19 -i

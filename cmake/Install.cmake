@@ -1,10 +1,11 @@
-# make install: program, library, headers, CMake package, pkg-config file.
+# make install: program, library, headers, CMake package, pkg-config file. `make package` makes packages of three
+# parts: what programs are built with (dev), the Python module (python), and the rest (runtime).
 include(CMakePackageConfigHelpers)
 
-install(TARGETS revisit_library EXPORT revisit-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+install(TARGETS revisit_library EXPORT revisit-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY include/revisit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT revisit-targets NAMESPACE revisit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
+install(DIRECTORY include/revisit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(EXPORT revisit-targets NAMESPACE revisit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit COMPONENT dev)
 
 # What a program that links the archive must find too. Parts that other rooms link by pkg-config belong
 # in this list, under the name Dependencies.cmake gave their target.
@@ -29,10 +30,12 @@ configure_package_config_file(cmake/revisit-config.cmake.in ${CMAKE_BINARY_DIR}/
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/revisit-config-version.cmake
                                  COMPATIBILITY SameMajorVersion)
+# From the file's own folder to the prefix, so that the installed tree can be moved.
+file(RELATIVE_PATH REVISIT_PKG_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/revisit.pc.in ${CMAKE_BINARY_DIR}/revisit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/revisit-config.cmake ${CMAKE_BINARY_DIR}/revisit-config-version.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
-install(FILES ${CMAKE_BINARY_DIR}/revisit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit COMPONENT dev)
+install(FILES ${CMAKE_BINARY_DIR}/revisit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 if(TARGET revisit_program)
   install(TARGETS revisit_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
