@@ -1,4 +1,4 @@
-// What most files include, read once where a build begins from nothing (see CMakeLists.txt here). Files include
+// What most files include, read once where a build begins from nothing (see src/CMakeLists.txt). Files include
 // what they use all the same.
 #include <fmt/format.h>
 
