@@ -23,6 +23,40 @@ unsigned number_of(arm64_reg reg) {
     return 99;
 }
 
+// What an instruction touches, by executing it.
+struct MemoryOperation {
+    enum class Kind { none, load, store, both, unknown } kind = Kind::unknown;
+    std::uint64_t address = 0;
+};
+struct NoMemory {
+    std::uint32_t instruction;
+    bool fetch(std::uint64_t, std::uint32_t& to) const {
+        to = instruction;
+        return true;
+    }
+    Loaded load(std::uint64_t, unsigned, std::uint64_t& value) const {
+        value = 0;
+        return Loaded::value;
+    }
+    bool store(std::uint64_t, unsigned, std::uint64_t, bool) const { return true; }
+};
+MemoryOperation decode_memory(std::uint32_t instruction, A64State state) {
+    Lifting lifted;
+    A64::lift(state.pc, instruction, lifted);
+    bool loads = false, stores = false;
+    for (unsigned k = 0; k < lifted.count; k++) {
+        stores |= lifted.micro[k].is_store();
+        loads |= lifted.micro[k].is_memory() && !lifted.micro[k].is_store();
+    }
+    NoMemory memory{instruction};
+    A64Ahead<NoMemory> ahead(state, memory, nullptr);
+    Step step = ahead.step();
+    using Kind = MemoryOperation::Kind;
+    if (step == Step::stop) return {Kind::unknown, 0};
+    if (step == Step::done) return {Kind::none, 0};
+    return {loads && stores ? Kind::both : stores ? Kind::store : Kind::load, ahead.touched().address};
+}
+
 struct Compared {
     std::size_t all = 0, memory = 0, refused = 0;
     std::string wrong;

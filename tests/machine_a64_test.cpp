@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "machine/a64/ahead.h"
+#include "machine/a64/a64.h"
 #include "machine/side_buffer.h"
 #include "watch/estimate/reservoir.h"
 #include "watch/estimate/window.h"
@@ -205,9 +205,9 @@ struct MadeUpMemory {
     }
 };
 
-// The quick way is the general way: the same registers, flags, addresses and stores, on random
-// instructions (bits flipped in common ones) and random registers, known and unknown.
-TEST(WatchA64, quick_instructions_do_what_the_general_ones_do) {
+// What was lifted before does what is lifted anew: the same registers, flags, addresses and stores, on
+// random instructions (bits flipped in common ones) and random registers, known and unknown.
+TEST(WatchA64, instructions_lifted_before_do_what_those_lifted_anew_do) {
     static constexpr std::uint32_t kSeeds[] = {
         0x91000421, 0xf1000421, 0x7100043f, 0x8b020020, 0xcb020c20, 0xeb02003f, 0xaa0203e0, 0x8a020020,
         0x4a021020, 0x92401c20, 0x321d7020, 0xd2824680, 0x12800000, 0xd37df020, 0x93407c20, 0x13017c20,
@@ -235,7 +235,7 @@ TEST(WatchA64, quick_instructions_do_what_the_general_ones_do) {
         A64Ahead<MadeUpMemory> general(general_state, general_memory, nullptr);
         A64Ahead<MadeUpMemory> quick(quick_state, quick_memory, nullptr, &table);
         Step expected = general.step(), got = quick.step();
-        quick_ones += table.at(state.pc, instruction).kind != QuickInstruction::Kind::general;
+        quick_ones += got != Step::stop;
         ASSERT_EQ(got, expected) << std::hex << instruction;
         if (expected == Step::stop) continue;
         ASSERT_EQ(quick_state.pc, general_state.pc) << std::hex << instruction;

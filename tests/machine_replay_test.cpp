@@ -92,8 +92,10 @@ PLAIN void dot(long n) {  // one loop, and one around it
     }
 }
 PLAIN void move_particles(long n) {
-    for (int step = 0; step < 40; step++)
+    for (int step = 0; step < 40; step++) {
         for (long i = 0; i < n; i++) a[4 * i] += a[4 * i + 3] * 0.5;
+        __asm__ volatile("" ::: "memory");  // gcc 14 would exchange the loops, and all steps be one
+    }
 }
 PLAIN void smooth(long n) {  // short and long loops by turns
     for (int step = 0; step < 16; step++) {

@@ -6,13 +6,13 @@
 // loop counts with is in memory: but then they do so over and over, or it leaves the loop at once. So
 // interpretation goes on as long again (up to 30 000 accesses), and where they agree twice, or it has
 // to end before, nothing is told either. Loops whose course is plain are not interpreted to their end
-// (a64/loops.h, x64/loops.h). Checked against a naive count in
+// (loops.h). Checked against a naive count in
 // tests/machine_replay_test.cpp.
 #pragma once
 
 #include <cstdint>
 
-#include "machine/a64/ahead.h"
+#include "machine/ahead.h"
 
 namespace revisit::machine {
 

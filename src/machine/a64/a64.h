@@ -1,21 +1,12 @@
-// Looking ahead on aarch64: what a thread will touch next, found by interpreting its instructions.
+// aarch64: the registers of a thread, and what the interpreter (ahead.h) needs to know of the machine.
 //
-// Problem. Without a performance unit that reports data addresses, a timer tells only where a thread
-// is. Idea. The thread's registers and memory are at hand in the signal handler: interpret its
-// instructions forward from there, real memory for loads, a side buffer for stores, until it touches
-// memory. Nothing is guessed: a register whose value is not known is marked so, and an instruction that
-// is not known here, a branch on an unknown value or a system call ends the look-ahead.
-// The work is split: a64/integer.cpp computes registers and branches, a64/memory.cpp says what a load
-// or store touches, a64/vector.cpp lets the processor itself execute floating-point and vector
-// instructions on copies of the registers. a64/ahead.h puts them together.
-// Cost. 5 to 8 ns an instruction (12 to 15 before what was decoded was kept, a64/quick.h); a single
-// step by ptrace takes 31 700. Source. The encodings are those of the Arm Architecture Reference
-// Manual; loads and stores of all of libc are compared with a disassembler
-// (tests/machine_a64_decode_test.cpp), runs of programs with the processor
-// (tests/machine_a64_test.cpp).
+// a64/lift.cpp says what instructions do, in micro-operations. Floating point and vectors are the
+// processor's: a64/vector.cpp lets it execute them itself, on copies of the registers. Loads and stores
+// of all of libc are compared with a disassembler (tests/machine_a64_decode_test.cpp), runs of programs
+// with the processor (tests/machine_a64_test.cpp).
 #pragma once
 
-#include <cstdint>
+#include "machine/ahead.h"
 
 namespace revisit::machine {
 
@@ -25,9 +16,9 @@ struct VectorValue {
 };
 
 struct A64State {
-    std::uint64_t x[32] = {};   // 31 is the stack pointer
-    std::uint32_t known = 0;    // a bit a register
-    std::uint32_t v_known = 0;  // a bit a vector register
+    std::uint64_t x[kSlots] = {};  // 31 is the stack pointer; from 32 on they are the interpreter's
+    std::uint32_t known = 0;       // a bit per register
+    std::uint32_t v_known = 0;     // a bit per vector register
     std::uint64_t pc = 0;
     std::uint64_t thread_pointer = 0;
     std::uint32_t nzcv = 0;  // as 4 bits
@@ -35,23 +26,6 @@ struct A64State {
     VectorValue v[32];
 
     bool is_known(unsigned r) const { return known >> r & 1; }
-    // Register 31 reads as zero, or is the stack pointer: the instruction says which.
-    std::uint64_t read(unsigned r, bool& all_known) const {
-        if (r == 31) return 0;
-        all_known &= is_known(r);
-        return x[r];
-    }
-    std::uint64_t read_sp(unsigned r, bool& all_known) const {
-        all_known &= is_known(r);
-        return x[r];
-    }
-    void write_sp(unsigned r, std::uint64_t value, bool is_known_value, bool wide = true) {
-        x[r] = wide ? value : static_cast<std::uint32_t>(value);
-        known = is_known_value ? known | 1u << r : known & ~(1u << r);
-    }
-    void write(unsigned r, std::uint64_t value, bool is_known_value, bool wide = true) {
-        if (r != 31) write_sp(r, value, is_known_value, wide);
-    }
 };
 
 // In all that is known of both.
@@ -61,73 +35,8 @@ inline bool same_registers(const A64State& a, const A64State& b) {
     return true;
 }
 
-enum class Step : std::uint8_t {
-    done,    // executed; pc moved on
-    access,  // executed, and it touched memory
-    stop,    // not executed: unknown, or it depends on something unknown
-};
-
 constexpr unsigned field(std::uint32_t instruction, unsigned low, unsigned bits) {
     return instruction >> low & ((1u << bits) - 1);
-}
-constexpr std::int64_t sign_extend(std::uint64_t value, unsigned bits) {
-    return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
-}
-
-inline std::uint64_t ones(unsigned bits) {
-    return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-}
-
-// a + b + carry, and its flags.
-inline std::uint64_t add(std::uint64_t a, std::uint64_t b, unsigned carry, bool wide,
-                         std::uint32_t& flags) {
-    if (!wide) {
-        a = static_cast<std::uint32_t>(a);
-        b = static_cast<std::uint32_t>(b);
-        std::uint64_t sum = a + b + carry;
-        auto result = static_cast<std::uint32_t>(sum);
-        bool overflow = (~(a ^ b) & (a ^ result)) >> 31 & 1;
-        flags = static_cast<std::uint32_t>((result >> 31) << 3 | (result == 0) << 2 |
-                                           (sum >> 32 != 0) << 1 | overflow);
-        return result;
-    }
-    std::uint64_t partial = a + b;
-    std::uint64_t result = partial + carry;
-    bool carries = partial < a || result < partial;
-    bool overflow = (~(a ^ b) & (a ^ result)) >> 63;
-    flags =
-        static_cast<std::uint32_t>((result >> 63) << 3 | (result == 0) << 2 | carries << 1 | overflow);
-    return result;
-}
-
-inline bool holds(unsigned condition, std::uint32_t nzcv) {
-    bool n = nzcv >> 3 & 1, z = nzcv >> 2 & 1, c = nzcv >> 1 & 1, v = nzcv & 1, result = true;
-    switch (condition >> 1) {
-        case 0:
-            result = z;
-            break;
-        case 1:
-            result = c;
-            break;
-        case 2:
-            result = n;
-            break;
-        case 3:
-            result = v;
-            break;
-        case 4:
-            result = c && !z;
-            break;
-        case 5:
-            result = n == v;
-            break;
-        case 6:
-            result = n == v && !z;
-            break;
-        default:
-            return true;
-    }
-    return condition & 1 ? !result : result;
 }
 
 // The immediate of logical instructions: a rotated run of ones, repeated.
@@ -144,41 +53,13 @@ inline bool bit_mask(unsigned n, unsigned imms, unsigned immr, std::uint64_t& ma
     return true;
 }
 
-// An instruction that is neither load, store nor vector arithmetic.
-Step step_integer(std::uint32_t instruction, A64State& state);
-
-// What a load, store or atomic does. Pieces are accesses: a pair of registers is two.
-struct MemoryOperation {
-    enum class Kind : std::uint8_t {
-        none,  // a prefetch, or nothing that counts
-        load,
-        store,
-        exclusive_store,  // success is not known beforehand
-        atomic,           // old value into rt, new one computed from rs
-        compare_swap,     // old value into rs, rt stored if equal
-        zero,             // dc zva
-        unknown,
-    };
-    Kind kind = Kind::unknown;
-    std::uint8_t pieces = 1;
-    std::uint8_t bytes = 0;  // of a piece
-    std::uint8_t rt[4] = {31, 31, 31, 31};
-    std::uint8_t rs = 31;
-    bool vector = false;
-    bool keeps_lanes = false;    // structures and lanes: the value of a register is a mixture
-    std::uint8_t extend = 0;     // 0 zero, 1 sign to 64, 2 sign to 32
-    std::uint8_t operation = 0;  // atomic: opc of LDADD and its like; 8 = swap
-    bool address_known = false;
-    std::uint64_t address = 0;
-    bool writes_back = false;
-    std::uint8_t base = 31;
-    std::uint64_t written_back = 0;
-
-    bool writes() const { return kind != Kind::load; }
-};
-
+// Loads and stores of the scalable vectors; how much they touch depends on their length and on
+// predicates.
+constexpr bool is_scalable_memory(std::uint32_t instruction) {
+    return instruction >> 31 && field(instruction, 25, 4) == 2;
+}
 constexpr bool is_memory_class(std::uint32_t instruction) {
-    return (instruction & 0x0a000000) == 0x08000000;
+    return (instruction & 0x0a000000) == 0x08000000 || is_scalable_memory(instruction);
 }
 constexpr bool is_vector_class(std::uint32_t instruction) {
     return (instruction & 0x0e000000) == 0x0e000000;
@@ -187,7 +68,14 @@ constexpr bool is_zero_block(std::uint32_t instruction) {
     return (instruction & 0xffffffe0) == 0xd50b7420;
 }
 
-MemoryOperation decode_memory(std::uint32_t instruction, const A64State& state);
+// What a vector instruction does to the general registers and flags.
+struct VectorRoles {
+    bool to_general = false;    // Rd is a general register
+    bool from_general = false;  // Rn is one
+    bool sets_flags = false;
+    bool reads_flags = false;
+};
+VectorRoles vector_roles(std::uint32_t instruction);
 
 // Executes floating-point and vector instructions by running them: each is put, once, into a few
 // instructions of code of our own that load its operands from the state and store its result back.
@@ -201,11 +89,10 @@ class VectorUnit {
     // Zeroed memory of kCodeBytes that may be written and executed, or nothing.
     explicit VectorUnit(void* code = nullptr) : code_(static_cast<std::uint32_t*>(code)) {}
 
-    Step step(std::uint32_t instruction, A64State& state);
+    // False where it cannot be executed. A result of something unknown is unknown.
+    bool step(std::uint32_t instruction, A64State& state);
     // The same without executing anything: the result is unknown.
-    static Step skip(std::uint32_t instruction, A64State& state);
-    // Whether it changes nothing but its vector register.
-    static bool stays_inside(std::uint32_t instruction);
+    static void skip(std::uint32_t instruction, A64State& state);
 
     // For the handler of an illegal instruction: whether `pc` is in that code, and where to go on.
     bool is_code(std::uint64_t pc) const {
@@ -221,6 +108,117 @@ class VectorUnit {
     std::uint32_t* code_;
     std::uint32_t key_[kStubs] = {};
     volatile bool failed_ = false;
+};
+
+struct A64 {
+    using State = A64State;
+    using Code = std::uint32_t;
+    // Without one vector registers are not followed: what they hold rarely matters to what is touched
+    // next, and memory that only they are loaded from is then not read at all.
+    using Unit = VectorUnit*;
+    static constexpr unsigned kAlignment = 4, kLength = 4, kRegisters = 32, kStack = 31;
+    static constexpr bool kCarryIsBorrow = false;
+    static constexpr bool kJoinsTouches = true;  // all that an instruction touches is one access
+    static constexpr std::uint8_t kLogicFlags = kSign | kZero;  // those that are as if compared with 0
+
+    static void lift(std::uint64_t pc, std::uint32_t code, Lifting& out);
+
+    static std::uint64_t* slots(State& s) { return s.x; }
+    static Known enter(State& s) {
+        s.x[kZeroSlot] = 0;
+        s.x[kThreadPointer] = s.thread_pointer;
+        return {s.known | slot_bit(kZeroSlot) | slot_bit(kThreadPointer),
+                static_cast<std::uint8_t>(s.nzcv),
+                static_cast<std::uint8_t>(s.flags_known ? kAllFlags : 0)};
+    }
+    static void leave(State& s, const Known& known) {
+        s.known = static_cast<std::uint32_t>(known.slots);
+        s.nzcv = known.flags & 15;
+        s.flags_known = (known.flags_known & 15) == 15;
+    }
+    static void forget_vectors(State& s, std::uint32_t which) { s.v_known &= ~which; }
+    // Vector registers that it writes.
+    static std::uint32_t vectors_written(const Micro& m) {
+        if (m.op == Micro::Op::native) return m.pieces != 0 ? 1u << m.c : 0;
+        return m.op == Micro::Op::vector_load ? registers_of(m) : 0;
+    }
+    template <class Memory>
+    [[gnu::always_inline]] static bool fetch(Memory& memory, std::uint64_t pc, std::uint32_t& code) {
+        return memory.fetch(pc, code);
+    }
+
+    // Arithmetic on vector registers alone, not followed.
+    template <class Ahead>
+    [[gnu::always_inline]] static bool leaves_out(Ahead& ahead, const Micro& m) {
+        if (ahead.unit_ != nullptr || m.pieces == 0) return false;
+        ahead.left_out_ = true;
+        ahead.s_.v_known &= ~(1u << m.c);
+        return true;
+    }
+    template <class Ahead>
+    static bool native(Ahead& ahead, const Micro& m) {
+        if (ahead.unit_ != nullptr)
+            return ahead.unit_->step(static_cast<std::uint32_t>(m.immediate), ahead.s_);
+        ahead.left_out_ = true;
+        VectorUnit::skip(static_cast<std::uint32_t>(m.immediate), ahead.s_);
+        return true;
+    }
+
+    template <class Ahead>
+    [[gnu::always_inline]] static bool move_vectors(Ahead& ahead, const Micro& m,
+                                                    std::uint64_t address) {
+        State& s = ahead.s_;
+        bool loads = m.op == Micro::Op::vector_load;
+        if (loads && ahead.unit_ == nullptr) {
+            s.v_known &= ~registers_of(m);
+            ahead.left_out_ = true;
+            return true;
+        }
+        for (unsigned k = 0; k < m.pieces; k++, address += m.bytes) {
+            unsigned v = register_of(m, k);
+            if (loads ? !load_vector(ahead, m, address, v) : !store_vector(ahead, m, address, v))
+                return false;
+        }
+        return true;
+    }
+
+ private:
+    static unsigned register_of(const Micro& m, unsigned k) {
+        return k == 0 ? m.d : k == 1 ? m.c : (m.d + k) & 31;
+    }
+    static std::uint32_t registers_of(const Micro& m) {
+        std::uint32_t out = 0;
+        for (unsigned k = 0; k < m.pieces; k++) out |= 1u << register_of(m, k);
+        return out;
+    }
+    template <class Ahead>
+    static bool load_vector(Ahead& ahead, const Micro& m, std::uint64_t address, unsigned v) {
+        VectorValue whole;
+        Loaded low = ahead.memory_.load(address, m.bytes > 8 ? 8 : m.bytes, whole.low);
+        Loaded high = m.bytes > 8 ? ahead.memory_.load(address + 8, 8, whole.high) : Loaded::value;
+        if (low == Loaded::fault || high == Loaded::fault) return false;
+        bool known = low == Loaded::value && high == Loaded::value && !m.lanes;
+        State& s = ahead.s_;
+        s.v[v] = whole;
+        s.v_known = known ? s.v_known | 1u << v : s.v_known & ~(1u << v);
+        return true;
+    }
+    template <class Ahead>
+    static bool store_vector(Ahead& ahead, const Micro& m, std::uint64_t address, unsigned v) {
+        bool known = (ahead.s_.v_known >> v & 1) && !m.lanes;
+        const VectorValue& value = ahead.s_.v[v];
+        if (!ahead.memory_.store(address, m.bytes > 8 ? 8 : m.bytes, value.low, known)) return false;
+        return m.bytes <= 8 || ahead.memory_.store(address + 8, 8, value.high, known);
+    }
+};
+
+using QuickTable = LiftTable<A64>;
+
+template <class Memory>
+class A64Ahead : public Ahead<A64, Memory> {
+ public:
+    A64Ahead(A64State& state, Memory& memory, VectorUnit* vectors, QuickTable* table = nullptr)
+        : Ahead<A64, Memory>(state, memory, vectors, table) {}
 };
 
 }  // namespace revisit::machine

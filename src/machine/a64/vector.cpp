@@ -8,18 +8,9 @@
 #include "machine/a64/a64.h"
 
 namespace revisit::machine {
-namespace {
 
-struct Roles {
-    bool to_general = false;    // Rd is a general register
-    bool from_general = false;  // Rn is one
-    bool sets_flags = false;
-    bool reads_flags = false;
-    bool known = true;
-};
-
-Roles roles_of(std::uint32_t i) {
-    Roles roles;
+VectorRoles vector_roles(std::uint32_t i) {
+    VectorRoles roles;
     if ((i & 0x5f20fc00) == 0x1e200000) {  // conversions between floating point and integers
         unsigned opcode = field(i, 16, 3);
         roles.from_general = opcode == 2 || opcode == 3 || opcode == 7;
@@ -40,11 +31,16 @@ Roles roles_of(std::uint32_t i) {
     return roles;
 }
 
-constexpr unsigned kGeneral = 9;  // the general register that stands for the instruction's own
+// The general register that stands for the instruction's own.
+static constexpr unsigned kGeneral = 9;
 
-}  // namespace
+static void write_general(A64State& s, unsigned r, std::uint64_t value, bool is_known) {
+    if (r == 31) return;
+    s.x[r] = value;
+    s.known = is_known ? s.known | 1u << r : s.known & ~(1u << r);
+}
 
-// Code a stub: x0 = vector registers, x1 = {general register, flags}.
+// Code per stub: x0 = vector registers, x1 = {general register, flags}.
 std::uint32_t* VectorUnit::stub(std::uint32_t instruction, std::uint32_t renamed) {
     unsigned hash = (instruction * 0x9e3779b1u) >> 23;
     static_assert(kStubs == 512);
@@ -70,14 +66,14 @@ std::uint32_t* VectorUnit::stub(std::uint32_t instruction, std::uint32_t renamed
     return code;
 }
 
-Step VectorUnit::step(std::uint32_t i, A64State& s) {
-    Roles roles = roles_of(i);
+bool VectorUnit::step(std::uint32_t i, A64State& s) {
+    VectorRoles roles = vector_roles(i);
     unsigned rd = i & 31, rn = field(i, 5, 5);
     bool all_known = code_ != nullptr;
 #if defined(__aarch64__)
     auto known = [&](unsigned v) { return (s.v_known >> v & 1) != 0; };
     if (roles.from_general)
-        s.read(rn, all_known);
+        all_known &= rn == 31 || s.is_known(rn);
     else
         all_known &= known(rn) && known(field(i, 16, 5)) && known(field(i, 10, 5));
     if (!roles.to_general && !roles.sets_flags) all_known &= known(rd);
@@ -102,40 +98,33 @@ Step VectorUnit::step(std::uint32_t i, A64State& s) {
                            "v29", "v30", "v31");
         if (failed_) {
             failed_ = false;
-            return Step::stop;
+            return false;
         }
         if (roles.to_general) {
             s.v[rd] = before;
-            s.write(rd, general[0], true);
+            write_general(s, rd, general[0], true);
         }
         if (roles.sets_flags) {
             s.v[rd] = before;
             s.nzcv = static_cast<std::uint32_t>(general[1] >> 28 & 15);
             s.flags_known = true;
         }
-        s.pc += 4;
-        return Step::done;
+        return true;
     }
 #endif
-    return skip(i, s);
+    skip(i, s);
+    return true;
 }
 
-bool VectorUnit::stays_inside(std::uint32_t instruction) {
-    Roles roles = roles_of(instruction);
-    return !roles.to_general && !roles.sets_flags;
-}
-
-Step VectorUnit::skip(std::uint32_t i, A64State& s) {
-    Roles roles = roles_of(i);
+void VectorUnit::skip(std::uint32_t i, A64State& s) {
+    VectorRoles roles = vector_roles(i);
     unsigned rd = i & 31;
     if (roles.to_general)
-        s.write(rd, 0, false);
+        write_general(s, rd, 0, false);
     else if (roles.sets_flags)
         s.flags_known = false;
     else
         s.v_known &= ~(1u << rd);
-    s.pc += 4;
-    return Step::done;
 }
 
 }  // namespace revisit::machine

@@ -9,7 +9,7 @@
 // instruction before is named, which is in the right line. Cost. One decoding a byte, 96 of them.
 #pragma once
 
-#include "machine/a64/ahead.h"
+#include "machine/ahead.h"
 #include "machine/x64/x64.h"
 
 namespace revisit::machine {

@@ -14,7 +14,8 @@
 
 #include <type_traits>
 
-#include "machine/loops.h"
+#include "machine/affine.h"
+#include "machine/loop_finder.h"
 #include "machine/replay_count.h"
 #include "machine/touch_count.h"
 #include "machine/x64/ahead.h"

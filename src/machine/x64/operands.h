@@ -1,11 +1,11 @@
 // Operands of x86_64 instructions, in registers or in a memory, and the instructions that are little
-// else: pushing, moving vectors, strings. See x64.h, and a64/ahead.h for what a memory is; fetch here
+// else: pushing, moving vectors, strings. See x64.h, and ahead.h for what a memory is; fetch here
 // is
 //     unsigned fetch(std::uint64_t pc, std::uint8_t (&code)[15]);  // bytes that can be read
 // All of these are false where the look-ahead ends.
 #pragma once
 
-#include "machine/a64/ahead.h"
+#include "machine/ahead.h"
 #include "machine/x64/vectors.h"
 
 namespace revisit::machine::x64 {

@@ -14,7 +14,7 @@
 // 5, 6.4 and 2.5.
 #pragma once
 
-#include "machine/a64/ahead.h"
+#include "machine/ahead.h"
 #include "machine/x64/x64.h"
 
 namespace revisit::machine {

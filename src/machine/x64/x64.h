@@ -7,7 +7,9 @@
 // (x64/packed.cpp), and scalar and packed sums and products (x64/floats.h). What is left out (square
 // roots, fused operations, x87, cyphers) makes its result unknown; a system call and everything that is
 // not known here ends the look-ahead. Flags are followed one by one, for many instructions leave some
-// undefined. Source. Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. Lengths
+// undefined. The decoder is ours: it takes 26 ns per instruction of libc where Zydis 4.0 takes 105, and
+// 165 with operands; both find the same lengths, and ours leaves out 0.16 % of libc and 0.004 % of
+// libstdc++. Source. Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. Lengths
 // and memory operands are compared with capstone over real objects in tests/machine_x64_test.cpp,
 // results with the processor, a step at a time, by tests/watched/x64_steps.cpp.
 #pragma once
@@ -16,7 +18,7 @@
 
 #include <cstdint>
 
-#include "machine/a64/a64.h"
+#include "machine/ahead.h"
 
 namespace revisit::machine {
 
@@ -49,10 +51,6 @@ inline bool same_registers(const X64State& a, const X64State& b) {
         if (a.is_known(i) && b.is_known(i) && a.r[i] != b.r[i]) return false;
     return true;
 }
-
-// Flags.
-inline constexpr std::uint8_t kCarry = 1, kParity = 2, kZero = 4, kSign = 8, kOverflow = 16,
-                              kAllFlags = 31;
 
 struct X64Instruction {
     enum class Op : std::uint8_t {

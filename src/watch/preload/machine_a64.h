@@ -1,7 +1,6 @@
 // aarch64: see machine.h.
 #pragma once
 
-#include "machine/a64/ahead.h"
 #include "machine/a64/loops.h"
 #include "watch/preload/path.h"
 #include "watch/preload/system.h"

@@ -1,0 +1,50 @@
+// Where a loop is: see loops.h.
+#pragma once
+
+#include <cstdint>
+
+namespace revisit::machine {
+
+// Whether the same few accesses come round again and again, and recording an iteration pays.
+class LoopFinder {
+ public:
+    void start() {
+        anchor_ = 0;
+        since_ = period_ = repeats_ = 0;
+        for (std::uint8_t& one : in_vain_) one = 0;
+    }
+    // After each access, at `pc`.
+    bool comes_round(std::uint64_t pc) {
+        constexpr unsigned kTimes = 3;
+        since_++;
+        if (pc == anchor_) {
+            repeats_ = since_ == period_ ? repeats_ + 1 : 0;
+            period_ = since_;
+            since_ = 0;
+            return repeats_ >= kTimes && in_vain_[slot(pc)] < kTries;
+        }
+        if (since_ <= kLongest) return false;
+        anchor_ = pc;
+        since_ = period_ = repeats_ = 0;
+        return false;
+    }
+    // So many iterations were found to be alike. `elsewhere`: another access to begin with may do.
+    void found(std::uint64_t iterations, bool elsewhere) {
+        std::uint8_t& in_vain = in_vain_[slot(anchor_)];
+        in_vain = iterations < kFew ? static_cast<std::uint8_t>(in_vain + 1) : 0;
+        repeats_ = 0;
+        if (elsewhere && iterations < kFew) since_ = kLongest;
+    }
+    static constexpr std::uint64_t kFew = 8;
+
+ private:
+    static constexpr unsigned kTries = 4, kLongest = 64, kSlots = 64;
+
+    static unsigned slot(std::uint64_t pc) { return (pc >> 2 ^ pc >> 8) & (kSlots - 1); }
+
+    std::uint64_t anchor_ = 0;
+    unsigned since_ = 0, period_ = 0, repeats_ = 0;
+    std::uint8_t in_vain_[kSlots] = {};
+};
+
+}  // namespace revisit::machine

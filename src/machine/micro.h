@@ -1,0 +1,294 @@
+// Micro-operations: what instructions of any architecture are made of.
+//
+// Problem. Three readers must know what an instruction does: the look-ahead executes it, the skipping
+// of loops proves what it does in every iteration, and finding the instruction that touched a word
+// undoes it. Written three times per architecture, they disagree. Idea. Each architecture has one
+// translator (a64/lift.cpp, x64/lift.cpp) into the few operations below, on slots: the registers of the
+// machine, a zero, four temporaries. What an operation computes is one function of bits (compute.h).
+// Everything else follows from its operands: a value is known if its operands are (ahead.h), affine in
+// the iteration if they are and the operation keeps that form (loops.h), read or written if it is named
+// (reads(), writes()).
+//
+//     ldr  x3, [x1, x2, lsl #3]     load      d=x3, [x1 + (x2 << 3) + 0], 8 bytes
+//     subs w0, w0, #1               subtract  d=w0, x0 - ((zero << 0) + 1), 4 bytes, sets N Z C V
+//     b.ne loop                     jump_if   not equal, to `loop`
+//     add  [rdi + 8], eax           load t0; add t0 = t0 + rax, 4 bytes, sets flags; store t0
+//
+// The second operand is always (b << shift) + immediate: an index, an immediate or a register alone
+// need no operations of their own, and an address is a + that. An instruction is one to eight of them;
+// lifted once, they are kept by address (LiftTable). Checked against the processor, one instruction at
+// a time (tests/machine_a64_test.cpp, tests/watched/x64_steps.cpp).
+#pragma once
+
+#include <cstdint>
+
+namespace revisit::machine {
+
+// Slots beyond the machine's own registers (0 to 31).
+inline constexpr std::uint8_t kZeroSlot = 32, kDiscard = 33, kTemporary = 34, kThreadPointer = 38,
+                              kSlots = 40;
+
+// Flags, as bits.
+inline constexpr std::uint8_t kOverflow = 1, kCarry = 2, kZero = 4, kSign = 8, kParity = 16,
+                              kAllFlags = 31;
+
+// What flags say; odd = not so. After a subtraction the first seven order its operands.
+enum class Test : std::uint8_t {
+    equal,
+    carry,
+    negative,
+    overflow,
+    carry_or_zero,
+    borrow_or_zero,  // where a subtraction clears the carry to borrow
+    less,
+    less_equal,
+    parity,
+    always,
+};
+struct Condition {
+    Test test = Test::always;
+    bool negated = false;
+
+    constexpr std::uint8_t needs() const {
+        constexpr std::uint8_t kNeeds[] = {kZero,
+                                           kCarry,
+                                           kSign,
+                                           kOverflow,
+                                           kCarry | kZero,
+                                           kCarry | kZero,
+                                           kSign | kOverflow,
+                                           kSign | kOverflow | kZero,
+                                           kParity,
+                                           0};
+        return kNeeds[static_cast<unsigned>(test)];
+    }
+    constexpr bool holds(std::uint8_t flags) const {
+        bool n = flags & kSign, z = flags & kZero, c = flags & kCarry, v = flags & kOverflow, is = true;
+        switch (test) {
+            case Test::equal:
+                is = z;
+                break;
+            case Test::carry:
+                is = c;
+                break;
+            case Test::negative:
+                is = n;
+                break;
+            case Test::overflow:
+                is = v;
+                break;
+            case Test::carry_or_zero:
+                is = c || z;
+                break;
+            case Test::borrow_or_zero:
+                is = !c || z;
+                break;
+            case Test::less:
+                is = n != v;
+                break;
+            case Test::less_equal:
+                is = n != v || z;
+                break;
+            case Test::parity:
+                is = flags & kParity;
+                break;
+            case Test::always:
+                break;
+        }
+        return is != negated;
+    }
+};
+
+struct Micro {
+    enum class Op : std::uint8_t {
+        // Values: d = a op ((b << shift) + immediate), of `bytes`; above them zeros.
+        add,
+        subtract,
+        add_carry,
+        subtract_carry,
+        bit_and,
+        bit_or,
+        bit_xor,
+        and_not,
+        or_not,
+        xor_not,
+        multiply,
+        multiply_high,
+        multiply_high_signed,
+        divide,
+        divide_signed,
+        shift_left,  // by less than the width
+        shift_right,
+        shift_signed,
+        rotate_right,
+        field,         // a << (b & 63) >> (b >> 8)
+        signed_field,  // the same, with the sign
+        leading_zeros,
+        leading_signs,
+        reverse_bits,
+        reverse_bytes,  // of every b bytes
+        min,
+        max,
+        min_signed,
+        max_signed,
+        equal,      // 1 or 0
+        select,     // by the condition the second operand, else a
+        choose,     // c != 0: the second operand, else a
+        get_flags,  // as N Z C V in bits 31 to 28
+        forget,     // not followed from here on
+        // Flags alone.
+        set_flags,         // from a
+        compare_if,        // by the condition those of a - b, else the immediate's low four bits
+        compare_if_added,  // … of a + b
+        // Memory at a + (b << shift) + immediate: `pieces` of `bytes`, d and c.
+        load,
+        store,
+        store_unknown,
+        store_zeros,
+        vector_load,
+        vector_store,
+        // Control: a jump that is taken ends the instruction.
+        jump,
+        jump_if,
+        jump_zero,  // a, of `bytes`
+        jump_not_zero,
+        jump_bit,  // bit `shift` of a
+        jump_not_bit,
+        jump_register,
+        // The architecture's own: see its native().
+        native,
+        none,
+        stop,  // ends the look-ahead
+    };
+    enum class Extend : std::uint8_t { zero, sign, sign_to_32 };
+
+    Op op = Op::stop;
+    std::uint8_t d = kDiscard, a = kZeroSlot, b = kZeroSlot, c = kZeroSlot;
+    std::uint8_t shift = 0;
+    std::uint8_t bytes = 8;
+    std::uint8_t flags = 0;  // that it sets
+    Condition condition = {};
+    std::uint8_t pieces = 1;
+    Extend extend = Extend::zero;
+    std::uint8_t lanes = 0;  // vectors: what a register gets, or gives, is a mixture
+    std::uint16_t key = 0;   // of all that chooses the code that executes it: see seal()
+    std::uint16_t spare = 0;
+    std::int64_t immediate = 0;  // native: the instruction
+
+    static constexpr std::uint16_t key_of(Op op, unsigned bytes, bool sets_flags) {
+        return static_cast<std::uint16_t>(static_cast<unsigned>(op) * 4 + (bytes == 8 ? 0 : 2) +
+                                          sets_flags);
+    }
+    constexpr void seal() {
+        key = op < Op::select ? key_of(op, bytes, flags != 0) : key_of(op, 8, false);
+    }
+
+    constexpr bool is_value() const { return op <= Op::forget; }
+    constexpr bool is_memory() const { return op >= Op::load && op <= Op::vector_store; }
+    constexpr bool is_store() const {
+        return op == Op::store || op == Op::store_unknown || op == Op::store_zeros ||
+               op == Op::vector_store;
+    }
+    constexpr bool is_jump() const { return op >= Op::jump && op <= Op::jump_register; }
+    constexpr bool reads_flags() const {
+        return op == Op::select || op == Op::jump_if || op == Op::add_carry ||
+               op == Op::subtract_carry || op == Op::get_flags || op == Op::compare_if ||
+               op == Op::compare_if_added;
+    }
+};
+static_assert(sizeof(Micro) == 32);
+
+constexpr std::uint64_t slot_bit(unsigned slot) {
+    return std::uint64_t{1} << slot;
+}
+// Slots that its values come of (for memory, those stored), and those it must know to go on: addresses.
+constexpr std::uint64_t addressed_by(const Micro& m) {
+    return m.is_memory() ? slot_bit(m.a) | slot_bit(m.b) : 0;
+}
+constexpr std::uint64_t reads(const Micro& m) {
+    using Op = Micro::Op;
+    if (m.op == Op::store) return slot_bit(m.d) | (m.pieces > 1 ? slot_bit(m.c) : 0);
+    if (m.is_memory() || m.op == Op::none || m.op == Op::forget) return 0;
+    if (m.op == Op::choose) return slot_bit(m.a) | slot_bit(m.b) | slot_bit(m.c);
+    return slot_bit(m.a) | slot_bit(m.b);
+}
+constexpr std::uint64_t writes(const Micro& m) {
+    if (m.is_value()) return slot_bit(m.d);
+    if (m.op == Micro::Op::load) return slot_bit(m.d) | (m.pieces > 1 ? slot_bit(m.c) : 0);
+    return 0;
+}
+
+// One instruction, lifted.
+struct Lifting {
+    static constexpr unsigned kMost = 12;
+    Micro micro[kMost];
+    std::uint8_t count = 0;
+    std::uint8_t length = 0;  // in bytes; 0 = it cannot be read
+
+    Micro& put(Micro::Op op, std::uint8_t d = kDiscard, std::uint8_t a = kZeroSlot,
+               std::uint8_t b = kZeroSlot, std::int64_t immediate = 0, std::uint8_t bytes = 8) {
+        Micro& m = micro[count < kMost ? count++ : kMost - 1];
+        m = {};
+        m.op = op;
+        m.d = d;
+        m.a = a;
+        m.b = b;
+        m.bytes = bytes;
+        m.immediate = immediate;
+        return m;
+    }
+    // The last thing to do. What is not known here ends the look-ahead.
+    void seal(bool is_known) {
+        if (!is_known) {
+            count = 0;
+            put(Micro::Op::stop);
+        }
+        for (unsigned k = 0; k < count; k++) micro[k].seal();
+    }
+};
+
+// Instructions lifted before, by address, beside the code they were made from: code that is rewritten
+// is lifted again. The operations lie one after the other, so that an instruction takes as much room,
+// and drives as much of the program's own data out of the caches, as it needs.
+template <class Arch>
+class LiftTable {
+ public:
+    using Code = typename Arch::Code;
+    struct Entry {
+        std::uint64_t pc = ~std::uint64_t{0};
+        Code code{};
+        std::uint16_t first = 0;
+        std::uint8_t count = 0, length = 0;
+    };
+    [[gnu::always_inline]] const Entry& at(std::uint64_t pc, const Code& code) {
+        Entry& entry = entries_[pc / Arch::kAlignment % kEntries];
+        if (entry.pc != pc || !(entry.code == code)) [[unlikely]]
+            lift(entry, pc, code);
+        return entry;
+    }
+    [[gnu::always_inline]] const Micro* micro(const Entry& entry) const { return micro_ + entry.first; }
+
+ private:
+    static constexpr unsigned kEntries = 2048, kMicros = 3 * kEntries;
+
+    [[gnu::noinline]] void lift(Entry& entry, std::uint64_t pc, const Code& code) {
+        Lifting lifting;
+        Arch::lift(pc, code, lifting);
+        if (used_ + lifting.count > kMicros) {
+            for (Entry& one : entries_) one.pc = ~std::uint64_t{0};
+            used_ = 0;
+        }
+        entry.pc = pc;
+        entry.code = code;
+        entry.first = static_cast<std::uint16_t>(used_);
+        entry.count = lifting.count;
+        entry.length = lifting.length;
+        for (unsigned k = 0; k < lifting.count; k++) micro_[used_++] = lifting.micro[k];
+    }
+
+    Entry entries_[kEntries];
+    Micro micro_[kMicros];
+    unsigned used_ = 0;
+};
+
+}  // namespace revisit::machine
