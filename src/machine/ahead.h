@@ -17,8 +17,8 @@
 //     Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value);            up to 8
 //     bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known);  up to 8
 // the program's own or another process's. A store that finds no room, or memory that cannot be read,
-// ends the look-ahead. Cost. Lifting an instruction once (micro.h), then executing its operations: see
-// bench/machine.cpp for the figure. A single step by ptrace takes 31 700 ns.
+// ends the look-ahead. Cost. Lifting an instruction once (micro.h), then 5 to 6 ns per
+// instruction, 6 to 9 with a side buffer (bench/machine.cpp). A single step by ptrace takes 31 700 ns.
 #pragma once
 
 #include <type_traits>
@@ -103,6 +103,7 @@ class Ahead {
     // Up to `budget` instructions, as long as take() wants more: it is called after each access.
     template <class Take>
     Step run(std::uint64_t budget, Take take) {
+        if (table_ != nullptr) table_->start();
         return go(budget, take, NoTrace{});
     }
     // One instruction; trace(Executed) is called for each of its operations.
@@ -114,6 +115,7 @@ class Ahead {
  private:
     friend Arch;
     using Op = Micro::Op;
+    using Ends = Micro::Ends;
     enum class Flow : std::uint8_t { on, jumped, stop };
 
     template <class Take, class Trace>
@@ -133,42 +135,47 @@ class Ahead {
             return step;
         };
         while (budget > 0) {
-            budget--;
-            at = pc;
-            typename Arch::Code code;
-            if (!Arch::fetch(memory_, pc, code)) return leave(pc, Step::stop);
             const Micro* m;
-            unsigned count;
-            if (table != nullptr) {
-                const auto& entry = table->at(pc, code);
-                m = table->micro(entry);
-                count = entry.count;
-                known.next = pc + (Arch::kLength ? Arch::kLength : entry.length);
-            } else {
-                fresh.count = 0;
-                Arch::lift(pc, code, fresh);
-                m = fresh.micro;
-                count = fresh.count;
-                known.next = pc + fresh.length;
+            at = pc;
+            if (table != nullptr)
+                m = table->at(pc, memory_);
+            else
+                m = lift_one(pc, fresh);
+            if (m == nullptr) {
+                budget--;
+                return leave(pc, Step::stop);
             }
-            known.touches = 0;
-            for (;;) {
-                Flow flow = execute(*m, known, r, trace);
+            for (;; m++) {  // instructions, up to a jump
+                at = pc;
+                budget--;
+                known.next = pc + (Arch::kLength ? Arch::kLength : m->length);
+                known.touches = 0;
+                Flow flow;
+                while ((flow = execute(*m, known, r, trace)) == Flow::on && m->ends == Ends::nothing)
+                    m++;
                 if (flow == Flow::stop) return leave(pc, Step::stop);
-                if (flow == Flow::jumped || --count == 0) break;
-                m++;
-            }
-            if (known.touches != 0) {
-                leave(known.next, Step::access);
-                touches_ = known.touches;
-                for (piece_ = 0;; piece_++) {
-                    if (!take()) return Step::access;
-                    if (piece_ + 1 == touches_) break;
+                if (known.touches != 0) {
+                    leave(known.next, Step::access);
+                    touches_ = known.touches;
+                    for (piece_ = 0;; piece_++) {
+                        if (!take()) return Step::access;
+                        if (piece_ + 1 == touches_) break;
+                    }
                 }
+                pc = known.next;
+                if (flow == Flow::jumped || m->ends == Ends::run || budget == 0) break;
             }
-            pc = known.next;
         }
         return leave(pc, Step::done);
+    }
+
+    const Micro* lift_one(std::uint64_t pc, Lifting& fresh) {
+        typename Arch::Code code;
+        if (!Arch::fetch(memory_, pc, code)) return nullptr;
+        fresh.count = 0;
+        Arch::lift(pc, code, fresh);
+        fresh.micro[fresh.count - 1].ends = Ends::run;
+        return fresh.micro;
     }
 
     [[gnu::always_inline]] static void put(std::uint64_t* r, Known& known, unsigned d,

@@ -172,7 +172,8 @@ struct Micro {
     Extend extend = Extend::zero;
     std::uint8_t lanes = 0;  // vectors: what a register gets, or gives, is a mixture
     std::uint16_t key = 0;   // of all that chooses the code that executes it: see seal()
-    std::uint16_t spare = 0;
+    enum class Ends : std::uint8_t { nothing, instruction, run } ends = Ends::nothing;
+    std::uint8_t length = 0;     // of its instruction, in bytes
     std::int64_t immediate = 0;  // native: the instruction
 
     static constexpr std::uint16_t key_of(Op op, unsigned bytes, bool sets_flags) {
@@ -243,52 +244,89 @@ struct Lifting {
             count = 0;
             put(Micro::Op::stop);
         }
-        for (unsigned k = 0; k < count; k++) micro[k].seal();
+        for (unsigned k = 0; k < count; k++) {
+            micro[k].seal();
+            micro[k].length = length;
+        }
+        micro[count - 1].ends = Micro::Ends::instruction;
     }
 };
 
-// Instructions lifted before, by address, beside the code they were made from: code that is rewritten
-// is lifted again. The operations lie one after the other, so that an instruction takes as much room,
-// and drives as much of the program's own data out of the caches, as it needs.
+// Runs of instructions lifted before, each up to a jump, by address, beside the code they were made
+// from. Whether the code is still the same is looked at once per look-ahead: the thread does not move
+// meanwhile, and what the look-ahead stores is not stored in memory.
 template <class Arch>
 class LiftTable {
  public:
     using Code = typename Arch::Code;
-    struct Entry {
-        std::uint64_t pc = ~std::uint64_t{0};
-        Code code{};
-        std::uint16_t first = 0;
-        std::uint8_t count = 0, length = 0;
-    };
-    [[gnu::always_inline]] const Entry& at(std::uint64_t pc, const Code& code) {
-        Entry& entry = entries_[pc / Arch::kAlignment % kEntries];
-        if (entry.pc != pc || !(entry.code == code)) [[unlikely]]
-            lift(entry, pc, code);
-        return entry;
+
+    // Before a look-ahead.
+    void start() { look_++; }
+    // The operations from `pc` on, up to one that ends the run; nothing where there is no code.
+    template <class Memory>
+    [[gnu::always_inline]] const Micro* at(std::uint64_t pc, Memory& memory) {
+        Run& run = runs_[pc / Arch::kAlignment % kRuns];
+        if (run.pc != pc || run.look != look_) [[unlikely]] {
+            if (!is_same(run, pc, memory) && !lift(run, pc, memory)) return nullptr;
+            run.look = look_;
+        }
+        return micro_ + run.first;
     }
-    [[gnu::always_inline]] const Micro* micro(const Entry& entry) const { return micro_ + entry.first; }
 
  private:
-    static constexpr unsigned kEntries = 2048, kMicros = 3 * kEntries;
+    static constexpr unsigned kRuns = 1024, kMicros = 8 * kRuns, kMostInstructions = 8;
+    struct Run {
+        std::uint64_t pc = ~std::uint64_t{0};
+        std::uint64_t look = 0;
+        std::uint16_t first = 0;
+        std::uint8_t instructions = 0, length[kMostInstructions] = {};
+        Code code[kMostInstructions] = {};
+    };
 
-    [[gnu::noinline]] void lift(Entry& entry, std::uint64_t pc, const Code& code) {
-        Lifting lifting;
-        Arch::lift(pc, code, lifting);
-        if (used_ + lifting.count > kMicros) {
-            for (Entry& one : entries_) one.pc = ~std::uint64_t{0};
-            used_ = 0;
+    template <class Memory>
+    [[gnu::noinline]] bool is_same(const Run& run, std::uint64_t pc, Memory& memory) {
+        if (run.pc != pc) return false;
+        for (unsigned k = 0; k < run.instructions; pc += run.length[k++]) {
+            Code code;
+            if (!Arch::fetch(memory, pc, code) || !(code == run.code[k])) return false;
         }
-        entry.pc = pc;
-        entry.code = code;
-        entry.first = static_cast<std::uint16_t>(used_);
-        entry.count = lifting.count;
-        entry.length = lifting.length;
-        for (unsigned k = 0; k < lifting.count; k++) micro_[used_++] = lifting.micro[k];
+        return true;
     }
 
-    Entry entries_[kEntries];
+    template <class Memory>
+    [[gnu::noinline]] bool lift(Run& run, std::uint64_t pc, Memory& memory) {
+        if (used_ + kMostInstructions * Lifting::kMost > kMicros) {
+            for (Run& one : runs_) one.pc = ~std::uint64_t{0};
+            used_ = 0;
+        }
+        run.pc = pc;
+        run.first = static_cast<std::uint16_t>(used_);
+        run.instructions = 0;
+        Lifting lifting;
+        bool goes_on = true;
+        for (unsigned k = 0; k < kMostInstructions && goes_on; pc += lifting.length, k++) {
+            if (!Arch::fetch(memory, pc, run.code[k])) break;
+            lifting.count = 0;
+            Arch::lift(pc, run.code[k], lifting);
+            run.instructions++;
+            run.length[k] = lifting.length;
+            for (unsigned n = 0; n < lifting.count; n++) {
+                const Micro& m = micro_[used_++] = lifting.micro[n];
+                goes_on &= !m.is_jump() && m.op != Micro::Op::stop;
+            }
+        }
+        if (run.instructions == 0) {
+            run.pc = ~std::uint64_t{0};
+            return false;
+        }
+        micro_[used_ - 1].ends = Micro::Ends::run;
+        return true;
+    }
+
+    Run runs_[kRuns];
     Micro micro_[kMicros];
     unsigned used_ = 0;
+    std::uint64_t look_ = 0;
 };
 
 }  // namespace revisit::machine
