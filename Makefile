@@ -1,6 +1,6 @@
 # Every target sets the machine up first (a second when it already is), so each works alone on a Debian or Ubuntu
 # that has only git and make. SETUP=no installs nothing and builds with what is there.
-# PRESET=debug|asan|coverage builds elsewhere; release is build/.
+# PRESET=debug|asan|coverage builds elsewhere; release is build/. CONFIGURE=-D… is passed to CMake.
 PRESET ?= release
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
@@ -8,7 +8,7 @@ SETUP  ?= yes
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 export SETUP JOBS
 
-.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install package format tidy clean setup
+.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install package release-check format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -16,7 +16,7 @@ setup:
 
 # Configured each time: what was installed since is found.
 build: setup
-	@cmake --preset $(PRESET) -Wno-dev >/dev/null || cmake --preset $(PRESET) -Wno-dev
+	@cmake --preset $(PRESET) -Wno-dev $(CONFIGURE) >/dev/null || cmake --preset $(PRESET) -Wno-dev $(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS)
 
 check: build
@@ -61,12 +61,17 @@ install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 # .deb files, a .tar.gz that can be unpacked anywhere, and a Python wheel, in build/packages.
-package: build
-	@scripts/install-dependencies dpkg-dev
-	@cmake --preset $(PRESET) -Wno-dev >/dev/null
+package:
+	@scripts/install-dependencies --for build dpkg-dev
+	@cmake --preset $(PRESET) -Wno-dev $(CONFIGURE) >/dev/null || cmake --preset $(PRESET) -Wno-dev $(CONFIGURE)
+	@cmake --build $(BUILD) -j $(JOBS)
 	@cd $(BUILD) && cpack >packages.log || { cat packages.log; exit 1; }
 	@if ninja -C $(BUILD) -t query wheel >/dev/null 2>&1; then ninja -C $(BUILD) wheel >/dev/null; else echo "package: the Python module is not built; no wheel" >&2; fi
 	@rm -rf $(BUILD)/packages/_CPack_Packages; ls -sh $(BUILD)/packages
+
+# Everything that must hold before a release (as root, with debootstrap).
+release-check: build
+	@scripts/release-check $(BUILD)
 
 format:
 	@git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format-19 -i

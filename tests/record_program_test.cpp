@@ -219,6 +219,17 @@ TEST_F(RecordProgram, end_by_signal_is_passed_on_with_a_complete_profile) {
     EXPECT_GE(seen, 100);
 }
 
+TEST_F(RecordProgram, folders_of_the_path_that_may_not_be_entered_are_passed_over) {
+    if (getuid() != 0) GTEST_SKIP() << "needs root to become another user";
+    if (run("setpriv --version").status != 0) GTEST_SKIP() << "needs setpriv";
+    if (run("setpriv --reuid 65534 --regid 65534 --clear-groups $R --version").status != 0)
+        GTEST_SKIP() << "another user cannot reach the build";
+    Ran ran = run(
+        "mkdir -m 700 closed; PATH=$PWD/closed:$PATH setpriv --reuid 65534 --regid 65534 --clear-groups $R doctor");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.err, "");
+}
+
 TEST_F(RecordProgram, what_cannot_run_is_told_in_one_line) {
     write("text", "no program\n");
     struct {

@@ -96,7 +96,8 @@ std::string find_in_path(const std::string& name, bool& found_not_executable) {
     for (std::string directory; std::getline(path, directory, ':');) {
         std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
         if (is_executable(candidate)) return candidate;
-        if (fs::is_regular_file(candidate)) found_not_executable = true;
+        std::error_code unreadable;  // a folder of the path that this user may not enter
+        if (fs::is_regular_file(candidate, unreadable)) found_not_executable = true;
     }
     return {};
 }
