@@ -47,4 +47,9 @@ foreach(pair "libdw=libdw-dev" "capstone=libcapstone-dev" "ZLIB=zlib1g-dev" "Lib
   endif()
 endforeach()
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, python3-numpy")
+if(REVISIT_PYTHON)  # a module is for one minor version of Python
+  execute_process(COMMAND ${REVISIT_PYTHON} -c "import sys; m = sys.version_info.minor; print(f'python3 (>= 3.{m}), python3 (<< 3.{m + 1})', end='')"
+                  OUTPUT_VARIABLE python_versions)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${python_versions}, python3-numpy")
+endif()
 include(CPack)
