@@ -85,6 +85,14 @@ struct Sampling {
     double pruned = 0;  // share of samples given up
 };
 
+// One process of a run that had several, by exec: a shell that becomes another program is two.
+struct ProcessSummary {
+    std::uint32_t pid = 0;
+    std::vector<std::string> command;
+    double accesses = 0, samples = 0;
+    double seconds = 0;  // of processor time
+};
+
 struct Profile {
     std::string method = "exact";
     std::string model = "single";
@@ -102,6 +110,7 @@ struct Profile {
     std::vector<Pair> pairs;
     std::vector<Object> objects;
     std::vector<Phase> phases;
+    std::vector<ProcessSummary> processes;
 
     std::string machine;
     std::vector<std::string> command;

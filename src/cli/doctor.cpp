@@ -11,7 +11,6 @@
 #include "record/launch.h"
 #include "record/probe.h"
 #include "report/page.h"
-#include "watch/pmu.h"
 #include "watch/watch.h"
 
 namespace revisit {
@@ -29,9 +28,7 @@ std::string machine_line() {
     return fmt::format("{} {} on {}", name.sysname, name.release, name.machine);
 }
 
-std::string sampling_line(const Result<std::string>& sampler, const record::Probe& watchpoints,
-                          const record::Probe& clock) {
-    if (!sampler) return sampler.error().sentence();
+std::string sampling_line(const record::Probe& watchpoints, const record::Probe& clock) {
     if (!clock.works)
         return fmt::format("--method watch: by a slow timer only, perf events cannot be opened ({})",
                            clock.detail);
@@ -64,13 +61,8 @@ std::vector<Finding> findings() {
          valgrind ? "recorded under valgrind, " + valgrind->directory : valgrind.error().sentence()});
     record::Probe watchpoints = record::probe_watchpoints();
     out.push_back({"watchpoints", watchpoints.works, watchpoints.detail});
-    Result<std::string> sampler = watch::find_sampler();
     record::Probe clock = record::probe_clock();
-    out.push_back({"sampling", sampler.has_value(), sampling_line(sampler, watchpoints, clock)});
-    auto system = watch::this_system();
-    for (const watch::SourceReport& source : watch::find_sources(*system))
-        out.push_back(
-            {source.name, source.works, source.works ? source.detail : "not here: " + source.detail});
+    out.push_back({"sampling", true, sampling_line(watchpoints, clock)});
     record::Probe counters = record::probe_counters();
     out.push_back({"counters", counters.works, counters.detail});
     std::string by_valgrind = valgrind ? "exact under valgrind" : "nothing else";
@@ -95,21 +87,10 @@ class DoctorCommand : public Command {
  public:
     void declare(CLI::App& app) override {
         app.add_flag("--json", json_, "the findings as JSON")->group("Output");
-        app.add_flag(
-               "--static-link", static_link_,
-               "print what links the sampler into a static program: cc -static … $(revisit doctor "
-               "--static-link)")
-            ->group("Output");
         app.footer("Examples:\n  revisit doctor\n  revisit doctor --json");
     }
 
     Result<int> run() override {
-        if (static_link_) {
-            Result<std::string> line = watch::static_link_line();
-            if (!line) return std::unexpected(line.error());
-            if (auto shown = print(*line + "\n"); !shown) return std::unexpected(shown.error());
-            return 0;
-        }
         std::vector<Finding> all = findings();
         std::string text;
         if (json_) {
@@ -131,7 +112,7 @@ class DoctorCommand : public Command {
     }
 
  private:
-    bool json_ = false, static_link_ = false;
+    bool json_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 //
 // The program has standard input, output and error to itself, so the summary goes to standard error and
 // only --json, asked for, to standard output.
+#include "watch/outside/profile.h"
+
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "cli/recording.h"
 #include "cli/watching.h"
 #include "core/parallel.h"
+#include "core/try.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
@@ -70,6 +73,7 @@ class ProfileCommand : public Command {
             "  revisit profile -- ls -l\n"
             "  revisit profile --function multiply -o before.json -- ./matmul 300\n"
             "  revisit profile --method watch -- xz -k large.tar\n"
+            "  revisit profile --pid 4711 --duration 30s\n"
             "  revisit profile --follow --max-accesses 1e9 -- make test");
     }
 
@@ -83,7 +87,13 @@ class ProfileCommand : public Command {
         engine->pairs = !no_pairs_ && engine->device == Device::cpu;
         if (auto applied = sampling_.apply(*engine); !applied) return std::unexpected(applied.error());
         model_.apply(*engine);
-        std::string method = method_ == "auto" ? automatic_method(*engine) : method_;
+        if (watching_.pid != 0 && !recording_.command.empty())
+            return fail("--pid attaches to a process that runs: name no program as well");
+        if (watching_.pid != 0 && method_ != "auto" && method_ != "watch")
+            return fail("--pid takes samples: --method watch or none");
+        std::string method = watching_.pid != 0  ? "watch"
+                             : method_ == "auto" ? automatic_method(*engine)
+                                                 : method_;
         if (method == "watch") return run_watched(*engine);
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
@@ -126,30 +136,40 @@ class ProfileCommand : public Command {
 
  private:
     Result<int> run_watched(EngineOptions& engine) {
-        recording_.sampled = true;
-        Result<record::RunOptions> run = recording_.run_options();
-        if (!run) return std::unexpected(run.error());
-        Result<watch::WatchOptions> options =
-            watching_.apply(engine, analysis_.granularity_given(), *run);
-        if (!options) return std::unexpected(options.error());
-        std::optional<watch::FunctionCounts> counts;
-        if (watching_.clock == "count") {
-            Result<watch::FunctionCounts> counted =
-                watching_.count(*run, options->estimate.granularity);
-            if (!counted) return std::unexpected(counted.error());
-            counts = std::move(*counted);
+        watch::WatchOptions options = TRY(watching_.apply(engine, analysis_.granularity_given()));
+        record::RunOptions run;
+        watch::outside::RunOptions outside;
+        if (watching_.pid != 0) {
+            TRY(recording_.apply(run));
+            outside.attach = watching_.pid;
+        } else {
+            recording_.sampled = true;
+            run = TRY(recording_.run_options());
+            TRY(watch::check_program(run.program));
+            outside.program = run.program;
+            if (run.decode.objects) outside.environment = watch::heap_environment(run.program);
         }
-        return finish(
-            *run,
-            record::run(
-                *run,
-                [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
-                    if (is_first) first_ = pid;
-                    return watch::make_watch_sink(options->estimate, counts ? &*counts : nullptr,
-                                                  [this, is_first](std::uint32_t of, Profile p) {
-                                                      return take(of, std::move(p), is_first);
-                                                  });
-                }));
+        std::optional<watch::FunctionCounts> counts;
+        if (watching_.clock == "count" && watching_.pid == 0)
+            counts = TRY(watching_.count(run, options.estimate.granularity));
+        outside.settings = options.settings;
+        outside.objects = run.decode.objects;
+        outside.duration = run.duration;
+        outside.children = !recording_.no_children;
+        watch::outside::Outcome sampled = TRY(watch::outside::run(outside));
+        watch::outside::ProfileOptions how;
+        how.estimate = options.estimate;
+        how.counts = counts ? &*counts : nullptr;
+        how.contexts = run.decode.contexts;
+        how.objects = run.decode.objects;
+        how.whole = follow_;
+        Profile profile = TRY(watch::outside::profile_of(sampled, how));
+        if (!sampled.processes.empty()) first_ = static_cast<std::uint32_t>(sampled.processes[0]->pid);
+        if (recording_.command.empty() && !profile.processes.empty())
+            recording_.command = profile.processes[0].command;
+        TRY(take(first_, std::move(profile), true));
+        TRY(deliver(watch::outside::summary_of(sampled)));
+        return sampled.exit_status;
     }
 
     Result<int> finish(const record::RunOptions& run, const Result<record::RunOutcome>& outcome) {
@@ -196,7 +216,7 @@ class ProfileCommand : public Command {
         if (output_.output.empty() && !output_.json)
             output_.output = default_output(recording_.command[0], first_, ".json");
         if (is_first && !have_profile_) {
-            profile.command = recording_.command;
+            if (profile.command.empty()) profile.command = recording_.command;
             profile_ = std::move(profile);
             have_profile_ = true;
             for (Profile& child : early_)

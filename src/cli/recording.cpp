@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/try.h"
 #include "record/stream.h"
 
 namespace revisit {
@@ -36,9 +37,7 @@ Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std
 }
 
 void RecordingOptions::declare(CLI::App& app) {
-    app.add_option("PROGRAM", command, "the program and its arguments, after --")
-        ->required()
-        ->expected(-1);
+    app.add_option("PROGRAM", command, "the program and its arguments, after --")->expected(-1);
     app.add_option(
            "--via", via,
            "clang: a program built with revisit-clang; valgrind: any program; auto: whichever fits it")
@@ -75,9 +74,8 @@ void RecordingOptions::declare(CLI::App& app) {
 
 Result<record::RunOptions> RecordingOptions::run_options() const {
     record::RunOptions run;
-    Result<record::Program> program = record::find_program(command);
-    if (!program) return std::unexpected(program.error());
-    run.program = std::move(*program);
+    if (command.empty()) return fail("PROGRAM is required");
+    run.program = TRY(record::find_program(command));
     if (via == "clang" && !run.program.instrumented)
         return fail(run.program.path, "",
                     "was not built with the compiler plug-in; build it with revisit-clang, or use "
@@ -86,15 +84,15 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
     run.launch.recorder = by_clang ? record::Recorder::clang : record::Recorder::valgrind;
     run.launch.functions = functions;
     run.launch.follow_exec = !no_children;
-    if (!by_clang && !sampled)
-        if (Result<record::ValgrindParts> parts = record::find_valgrind(); !parts)
-            return std::unexpected(parts.error());
+    if (!by_clang && !sampled) TRY(record::find_valgrind());
+    TRY(apply(run));
+    return run;
+}
 
-    if (!duration_text.empty()) {
-        Result<std::chrono::nanoseconds> duration = parse_time("--duration", duration_text);
-        if (!duration) return std::unexpected(duration.error());
-        run.duration = std::chrono::ceil<std::chrono::milliseconds>(*duration);
-    }
+Result<void> RecordingOptions::apply(record::RunOptions& run) const {
+    if (!duration_text.empty())
+        run.duration =
+            std::chrono::ceil<std::chrono::milliseconds>(TRY(parse_time("--duration", duration_text)));
     if (!most_accesses_text.empty()) {
         Result<std::uint64_t> most = parse_count(most_accesses_text);
         if (!most) return fail("--max-accesses: " + most.error().message);
@@ -113,7 +111,7 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
     if (!no_objects) run.want |= REVISIT_WANT_OBJECTS | REVISIT_WANT_CALLS;
     if (run.decode.only_regions) run.want |= REVISIT_WANT_REGIONS;
     if (!no_children) run.want |= REVISIT_WANT_CHILDREN;
-    return run;
+    return {};
 }
 
 std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending) {

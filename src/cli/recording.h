@@ -25,6 +25,8 @@ struct RecordingOptions {
 
     void declare(CLI::App& app);
     Result<record::RunOptions> run_options() const;
+    // Of these, what holds for any program.
+    Result<void> apply(record::RunOptions& run) const;
 };
 
 // "10", "10s", "250ms", "200us", "2m"; an Error names the option.

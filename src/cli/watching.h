@@ -13,14 +13,11 @@ struct WatchingOptions {
     unsigned watchpoints = 0;  // 0 = as many as there are
     std::string weights = "inverse";
     std::string clock = "run";
-    std::string source = "auto";
     std::uint64_t check = 0;
+    int pid = 0;  // of a process to attach to; 0 = none
 
     void declare(CLI::App& app);
-    // Fills the sampler's part of `run`.
-    Result<watch::WatchOptions> apply(const EngineOptions& engine, bool granularity_given,
-                                      record::RunOptions& run) const;
-    Result<void> choose_source(watch::Settings& settings) const;
+    Result<watch::WatchOptions> apply(const EngineOptions& engine, bool granularity_given) const;
     // For --clock count: the second run.
     Result<watch::FunctionCounts> count(const record::RunOptions& watched,
                                         std::uint64_t granularity) const;

@@ -151,6 +151,13 @@ std::string to_json(const Profile& profile) {
                     {"distinct", number(phase.distinct)},
                     {"reuse", histogram_json(phase.reuse)}};
     });
+    put_list(out, "processes", profile.processes, [](const ProcessSummary& process) {
+        return Json{{"pid", process.pid},
+                    {"command", process.command},
+                    {"accesses", number(process.accesses)},
+                    {"samples", number(process.samples)},
+                    {"seconds", process.seconds}};
+    });
     out += "\n}\n";
     return out;
 }

@@ -161,6 +161,7 @@ Result<void> merge_profile(Profile& into, const Profile& other) {
     merge_pairs(into, other, site, context);
     merge_objects(into, other, context);
     into.phases.clear();  // windows of different runs do not line up
+    into.processes.insert(into.processes.end(), other.processes.begin(), other.processes.end());
     if (into.command != other.command) into.command.clear();
     if (into.machine != other.machine) into.machine.clear();
     for (const std::string& note : other.notes)

@@ -212,6 +212,26 @@ Phase read_phase(JsonReader& in) {
     return phase;
 }
 
+ProcessSummary read_process(JsonReader& in) {
+    ProcessSummary process;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "pid")
+            process.pid = static_cast<std::uint32_t>(in.whole());
+        else if (key == "command")
+            in.array("expected an array of strings",
+                     [&](std::size_t) { process.command.push_back(in.text()); });
+        else if (key == "accesses")
+            process.accesses = in.number();
+        else if (key == "samples")
+            process.samples = in.number();
+        else if (key == "seconds")
+            process.seconds = in.number();
+        else
+            in.skip();
+    });
+    return process;
+}
+
 Sampling read_sampling(JsonReader& in) {
     Sampling sampling;
     in.object(kObject, [&](std::string_view key) {
@@ -304,6 +324,8 @@ class ProfileReader {
             entries(profile_.objects, read_object);
         else if (key == "phases")
             entries(profile_.phases, read_phase);
+        else if (key == "processes")
+            entries(profile_.processes, read_process);
         else
             in_.skip();
     }

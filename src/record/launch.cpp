@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +17,6 @@
 #include <sstream>
 
 #include "record/stream.h"
-#include "watch/preload/settings.h"
 
 namespace revisit::record {
 namespace {
@@ -161,7 +161,7 @@ Result<ValgrindParts> find_valgrind() {
 
 Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOptions& options) {
     std::vector<std::string> arguments;
-    std::vector<std::pair<std::string, std::string>> environment;
+    Environment environment;
     std::string file = program.path;
     if (options.recorder == Recorder::valgrind) {
         Result<ValgrindParts> parts = find_valgrind();
@@ -179,13 +179,6 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         arguments.push_back("--");
         arguments.insert(arguments.end(), program.arguments.begin(), program.arguments.end());
         environment.emplace_back("VALGRIND_LIB", parts->directory);
-    } else if (options.recorder == Recorder::watch) {
-        arguments = program.arguments;
-        const char* others = std::getenv("LD_PRELOAD");
-        environment.emplace_back(REVISIT_STREAM_ENV, slots.path());
-        environment.emplace_back(watch::kSettingsVariable, options.sampler_settings);
-        environment.emplace_back(
-            "LD_PRELOAD", options.sampler + (others && *others ? ":" + std::string(others) : ""));
     } else {
         arguments = program.arguments;
         environment.emplace_back(REVISIT_STREAM_ENV, slots.path());
@@ -194,13 +187,17 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         environment.emplace_back(REVISIT_REGIONS_ENV,
                                  fmt::format("{}", fmt::join(options.regions, "\n")));
     }
+    return start(file, std::move(arguments), environment, options);
+}
 
+Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
+                    const Environment& environment, const LaunchOptions& options) {
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
 
-    int told[2];
-    if (pipe2(told, O_CLOEXEC) != 0)
+    int told[2], ready[2];
+    if (pipe2(told, O_CLOEXEC) != 0 || pipe2(ready, O_CLOEXEC) != 0)
         return fail(fmt::format("cannot start the program: {}", std::strerror(errno)));
     pid_t self = getpid();
     pid_t child = fork();
@@ -218,17 +215,28 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         if (options.silent)
             for (int file = open("/dev/null", O_RDWR), to = 0; to < 3; to++) dup2(file, to);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+        char ignored;
+        close(ready[1]);
+        (void)!read(ready[0], &ignored, 1);  // until the other side is closed
         execv(file.c_str(), argv.data());
         int reason = errno;
         (void)!write(told[1], &reason, sizeof reason);
         _exit(127);
     }
     close(told[1]);
+    close(ready[0]);
+    Result<void> prepared = options.before_exec ? options.before_exec(child) : Result<void>{};
+    if (!prepared) kill(child, SIGKILL);
+    close(ready[1]);
+    if (!prepared) {
+        close(told[0]);
+        waitpid(child, nullptr, __WALL);
+        return std::unexpected(prepared.error());
+    }
     int reason = 0;
     ssize_t got = read(told[0], &reason, sizeof reason);
     close(told[0]);
-    if (got > 0)
-        return fail(program.path, "", fmt::format("cannot be started: {}", std::strerror(reason)));
+    if (got > 0) return fail(file, "", fmt::format("cannot be started: {}", std::strerror(reason)));
     return child;
 }
 

@@ -2,12 +2,12 @@
 //
 // The program keeps its input, output, working directory, environment and process group; what goes
 // wrong before its first instruction is told in one line. A recorder is picked by name: `clang` runs a
-// program built with the plug-in as it is, `valgrind` runs any binary under our tool, `watch` runs any
-// dynamically linked one with the sampler loaded into it.
+// program built with the plug-in as it is, `valgrind` runs any binary under our tool.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@
 
 namespace revisit::record {
 
-enum class Recorder { clang, valgrind, watch };
+enum class Recorder { clang, valgrind };
 
 struct Program {
     std::string path;                    // as found
@@ -44,12 +44,17 @@ struct LaunchOptions {
     std::vector<std::string> functions;  // mark what happens inside of these
     std::vector<std::string> regions;    // the marks that count, where the program samples itself
     bool follow_exec = true;
-    bool silent = false;  // input and output at /dev/null
-    std::string sampler;  // watch: the library, and what it is told
-    std::string sampler_settings;
+    bool silent = false;        // input and output at /dev/null
     bool ends_with_us = false;  // killed when this process ends first
+    // Called with the child's process id before it becomes the program.
+    std::function<Result<void>(pid_t)> before_exec;
 };
 
+using Environment = std::vector<std::pair<std::string, std::string>>;  // what is added to ours
+
+// The process id of what was started.
+Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
+                    const Environment& environment, const LaunchOptions& options);
 // The process id of the started program.
 Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOptions& options);
 

@@ -9,10 +9,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <thread>
+
+#include "record/signals.h"
 
 namespace revisit::record {
 namespace {
@@ -20,44 +21,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{20};
 constexpr std::chrono::seconds kGrace{3};  // from SIGTERM to SIGKILL at a limit
-
-std::atomic<pid_t> program_running{0};
-std::atomic<int> interrupts{0};
-
-void pass_on(int signal, siginfo_t* info, void*) {
-    pid_t program = program_running.load();
-    if (program <= 0) return;
-    int saved = errno;
-    // From the terminal the program got it too. Whoever presses three times means it.
-    bool from_terminal = info->si_code == SI_KERNEL;
-    if (signal == SIGINT && from_terminal) {
-        if (++interrupts >= 3) kill(program, SIGKILL);
-    } else if (!from_terminal)
-        kill(program, signal);
-    errno = saved;
-}
-
-// Handlers in place while the program runs, as they were afterwards.
-class SignalsPassedOn {
- public:
-    SignalsPassedOn() {
-        interrupts = 0;
-        struct sigaction action{};
-        action.sa_sigaction = pass_on;
-        action.sa_flags = SA_SIGINFO | SA_RESTART;
-        for (std::size_t i = 0; i < std::size(kSignals); i++)
-            sigaction(kSignals[i], &action, &before_[i]);
-    }
-    ~SignalsPassedOn() {
-        for (std::size_t i = 0; i < std::size(kSignals); i++)
-            sigaction(kSignals[i], &before_[i], nullptr);
-        program_running = 0;
-    }
-
- private:
-    static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-    struct sigaction before_[std::size(kSignals)];
-};
 
 void note_status(int status, RunOutcome& outcome) {
     if (WIFSIGNALED(status)) {
@@ -68,6 +31,18 @@ void note_status(int status, RunOutcome& outcome) {
 }
 
 }  // namespace
+
+void note_end(RunOutcome& outcome, std::size_t outlived) {
+    if (outcome.limit_reached)
+        outcome.notes.push_back(
+            "the program was ended at the limit asked for; its later accesses are not in here");
+    else if (outcome.signal != 0)
+        outcome.notes.push_back(fmt::format("the program was ended by signal {} ({})", outcome.signal,
+                                            strsignal(outcome.signal)));
+    if (outlived > 0)
+        outcome.notes.push_back(fmt::format(
+            "{} child processes outlived the program; their profiles stop when it exited", outlived));
+}
 
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {
     Result<Slots> slots = Slots::create(options.want);
@@ -81,7 +56,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     how.ends_with_us |= options.duration || options.counts_to_limit();
     Result<pid_t> program = launch(options.program, *slots, how);
     if (!program) return std::unexpected(program.error());
-    program_running = *program;
+    signals.pass_to(*program);
 
     std::optional<Error> failure;
     Clock::time_point started = Clock::now(), told_to_end{};
@@ -104,7 +79,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         pid_t ended = waitpid(*program, &status, WNOHANG);
         if (ended == *program) {
             note_status(status, outcome);
-            program_running = 0;
+            signals.pass_to(0);
             running = false;
         } else if (ended < 0 && errno != EINTR)
             return fail(fmt::format("lost the program: {}", std::strerror(errno)));
@@ -138,17 +113,8 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     outcome.accesses = consumer.accesses();
     outcome.processes = consumer.processes();
     outcome.regions_seen = consumer.regions_seen();
-    if (outcome.limit_reached) {
-        outcome.exit_status = 0;
-        outcome.notes.push_back(
-            "the program was ended at the limit asked for; its later accesses are not in here");
-    } else if (outcome.signal != 0)
-        outcome.notes.push_back(fmt::format("the program was ended by signal {} ({})", outcome.signal,
-                                            strsignal(outcome.signal)));
-    if (consumer.cut_off() > 0)
-        outcome.notes.push_back(
-            fmt::format("{} child processes outlived the program; they are told up to its end",
-                        consumer.cut_off()));
+    if (outcome.limit_reached) outcome.exit_status = 0;
+    note_end(outcome, consumer.cut_off());
     if (slots->threads_unrecorded() > 0)
         outcome.notes.push_back(fmt::format("{} threads were not recorded: more than {} ran at once",
                                             slots->threads_unrecorded(), REVISIT_SLOTS));

@@ -33,6 +33,9 @@ struct RunOutcome {
     std::vector<std::string> regions_seen;
 };
 
+// Notes of how it ended: at a limit, by a signal, with so many children that go on.
+void note_end(RunOutcome& outcome, std::size_t outlived);
+
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink);
 
 }  // namespace revisit::record

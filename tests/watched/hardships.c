@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -297,6 +300,136 @@ static int loads(const char* path) {
     return 0;
 }
 
+// Load- and store-exclusive (or compare-and-swap) on one line, from two threads: a trap between the two
+// takes the reservation away, and must not do so for ever.
+static struct {
+    _Alignas(64) unsigned long word[8];
+} line;
+static void* exclusive(void* rounds) {
+    for (size_t i = 0; i < (size_t)rounds; i++) {
+        unsigned long* at = &line.word[i & 7];
+#if defined(__aarch64__)
+        unsigned long old;
+        unsigned failed;
+        __asm__ volatile("1: ldxr %0, [%2]\n   add %0, %0, #1\n   stxr %w1, %0, [%2]\n   cbnz %w1, 1b"
+                         : "=&r"(old), "=&r"(failed)
+                         : "r"(at)
+                         : "memory");
+#else
+        unsigned long old = *at;
+        while (!__atomic_compare_exchange_n(at, &old, old + 1, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        }
+#endif
+    }
+    return NULL;
+}
+static int exclusives(void) {
+    enum { kRounds = 6000000 };
+    pthread_t other;
+    pthread_create(&other, NULL, exclusive, (void*)(size_t)kRounds);
+    exclusive((void*)(size_t)kRounds);
+    pthread_join(other, NULL);
+    unsigned long sum = 0;
+    for (int i = 0; i < 8; i++) sum += line.word[i];
+    printf("%lu\n", sum);
+    return 0;
+}
+
+// All watchpoints are the program's own.
+static int own_watchpoints(void) {
+    static unsigned long word[8];
+    int files[4], opened = 0;
+    for (int i = 0; i < 4; i++) {
+        struct perf_event_attr attributes;
+        memset(&attributes, 0, sizeof attributes);
+        attributes.size = sizeof attributes;
+        attributes.type = PERF_TYPE_BREAKPOINT;
+        attributes.bp_type = HW_BREAKPOINT_W;
+        attributes.bp_addr = (unsigned long)&word[i];
+        attributes.bp_len = HW_BREAKPOINT_LEN_8;
+        attributes.exclude_kernel = 1;
+        files[i] = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
+        opened += files[i] >= 0;
+    }
+    unsigned sum = work(2000);
+    long long hits = 0, count;
+    for (int i = 0; i < 4; i++) ((volatile unsigned long*)word)[i] = sum;
+    for (int i = 0; i < 4; i++)
+        if (files[i] >= 0 && read(files[i], &count, 8) == 8) hits += count;
+    printf("%d %u\n", opened == hits, sum);
+    return 0;
+}
+
+// A debugger: it traces a child of its own, and sees it stop.
+static int traces(void) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, 0, 0) != 0) _exit(7);
+        raise(SIGSTOP);
+        _exit((int)(work(100) & 3) + 10);
+    }
+    int status = 0, stops = 0;
+    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        stops++;
+        ptrace(PTRACE_CONT, child, 0, 0);
+    }
+    unsigned sum = work(800);
+    printf("%d %d %u\n", stops, WIFEXITED(status) ? WEXITSTATUS(status) : -1, sum);
+    return 0;
+}
+
+// A program that becomes another, and another.
+static int becomes(char* self, int left) {
+    unsigned sum = work(150);
+    if (left == 0) {
+        printf("%u\n", sum);
+        return 0;
+    }
+    char number[8];
+    snprintf(number, sizeof number, "%d", left - 1);
+    execl(self, self, "becomes", number, NULL);
+    return 1;
+}
+
+// Stopped and continued by job control, by itself and by a child.
+static int stops(void) {
+    fflush(stdout);
+    pid_t self = getpid(), child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 5; i++) {
+            usleep(20000);
+            kill(self, SIGSTOP);
+            usleep(20000);
+            kill(self, SIGCONT);
+        }
+        _exit(0);
+    }
+    unsigned sum = work(3000);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    printf("%u %d\n", sum, WIFEXITED(status));
+    return 0;
+}
+
+// Many signals of its own, each of which must arrive.
+static volatile int got;
+static void take(int signal) {
+    got += signal == SIGUSR1;
+}
+static int signals(void) {
+    struct sigaction action = {.sa_handler = take};
+    sigaction(SIGUSR1, &action, NULL);
+    unsigned sum = 0;
+    for (int i = 0; i < 3000; i++) {
+        raise(SIGUSR1);
+        sum += work(1);
+    }
+    printf("%d %u\n", got, sum);
+    return 0;
+}
+
 int main(int count, char** arguments) {
     const char* which = count > 1 ? arguments[1] : "";
     if (strcmp(which, "small-stack") == 0) return small_stack();
@@ -310,6 +443,13 @@ int main(int count, char** arguments) {
     if (strcmp(which, "filters-a-child") == 0) return filters_a_child(arguments[0]);
     if (strcmp(which, "closes-files") == 0) return closes_files();
     if (strcmp(which, "timers") == 0) return timers();
+    if (strcmp(which, "exclusives") == 0) return exclusives();
+    if (strcmp(which, "own-watchpoints") == 0) return own_watchpoints();
+    if (strcmp(which, "traces") == 0) return traces();
+    if (strcmp(which, "becomes") == 0)
+        return becomes(arguments[0], count > 2 && arguments[2][0] != 0x2e ? atoi(arguments[2]) : 3);
+    if (strcmp(which, "stops") == 0) return stops();
+    if (strcmp(which, "signals") == 0) return signals();
     if (strcmp(which, "loads") == 0) return loads(arguments[2]);
     return 2;
 }

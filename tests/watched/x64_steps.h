@@ -17,10 +17,9 @@
 #include <map>
 #include <string>
 
-#include "watch/preload/machine.h"
+#include "x64_context.h"
 
 namespace revisit::machine {
-using namespace watch;
 namespace {
 
 struct OwnMemory {
@@ -192,7 +191,7 @@ void step(const ucontext_t& context) {
 }
 
 [[gnu::force_align_arg_pointer]] void handle_fault(int signal, siginfo_t*, void* context) {
-    if (Machine::recover(nullptr, signal, *static_cast<ucontext_t*>(context))) return;
+    if (Machine::recover(signal, *static_cast<ucontext_t*>(context))) return;
     char text[80];
     int used = snprintf(text, sizeof text, "fault at %lx, step %u\n",
                         Machine::pc(*static_cast<ucontext_t*>(context)), steps);

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "watch/preload/look_memory.h"
+#include "own_memory.h"
 #include "x64_steps.h"
 
 namespace revisit::machine {
@@ -40,7 +40,7 @@ void sample(const ucontext_t& context) {
     find_wide(context);
     read_actual(context);
     ahead_state = actual;
-    ahead_memory.start(owner);
+    ahead_memory.start();
     X64Ahead<LookMemory> ahead(ahead_state, ahead_memory, &table);
     unsigned met = 0;
     Step step = ahead.run(kInstructions, [&] { return ++met < kAccesses; });

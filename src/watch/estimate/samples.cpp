@@ -25,6 +25,23 @@ void thin(ThreadSamples& thread) {
 
 }  // namespace
 
+void ThreadSamples::add_window(const Window& window) {
+    Sample& sample = samples.back();
+    sample.uses = static_cast<std::uint16_t>(window.uses());
+    sample.open = static_cast<std::uint16_t>(window.open());
+    if ((samples.size() - 1) % keeps != 0) return;
+    sample.first_entry = entries.size();
+    auto put = [&](unsigned value, unsigned times) {
+        entries.push_back({static_cast<std::uint16_t>(value), static_cast<std::uint16_t>(times)});
+    };
+    window.time().for_each(put);
+    sample.time_entries = static_cast<std::uint32_t>(entries.size() - sample.first_entry);
+    window.reuse().for_each(put);
+    sample.reuse_entries =
+        static_cast<std::uint32_t>(entries.size() - sample.first_entry) - sample.time_entries;
+    if (entries.size() > kMostEntries) thin(*this);
+}
+
 void Samples::add_window(ThreadSamples& thread, std::span<const std::uint64_t> words) {
     if (words.empty() || thread.samples.empty()) return;
     Sample& sample = thread.samples.back();
@@ -41,7 +58,7 @@ void Samples::add_window(ThreadSamples& thread, std::span<const std::uint64_t> w
         thread.entries.push_back(
             {static_cast<std::uint16_t>(entry), static_cast<std::uint16_t>(entry >> 16)});
     }
-    if (thread.entries.size() > kMostEntries) thin(thread);
+    if (thread.entries.size() > ThreadSamples::kMostEntries) thin(thread);
 }
 
 void Samples::add(const record::WatchEvent& event) {

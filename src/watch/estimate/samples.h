@@ -11,6 +11,7 @@
 #include "record/decode.h"
 #include "symbols/origins.h"
 #include "watch/estimate/visits.h"
+#include "watch/estimate/window.h"
 
 namespace revisit::watch {
 
@@ -87,6 +88,9 @@ struct ThreadSamples {
     std::uint64_t end = 0;        // the thread's time at its end; 0 = not told
     std::uint64_t recording = 0;  // nanoseconds that sampling took
     std::uint64_t checked = 0, missed = 0, stray = 0;
+
+    void add_window(const Window& window);  // of the last sample
+    static constexpr std::size_t kMostEntries = 32u << 20;  // then half of the windows go
 };
 
 struct Note {  // something that kept the sampler from its work
@@ -101,7 +105,6 @@ struct Ended {  // look-aheads that ended at an instruction: before the first ac
 class Samples {
  public:
     void add(const record::WatchEvent& event);
-    static constexpr std::size_t kMostEntries = 32u << 20;  // a thread; then half of the windows go
 
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;

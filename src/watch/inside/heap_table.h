@@ -1,0 +1,17 @@
+// The table of heap blocks, as the library inside of a program writes it and the sampler reads it.
+#pragma once
+
+#include <cstdint>
+
+namespace revisit::watch {
+
+struct HeapTable {
+    static constexpr unsigned kGroups = 512, kWays = 8;
+    static constexpr const char* kSymbol = "revisit_heap_table";
+
+    std::uint64_t noted;  // grows with every block that is noted
+    alignas(64) std::uint8_t used[kGroups];
+    std::uint64_t low[kGroups * kWays], high[kGroups * kWays], where[kGroups * kWays];  // low 0 = none
+};
+
+}  // namespace revisit::watch

@@ -1,0 +1,93 @@
+// The perf events of one thread of another process: its processor time, what wakes us when a sample is
+// due, and its watchpoints.
+//
+// All are opened on the thread from outside and write records into one ring, so that one file per
+// thread is waited on; the program gets no signal from any. The clock counts the thread's processor
+// time and leads the group, so that every record carries its value (PERF_SAMPLE_READ). The timer and
+// the watchpoints fire once (PERF_EVENT_IOC_REFRESH 1) and are then off: a word that is touched in a
+// hot loop costs one trap. Watchpoints are opened anew for each sample, 18 us: those moved by
+// PERF_EVENT_IOC_MODIFY_ATTRIBUTES from outside do not fire again (1 of 300; aarch64, Linux 6.18).
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+
+namespace revisit::watch::outside {
+
+class EventFile {
+ public:
+    EventFile() = default;
+    explicit EventFile(int file) : file_(file) {}
+    EventFile(EventFile&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+    EventFile& operator=(EventFile&& other) noexcept {
+        std::swap(file_, other.file_);
+        return *this;
+    }
+    ~EventFile();
+    int get() const { return file_; }
+    explicit operator bool() const { return file_ >= 0; }
+    void close() { *this = EventFile(); }
+
+ private:
+    int file_ = -1;
+};
+
+struct Trap {
+    std::uint64_t time = 0;                    // of the thread's clock
+    std::uint64_t word = 0;                    // that was watched
+    const std::uint64_t* registers = nullptr;  // as Machine::kSampledRegisters has them; null = none
+    std::span<const std::uint8_t> stack;       // from the stack pointer up
+};
+
+class TaskEvents {
+ public:
+    static constexpr unsigned kWatchpoints = 4;
+    static constexpr std::uint64_t kStackBytes = 2048;
+
+    // What the kernel may refuse, simulated for tests: bits of Refuse (settings.h).
+    static inline std::uint64_t refuse = 0;
+
+    ~TaskEvents() { close(); }
+    // 0, or the error's number.
+    int open(pid_t thread);
+    void close();
+    bool is_open() const { return static_cast<bool>(timer_); }
+    int file() const { return timer_.get(); }  // readable when there is a record
+
+    std::uint64_t clock() const;  // nanoseconds of processor time
+
+    // The timer fires once, after so much processor time of user code.
+    void set_timer(std::uint64_t nanoseconds);
+    void stop_timer();
+
+    // Fires once, at the `touches`-th instruction that touches the aligned word. 0, or the error.
+    int set_watchpoint(unsigned which, std::uint64_t word, std::uint64_t touches);
+    void clear_watchpoint(unsigned which) { watchpoint_[which].close(); }
+
+    struct Takers {
+        std::function<void(std::uint64_t time)> timer;
+        std::function<void(const Trap&)> trap;
+        std::function<void()> mapped;  // a file with code was
+    };
+    void take_records(const Takers& takers);
+
+ private:
+    int open_event(perf_event_attr& attributes, EventFile& to);
+    bool map_ring();
+
+    pid_t thread_ = 0;
+    EventFile clock_, timer_, watchpoint_[kWatchpoints];
+    std::uint64_t timer_id_ = 0, timer_period_ = 0;
+    bool timer_runs_ = false;
+    perf_event_mmap_page* ring_ = nullptr;
+    std::size_t ring_bytes_ = 0;
+    std::uint64_t stack_bytes_ = kStackBytes;
+};
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,111 @@
+#include "watch/outside/heap_blocks.h"
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "watch/outside/remote_memory.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+// Where the library has its table, from the beginning of the file as it is mapped; 0 = it has none.
+std::uint64_t table_offset(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    auto read = [&](std::uint64_t at, auto& to) {
+        file.seekg(static_cast<std::streamoff>(at));
+        return static_cast<bool>(file.read(reinterpret_cast<char*>(&to), sizeof to));
+    };
+    Elf64_Ehdr header;
+    if (!read(0, header) || header.e_shentsize != sizeof(Elf64_Shdr)) return 0;
+    std::vector<Elf64_Shdr> sections(header.e_shnum);
+    for (unsigned i = 0; i < header.e_shnum; i++)
+        if (!read(header.e_shoff + i * sizeof(Elf64_Shdr), sections[i])) return 0;
+    for (const Elf64_Shdr& section : sections) {
+        if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
+        for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
+            Elf64_Sym symbol;
+            if (!read(section.sh_offset + at, symbol)) return 0;
+            std::string name(std::strlen(HeapTable::kSymbol), '\0');
+            file.seekg(
+                static_cast<std::streamoff>(sections[section.sh_link].sh_offset + symbol.st_name));
+            if (file.read(name.data(), static_cast<std::streamsize>(name.size())) &&
+                name == HeapTable::kSymbol && symbol.st_size >= sizeof(HeapTable))
+                return symbol.st_value;
+            file.clear();
+        }
+    }
+    return 0;
+}
+
+}  // namespace
+
+void HeapBlocks::find_table(const Maps& maps) {
+    constexpr std::string_view kName = "/librevisit-heap.so";
+    static std::map<std::string, std::uint64_t> offsets;
+    at_ = 0;
+    for (const Mapping& one : maps.all()) {
+        if (one.offset != 0 || !one.path.ends_with(kName)) continue;
+        auto [found, is_new] = offsets.try_emplace(one.path, 0);
+        if (is_new) found->second = table_offset(one.path);
+        if (found->second != 0) at_ = one.low + found->second;
+        return;
+    }
+}
+
+bool HeapBlocks::read(pid_t process) {
+    std::uint64_t noted = 0;
+    if (!RemoteMemory::read(process, at_ + offsetof(HeapTable, noted), &noted, sizeof noted))
+        return false;
+    if (copy_ != nullptr && copy_->noted == noted) return false;
+    if (copy_ == nullptr) copy_ = std::make_unique<HeapTable>();
+    if (RemoteMemory::read(process, at_, copy_.get(), sizeof *copy_)) return true;
+    copy_.reset();
+    return false;
+}
+
+int HeapBlocks::entry_of(std::uint64_t address) const {
+    if (copy_ == nullptr) return -1;
+    for (unsigned group = 0; group < HeapTable::kGroups; group += 8) {
+        std::uint64_t eight;
+        std::memcpy(&eight, copy_->used + group, 8);
+        for (; eight != 0; eight &= eight - 1) {
+            unsigned i = group * HeapTable::kWays + static_cast<unsigned>(__builtin_ctzll(eight));
+            if (copy_->low[i] != 0 && address >= copy_->low[i] && address < copy_->high[i])
+                return static_cast<int>(i);
+        }
+    }
+    return -1;
+}
+
+bool HeapBlocks::is_still(pid_t process, unsigned entry) const {
+    std::uint64_t now[3] = {};
+    iovec here{now, sizeof now};
+    auto of = [&](std::size_t list) {
+        return iovec{reinterpret_cast<void*>(at_ + list + entry * sizeof(std::uint64_t)), 8};
+    };
+    iovec there[3] = {of(offsetof(HeapTable, low)), of(offsetof(HeapTable, high)),
+                      of(offsetof(HeapTable, where))};
+    return process_vm_readv(process, &here, 1, there, 3, 0) == sizeof now &&
+           now[0] == copy_->low[entry] && now[1] == copy_->high[entry] && now[2] == copy_->where[entry];
+}
+
+HeapBlock HeapBlocks::find(pid_t process, std::uint64_t address) {
+    if (at_ == 0) return {};
+    int entry = entry_of(address);
+    bool is_good = entry >= 0 && is_still(process, static_cast<unsigned>(entry));
+    if (!is_good) {
+        if (!read(process)) return {};
+        entry = entry_of(address);
+        if (entry < 0) return {};
+    }
+    auto i = static_cast<unsigned>(entry);
+    return {copy_->low[i], copy_->high[i], copy_->where[i]};
+}
+
+}  // namespace revisit::watch::outside

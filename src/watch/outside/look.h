@@ -1,0 +1,211 @@
+// A look-ahead from one stop: which accesses the thread will make, and what becomes of them.
+//
+// From the stop a few accesses are skipped, a random number, so that an instruction on which the
+// processor waits is not preferred; what follows goes through the Window. One use is drawn to be noted
+// with its call stack; an open one that gets a watchpoint is found again by looking ahead once more, up
+// to it.
+#pragma once
+
+#include <cstring>
+
+#include "machine/touch_count.h"
+#include "watch/estimate/window.h"
+#include "watch/outside/remote_memory.h"
+#include "watch/outside/task.h"
+#include "watch/settings.h"
+
+namespace revisit::watch::outside {
+
+// Two points of a look-ahead; the time from the one to the other gives how fast accesses go.
+struct Milepost {
+    std::uint64_t word = 0, trap_pc = 0, accesses = 0;
+};
+
+// What one stop works with; there is one for all threads.
+struct Bench {
+    const Settings& settings;
+    RemoteMemory memory;
+    Machine::State stopped;  // the thread's registers
+    Machine::State state;    // those of the look-ahead
+    Window window;
+    std::uint64_t address[Window::kMost + 1];  // of the window's uses
+    Noted use, reuse;
+    std::uint64_t seen[1024];  // hashes of words met on the way to a milepost
+};
+
+template <class Memory>
+void read_path(Memory& memory, const Machine::State& state, Process& process, Path& path) {
+    Machine::read_path(
+        memory, state, *process.kept, [&](std::uint64_t pc) { return process.find_unwind_table(pc); },
+        path);
+}
+
+class Look {
+ public:
+    Look(Bench& bench, Task& task, bool follows_vectors)
+        : b_(bench),
+          t_(task),
+          follows_vectors_(follows_vectors),
+          shift_(static_cast<unsigned>(bench.settings.shift)) {}
+
+    // Looks at `length` accesses after the first `skip`; the first `uses` are uses. Draws one of them.
+    void run(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions) {
+        unsigned drawn = 1 + t_.random.below(uses);
+        go(skip, uses, length, instructions, drawn);
+        if (b_.window.length() == 0 && accesses_ > 0 && skip > 0)  // it ended among those to skip
+            go(0, uses, length, instructions, drawn);
+        if (unsigned met = b_.window.length(); met > 0 && met < drawn)
+            go(skip_, uses, length, instructions, 1 + t_.random.below(met));
+    }
+
+    // Looks again, up to use `index` of the window, and counts the touches of its word on the way.
+    bool find_again(unsigned index, Noted& use, std::uint64_t& touches) {
+        std::uint64_t word = b_.address[index] & ~std::uint64_t{7};
+        Ahead ahead = start();
+        bool found = false, counted = false;
+        touches = 0;
+        std::uint64_t accesses = 0, last = skip_ + index;
+        ahead.run(kMostAgain, [&] {
+            const machine::Touched& op = ahead.touched();
+            counted &= !ahead.is_first();
+            if (!counted && op.address < word + 8 &&
+                word < op.address + std::uint64_t{op.pieces} * op.bytes) {
+                touches++;
+                counted = true;  // an instruction traps once, whatever it touches there
+            }
+            for_blocks(op, [&](std::uint64_t, std::uint64_t address) {
+                if (++accesses != last) return;
+                found = address == b_.address[index];
+                note(use, ahead, address, accesses);
+            });
+            return accesses < last;
+        });
+        rest_ = accesses > last ? accesses - last : 0;
+        return found;
+    }
+
+    // Where the last look ended (at a use, after find_again), looks on for the reuse of its block. The
+    // distance, or 0. So many accesses are interpreted, more where iterations of loops are left out.
+    std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
+        constexpr std::uint64_t kMostInstructions = 24000;
+        Ahead ahead = go_on();
+        std::uint64_t distance = machine::count_to_touch(
+            ahead, b_.state, b_.memory, t_.process->kept->loops, {address >> shift_}, shift_, most,
+            kMostInstructions,
+            [&](std::uint64_t found, std::uint64_t distance) { note(reuse, ahead, found, distance); });
+        return distance != 0 ? rest_ + distance : 0;
+    }
+
+    // Looks again to find two words not met before, some thousand accesses on and as far as is
+    // reasonable, or as far as there is one (an interpreter touches few words that it has not touched a
+    // little before).
+    bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
+        std::memset(b_.seen, 0, sizeof b_.seen);
+        Ahead ahead = start();
+        std::uint64_t accesses = 0;
+        post[0] = post[1] = {};
+        ahead.run(instructions, [&] {
+            std::uint64_t trap_pc = Machine::trap_pc(ahead);
+            bool is_first = post[0].word == 0;
+            std::uint64_t from = is_first ? kMileposts[0] : kMileposts[0] + post[0].accesses;
+            bool wants = trap_pc != 0 && accesses >= from;
+            for_blocks(ahead.touched(), [&](std::uint64_t, std::uint64_t address) {
+                accesses++;
+                std::uint64_t word = address & ~std::uint64_t{7};
+                auto hash = static_cast<unsigned>(word * 0x9e3779b97f4a7c15 >> 48);
+                std::uint64_t bit = std::uint64_t{1} << (hash & 63);
+                std::uint64_t& bits = b_.seen[hash >> 6];
+                if (wants && !(bits & bit)) {
+                    post[is_first ? 0 : 1] = {word, trap_pc, accesses};
+                    wants = false;
+                }
+                bits |= bit;
+            });
+            return post[1].accesses < kMileposts[1];
+        });
+        return post[1].accesses != 0;
+    }
+
+    // The use that was drawn; no pc = there was none.
+    const Noted& use() const { return b_.use; }
+    // Its reuse, if that was met, and its distances.
+    const Noted& reuse() const { return b_.reuse; }
+    Window::Reuse distance() const { return distance_; }
+    unsigned skipped() const { return skip_; }
+    std::uint64_t looked_at() const { return accesses_; }
+    bool ended_early() const { return stopped_; }
+    // Whether it ended for want of a vector register's value.
+    bool lacked_vectors() const { return lacked_vectors_; }
+
+ private:
+    using Ahead = Machine::Ahead<RemoteMemory>;
+    static constexpr std::uint64_t kMileposts[2] = {4000, 30000};
+    static constexpr std::uint64_t kMostAgain = 1u << 20;
+
+    Ahead start() {
+        b_.memory.forget_stores();
+        b_.state = b_.stopped;
+        return go_on();
+    }
+    Ahead go_on() { return Machine::ahead(b_.state, b_.memory, *t_.process->kept, follows_vectors_); }
+
+    void go(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions, unsigned drawn) {
+        Ahead ahead = start();
+        Window& window = b_.window;
+        window.start(uses, length);
+        skip_ = skip;
+        accesses_ = 0;
+        distance_ = {};
+        b_.use.pc = b_.reuse.pc = 0;
+        lacked_vectors_ = false;
+        machine::Step step = ahead.run(instructions, [&] {
+            for_blocks(ahead.touched(), [&](std::uint64_t block, std::uint64_t address) {
+                if (++accesses_ <= skip || window.length() == length) return;
+                Window::Reuse reuse = window.meet(block);
+                unsigned now = window.length();
+                if (now <= uses) b_.address[now] = address;
+                if (now == drawn) note(b_.use, ahead, address, accesses_);
+                if (reuse.time == 0 || now - reuse.time != drawn) return;
+                distance_ = reuse;
+                note(b_.reuse, ahead, address, accesses_);
+            });
+            return window.length() < length && (uses > 1 || distance_.time == 0);
+        });
+        stopped_ = step == machine::Step::stop;
+        lacked_vectors_ = stopped_ && ahead.left_out_vectors();
+    }
+
+    [[gnu::noinline]] void note(Noted& to, const Ahead& ahead, std::uint64_t address,
+                                std::uint64_t accesses) {
+        const machine::Touched& op = ahead.touched();
+        to.pc = ahead.at();
+        to.trap_pc = Machine::trap_pc(ahead);
+        to.address = address;
+        to.accesses = accesses;
+        to.bytes = op.bytes;
+        to.writes = op.writes;
+        read_path(b_.memory, b_.state, *t_.process, to.path);
+        Machine::step_back(ahead, to.path);
+        to.path.pc = to.pc;
+    }
+
+    template <class Take>
+    void for_blocks(const machine::Touched& op, Take take) const {
+        for (unsigned k = 0; k < op.pieces; k++) {
+            std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
+            for (std::uint64_t block = low >> shift_; block <= high >> shift_; block++)
+                take(block, block << shift_ < low ? low : block << shift_);
+        }
+    }
+
+    Bench& b_;
+    Task& t_;
+    bool follows_vectors_;
+    unsigned shift_, skip_ = 0;
+    std::uint64_t accesses_ = 0;
+    Window::Reuse distance_;
+    std::uint64_t rest_ = 0;  // accesses that the instruction of a use made after it
+    bool lacked_vectors_ = false, stopped_ = false;
+};
+
+}  // namespace revisit::watch::outside

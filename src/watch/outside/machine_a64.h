@@ -1,0 +1,83 @@
+// aarch64: see machine.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include "machine/a64/loops.h"
+#include "watch/outside/path.h"
+
+namespace revisit::watch::outside {
+
+struct Machine {
+    using State = machine::A64State;
+    static constexpr bool kFollowsVectors = true;
+    template <class Memory>
+    using Ahead = machine::A64Ahead<Memory>;
+    static inline machine::VectorUnit* in_use = nullptr;  // whose code this process may be executing
+
+    // Of one process.
+    struct Kept {
+        Kept();
+        ~Kept();
+        Kept(const Kept&) = delete;
+        void modules_changed() {}
+
+        machine::VectorUnit vectors;
+        machine::QuickTable quick;
+        machine::A64Loops loops;
+
+     private:
+        void* code_ = nullptr;
+    };
+
+    static bool read_state(pid_t thread, State& state);
+    // x0 to x30, the stack pointer, the place.
+    static constexpr std::uint64_t kSampledRegisters = (std::uint64_t{1} << 33) - 1;
+    static void read_state(const std::uint64_t* registers, State& state);
+    static std::uint64_t stack_pointer(const State& state) { return state.x[31]; }
+    // Where a copy of the stack begins.
+    static std::uint64_t stack_top(const State& state) { return state.x[31]; }
+
+    template <class Memory>
+    static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool follows_vectors) {
+        in_use = &kept.vectors;
+        return Ahead<Memory>(state, memory, follows_vectors ? &kept.vectors : nullptr, &kept.quick);
+    }
+    template <class AnyAhead>
+    static std::uint64_t trap_pc(const AnyAhead& ahead) {
+        return ahead.at();
+    }
+    template <class Memory>
+    static std::uint64_t sprung_by(Memory&, const State& state, std::uint64_t) {
+        return state.pc;
+    }
+
+    // Return addresses by frame pointers.
+    template <class Memory, class FindTable>
+    static void read_path(Memory& memory, const State& s, Kept&, FindTable, Path& path) {
+        using machine::Loaded;
+        constexpr std::uint64_t kAddress = 0xffffffffffff;  // without what signs it
+        path.pc = s.pc;
+        path.count = 0;
+        std::uint64_t low = s.x[31], frame = s.is_known(29) && s.is_known(31) ? s.x[29] : 0;
+        path.link = s.is_known(30) ? s.x[30] : 0;
+        while (path.count < Path::kMost && frame >= low && frame - low < 8u << 20 && (frame & 7) == 0 &&
+               frame != 0) {
+            std::uint64_t next, back;
+            if (memory.load(frame, 8, next) != Loaded::value ||
+                memory.load(frame + 8, 8, back) != Loaded::value || back == 0)
+                break;
+            back &= kAddress;
+            if (path.count == 0 && back == (path.link & kAddress)) path.link = 0;
+            path.back[path.count++] = back;
+            low = frame + 16;
+            frame = next;
+        }
+    }
+
+    // The state is still in the function of the access.
+    template <class AnyAhead>
+    static void step_back(const AnyAhead&, Path&) {}
+};
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,72 @@
+// x86_64: see machine.h.
+#pragma once
+
+#include <string.h>
+#include <sys/types.h>
+
+#include "machine/x64/ahead.h"
+#include "machine/x64/before.h"
+#include "machine/x64/loops.h"
+#include "machine/x64/unwind.h"
+#include "watch/outside/path.h"
+
+namespace revisit::watch::outside {
+
+struct Machine {
+    using State = machine::X64State;
+    static constexpr bool kFollowsVectors = false;  // through moves only, and these always
+    template <class Memory>
+    using Ahead = machine::X64Ahead<Memory>;
+
+    // Of one process.
+    struct Kept {
+        machine::X64Table decoded;
+        machine::X64Unwinder unwinder;
+        machine::X64Loops loops;
+        void modules_changed() { unwinder.forget(); }
+    };
+
+    static bool read_state(pid_t thread, State& state);
+    // ax, bx, cx, dx, si, di, bp, sp, ip, flags, r8 to r15, as perf numbers them.
+    static constexpr std::uint64_t kSampledRegisters = 0xff03ff;
+    static void read_state(const std::uint64_t* registers, State& state);
+    static std::uint64_t stack_pointer(const State& state) { return state.r[4] - 128; }  // and below
+    // Where a copy of the stack begins.
+    static std::uint64_t stack_top(const State& state) { return state.r[4]; }
+
+    template <class Memory>
+    static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool) {
+        return Ahead<Memory>(state, memory, &kept.decoded, true);
+    }
+    template <class AnyAhead>
+    static std::uint64_t trap_pc(const AnyAhead& ahead) {
+        return ahead.is_string() ? 0 : ahead.next();
+    }
+    template <class Memory>
+    static std::uint64_t sprung_by(Memory& memory, const State& state, std::uint64_t word) {
+        return machine::x64_instruction_before(memory, state, word);
+    }
+
+    template <class Memory, class FindTable>
+    static void read_path(Memory& memory, const State& s, Kept& kept, FindTable find_table,
+                          Path& path) {
+        path.pc = s.pc;
+        path.link = 0;
+        path.count = kept.unwinder.walk(memory, s, find_table, path.back, Path::kMost);
+    }
+
+    // A call has gone into the next function already, a return has left its own.
+    template <class AnyAhead>
+    static void step_back(const AnyAhead& ahead, Path& path) {
+        if (ahead.is_call() && path.count > 0) {
+            path.count--;
+            memmove(path.back, path.back + 1, path.count * sizeof *path.back);
+        } else if (ahead.is_return()) {
+            if (path.count < Path::kMost) path.count++;
+            memmove(path.back + 1, path.back, (path.count - 1) * sizeof *path.back);
+            path.back[0] = ahead.next();
+        }
+    }
+};
+
+}  // namespace revisit::watch::outside

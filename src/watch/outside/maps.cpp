@@ -1,0 +1,76 @@
+#include "watch/outside/maps.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace revisit::watch::outside {
+namespace {
+
+std::string read_all(const std::string& path) {
+    std::string text;
+    int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return text;
+    constexpr std::size_t kPart = 65536;
+    for (;;) {
+        std::size_t before = text.size();
+        text.resize(before + kPart);
+        ssize_t got = ::read(file, text.data() + before, kPart);
+        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        if (got <= 0) break;
+    }
+    close(file);
+    return text;
+}
+
+std::uint64_t hexadecimal(std::string_view& text) {
+    std::uint64_t value = 0;
+    auto end = std::from_chars(text.data(), text.data() + text.size(), value, 16).ptr;
+    text.remove_prefix(std::min(text.size(), static_cast<std::size_t>(end - text.data()) + 1));
+    return value;
+}
+
+}  // namespace
+
+// "low-high rwxp offset device inode   path"
+bool Maps::read(pid_t process) {
+    std::string text = read_all(fmt::format("/proc/{}/maps", process));
+    if (text.empty()) return false;
+    all_.clear();
+    for (std::string_view rest = text; !rest.empty();) {
+        std::size_t end = std::min(rest.find('\n'), rest.size());
+        std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        Mapping one;
+        one.low = hexadecimal(line);
+        one.high = hexadecimal(line);
+        if (line.size() < 5) continue;
+        one.writable = line[1] == 'w';
+        one.executable = line[2] == 'x';
+        line.remove_prefix(5);
+        one.offset = hexadecimal(line);
+        if (std::size_t at = line.find_first_of("/["); at != std::string_view::npos)
+            one.path = line.substr(at);
+        all_.push_back(std::move(one));
+    }
+    return true;
+}
+
+const Mapping* Maps::at(std::uint64_t address) const {
+    auto after = std::ranges::upper_bound(all_, address, {}, &Mapping::low);
+    if (after == all_.begin() || !std::prev(after)->holds(address)) return nullptr;
+    return &*std::prev(after);
+}
+
+const Mapping* Maps::file_start(std::uint64_t address) const {
+    const Mapping* here = at(address);
+    if (here == nullptr || !here->is_file()) return nullptr;
+    while (here > all_.data() && here->offset != 0 && (here - 1)->path == here->path) here--;
+    return here->offset == 0 ? here : nullptr;
+}
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,105 @@
+#include "watch/outside/places.h"
+
+#include "record/objects.h"
+#include "symbols/contexts.h"
+#include "symbols/symbolize.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15;
+    return hash ^ hash >> 29;
+}
+
+}  // namespace
+
+std::uint32_t Places::file(const std::string& path) {
+    auto [found, is_new] =
+        files_.try_emplace(path, static_cast<std::uint32_t>(origins_.modules.size()));
+    if (is_new) origins_.modules.push_back({0, 0, 0, path, ""});
+    return found->second;
+}
+
+std::uint32_t Places::place(const Mapping* mapping, std::uint64_t address) {
+    CodePlace place;
+    place.offset = address;
+    if (mapping != nullptr && mapping->is_file()) {
+        place.module = file(mapping->path);
+        place.offset = address - mapping->low + mapping->offset;
+    }
+    auto [found, is_new] = places_.try_emplace(mix(mix(1, place.module), place.offset),
+                                               static_cast<std::uint32_t>(origins_.places.size()));
+    if (is_new) origins_.places.push_back(place);
+    return found->second;
+}
+
+std::uint32_t Places::stack(const std::vector<std::uint32_t>& calls, std::uint32_t link) {
+    std::uint64_t hash = mix(1, link);
+    for (std::uint32_t call : calls) hash = mix(hash, call);
+    auto [found, is_new] = stack_numbers_.try_emplace(hash, static_cast<std::uint32_t>(stacks_.size()));
+    if (is_new) stacks_.push_back({calls, link});
+    return found->second;
+}
+
+std::uint32_t Places::label(std::uint32_t place, std::uint32_t stack, const DataTouched& data) {
+    std::uint64_t hash = mix(mix(place, stack), data.where);
+    hash = mix(mix(hash, static_cast<std::uint64_t>(data.kind)), data.what);
+    auto [found, is_new] = raw_numbers_.try_emplace(hash, static_cast<std::uint32_t>(raw_.size()));
+    if (is_new) raw_.push_back({place, stack, data});
+    return found->second;
+}
+
+Origins Places::finish(Samples& samples, bool contexts, bool objects) {
+    Symbolizer symbols;
+    ContextTree tree(origins_);
+    record::ObjectMap data(origins_);
+    std::unordered_map<std::uint32_t, bool> by_register;  // place → its function's caller is in one
+    auto in_register = [&](std::uint32_t place) {
+        auto [found, is_new] = by_register.try_emplace(place, false);
+        const CodePlace& at = origins_.places[place];
+        if (is_new && at.module != kNowhere)
+            found->second =
+                symbols.file(origins_.modules[at.module].path).returns_by_register(at.offset);
+        return found->second;
+    };
+    auto context_of = [&](const Raw& raw) {
+        std::uint32_t context = 0;
+        if (!contexts) return context;
+        const Stack& stack = stacks_[raw.stack];
+        for (std::uint32_t call : stack.calls) context = tree.child(context, call);
+        if (stack.link != kNowhere && in_register(raw.place)) context = tree.child(context, stack.link);
+        return context;
+    };
+    // Each file has addresses of its own, far from all others'.
+    auto base_of = [](std::uint64_t file) { return (file + 1) << 40; };
+    std::unordered_map<std::uint64_t, bool> read;
+    auto object_of = [&](const Raw& raw) {
+        using Kind = DataTouched::Kind;
+        if (!objects || raw.data.kind == Kind::none) return kNowhere;
+        if (raw.data.kind == Kind::stack) return data.stack_object(raw.place);
+        if (raw.data.kind == Kind::heap)
+            return data.heap_object(static_cast<std::uint32_t>(raw.data.where), raw.data.what);
+        std::uint64_t base = base_of(raw.data.what);
+        if (read.try_emplace(raw.data.what, true).second)
+            data.map_file({base, base + 1, 0, origins_.modules[raw.data.what].path, ""});
+        return data.find(base + raw.data.where);
+    };
+    std::unordered_map<std::uint64_t, std::uint32_t> numbers;
+    std::vector<std::uint32_t> renumbered;
+    for (const Raw& raw : raw_) {
+        Label label{raw.place, context_of(raw), object_of(raw)};
+        auto [found, is_new] = numbers.try_emplace(mix(mix(label.place, label.context), label.object),
+                                                   static_cast<std::uint32_t>(origins_.labels.size()));
+        if (is_new) origins_.labels.push_back(label);
+        renumbered.push_back(found->second);
+    }
+    for (auto& [number, thread] : samples.threads)
+        for (Sample& sample : thread.samples)
+            for (std::uint32_t* label :
+                 {&sample.label, &sample.reuse_label, &sample.far_label, &sample.far_reuse_label})
+                if (*label != kNowhere) *label = renumbered[*label];
+    return std::move(origins_);
+}
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,56 @@
+// Where the accesses of a sampled program come from.
+//
+// While the program runs nothing is looked up that takes long: an address becomes a place in a file by
+// what is mapped there at that moment, a call stack a number, and the two with the data touched a
+// label. Symbols are read when all has ended; then labels that come to the same place, context and
+// object become one. Places are in files, not in memory, so that all processes of one program share
+// them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "symbols/origins.h"
+#include "watch/estimate/samples.h"
+#include "watch/outside/maps.h"
+#include "watch/outside/path.h"
+
+namespace revisit::watch::outside {
+
+struct DataTouched {
+    enum class Kind : std::uint8_t { none, heap, stack, global } kind = Kind::none;
+    std::uint64_t where = 0;  // heap: the place of the allocation; global: from the file's beginning
+    std::uint64_t what = 0;   // heap: bytes of the block; global: the file
+};
+
+class Places {
+ public:
+    std::uint32_t file(const std::string& path);
+    // A place in a mapped file, or, where no file is, an address.
+    std::uint32_t place(const Mapping* mapping, std::uint64_t address);
+    std::uint32_t label(std::uint32_t place, std::uint32_t stack, const DataTouched& data);
+    // Calls outermost first; `link` is one more where the function still has it in a register.
+    std::uint32_t stack(const std::vector<std::uint32_t>& calls, std::uint32_t link);
+
+    // Looks all up; labels of the samples become those of the result.
+    Origins finish(Samples& samples, bool contexts, bool objects);
+
+ private:
+    struct Raw {
+        std::uint32_t place = 0, stack = 0;
+        DataTouched data;
+    };
+    struct Stack {
+        std::vector<std::uint32_t> calls;
+        std::uint32_t link = kNowhere;
+    };
+    Origins origins_;
+    std::unordered_map<std::string, std::uint32_t> files_;
+    std::unordered_map<std::uint64_t, std::uint32_t> places_, stack_numbers_, raw_numbers_;  // by hash
+    std::vector<Stack> stacks_;
+    std::vector<Raw> raw_;
+};
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,95 @@
+#include "watch/outside/process.h"
+
+#include <elf.h>
+
+#include <algorithm>
+
+#include "symbols/contexts.h"
+#include "watch/outside/remote_memory.h"
+
+namespace revisit::watch::outside {
+
+bool Process::know_code(std::uint64_t pc) {
+    auto is_known = [&] {
+        const Mapping* here = maps_.at(pc);
+        return here != nullptr && here->executable;
+    };
+    if (!maps_changed_) {
+        if (is_known()) return false;
+        if (code_wait_ > 0) {
+            code_wait_--;
+            return false;
+        }
+    }
+    maps_changed_ = false;
+    if (!maps_.read(pid)) return false;
+    known_.clear();
+    unwind_tables_.clear();
+    if (kept) kept->modules_changed();
+    heap_.find_table(maps_);
+    if (!is_known()) {
+        code_patience_ = std::min<std::uint32_t>(4096, 2 * code_patience_ + 1);
+        code_wait_ = code_patience_;
+    }
+    return true;
+}
+
+std::uint32_t Process::place(std::uint64_t address) {
+    auto [found, is_new] = known_.try_emplace(address, 0);
+    if (is_new) found->second = program->places.place(maps_.at(address), address);
+    return found->second;
+}
+
+std::uint32_t Process::call_place(std::uint64_t back) {
+    return place(back > kCallBytes ? back - kCallBytes : back);
+}
+
+std::uint32_t Process::label(const Path& path, std::uint64_t pc, const DataTouched& data) {
+    std::vector<std::uint32_t> calls;
+    for (unsigned i = path.count; i > 0; i--) calls.push_back(call_place(path.back[i - 1]));
+    std::uint32_t link = path.link > kCallBytes ? call_place(path.link) : kNowhere;
+    return program->places.label(place(pc), program->places.stack(calls, link), data);
+}
+
+DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer) {
+    using Kind = DataTouched::Kind;
+    constexpr std::uint64_t kBelow = 1u << 20;  // frames of functions called since
+    if (HeapBlock block = heap_.find(pid, address); block.low != 0)
+        return {Kind::heap, call_place(block.where), block.high - block.low};
+    const Mapping* here = maps_.at(address);
+    if (here == nullptr) return {};
+    if (here->holds(stack_pointer) && address + kBelow >= stack_pointer && !here->is_file())
+        return {Kind::stack, 0, 0};
+    // What a file's data has beyond it lies behind it.
+    const Mapping* file = here;
+    if (!file->is_file() && file > maps_.all().data() && (file - 1)->high == file->low) file--;
+    const Mapping* start = maps_.file_start(file->low);
+    if (start == nullptr) return {};
+    return {Kind::global, (address - start->low) & ~std::uint64_t{3},
+            program->places.file(start->path)};
+}
+
+// It is a program header of the file, whose headers are mapped with its beginning.
+std::uint64_t Process::find_unwind_table(std::uint64_t pc) {
+    const Mapping* start = maps_.file_start(pc);
+    if (start == nullptr) return 0;
+    auto [found, is_new] = unwind_tables_.try_emplace(start->low, 0);
+    if (!is_new) return found->second;
+    Elf64_Ehdr header;
+    if (!RemoteMemory::read(pid, start->low, &header, sizeof header) ||
+        header.e_phentsize != sizeof(Elf64_Phdr))
+        return 0;
+    std::uint64_t first = ~std::uint64_t{0}, table = 0;
+    for (unsigned i = 0; i < header.e_phnum; i++) {
+        Elf64_Phdr part;
+        if (!RemoteMemory::read(pid, start->low + header.e_phoff + i * sizeof part, &part, sizeof part))
+            return 0;
+        if (part.p_type == PT_LOAD)
+            first = std::min<std::uint64_t>(first, part.p_vaddr - part.p_offset);
+        if (part.p_type == PT_GNU_EH_FRAME) table = part.p_vaddr;
+    }
+    if (table != 0) found->second = start->low + table - first;
+    return found->second;
+}
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,62 @@
+// A sampled process, and the program that it and others run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "watch/estimate/samples.h"
+#include "watch/outside/heap_blocks.h"
+#include "watch/outside/machine.h"
+#include "watch/outside/maps.h"
+#include "watch/outside/places.h"
+
+namespace revisit::watch::outside {
+
+// All processes of one executable: their samples are of one kind and are estimated together.
+struct Program {
+    std::string path;
+    Samples samples;
+    Places places;
+    std::uint32_t threads = 0;  // numbers given out
+    std::uint64_t time = 0;     // nanoseconds of processor time
+};
+
+// From one exec to the next.
+class Process {
+ public:
+    pid_t pid = 0, parent = 0;
+    std::vector<std::string> command;
+    Program* program = nullptr;
+    std::vector<std::uint16_t> threads;   // numbers of those that were sampled
+    std::uint64_t time = 0;               // nanoseconds of processor time
+    bool traces_others = false;           // a debugger: its children are left to it
+    std::unique_ptr<Machine::Kept> kept;  // from its first sample on
+
+    const Maps& maps() const { return maps_; }
+    void maps_have_changed() { maps_changed_ = true; }
+    // Reads what is mapped if that has changed, or if no code is known at `pc`. Code that is in no file
+    // would have it read at every sample: the waits get longer. Whether it was read.
+    bool know_code(std::uint64_t pc);
+
+    std::uint32_t place(std::uint64_t address);
+    // … of a call that returns there
+    std::uint32_t call_place(std::uint64_t back);
+    std::uint32_t label(const Path& path, std::uint64_t pc, const DataTouched& data);
+    DataTouched data_at(std::uint64_t address, std::uint64_t stack_pointer);
+    // .eh_frame_hdr of the module that holds a place; 0 = none.
+    std::uint64_t find_unwind_table(std::uint64_t pc);
+
+ private:
+    Maps maps_;
+    HeapBlocks heap_;
+    bool maps_changed_ = true;
+    std::uint32_t code_wait_ = 0, code_patience_ = 0;         // samples until code is looked for again
+    std::unordered_map<std::uint64_t, std::uint32_t> known_;  // address → place, as it is mapped now
+    std::unordered_map<std::uint64_t, std::uint64_t> unwind_tables_;  // by where a file is mapped
+};
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,102 @@
+#include "watch/outside/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "core/try.h"
+#include "symbols/origins.h"
+#include "watch/notes.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+std::string base_name(const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+}
+
+Profile estimate_program(Program& program, const ProfileOptions& options) {
+    Origins origins = program.places.finish(program.samples, options.contexts, options.objects);
+    Profile profile = estimate(program.samples, origins, options.estimate, options.counts);
+    explain(profile, origins);
+    add_notes(program.samples, origins, profile.notes);
+    return profile;
+}
+
+// Accesses go with the samples: threads of one program are estimated one by one, but all of a program
+// whose single thread has no part of its own.
+double accesses_of(const Process& process, const Profile& profile) {
+    if (profile.threads.empty()) return process.threads.empty() ? 0 : profile.accesses;
+    double sum = 0;
+    for (const ThreadProfile& thread : profile.threads)
+        if (std::ranges::find(process.threads, thread.id) != process.threads.end())
+            sum += thread.accesses;
+    return sum;
+}
+
+}  // namespace
+
+Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
+    std::map<const Program*, Profile> profiles;
+    for (const auto& program : outcome.programs) {
+        std::erase_if(program->samples.threads,
+                      [](const auto& one) { return one.second.samples.empty(); });
+        if (!program->samples.threads.empty() || outcome.programs.size() == 1)
+            profiles[program.get()] = estimate_program(*program, options);
+    }
+    auto lead = std::ranges::max_element(outcome.programs, {}, [&](const auto& one) {
+        return std::pair(profiles.contains(one.get()), one->time);
+    });
+    Profile profile;
+    profile.method = "watch";
+    profile.granularity = options.estimate.granularity;
+    const Program* leading = nullptr;
+    if (lead != outcome.programs.end() && profiles.contains(lead->get())) {
+        leading = lead->get();
+        profile = profiles.at(leading);
+    }
+    std::size_t of_leading = 0;
+    for (const auto& process : outcome.processes) {
+        ProcessSummary one;
+        one.pid = static_cast<std::uint32_t>(process->pid);
+        one.command = process->command;
+        one.seconds = static_cast<double>(process->time) / 1e9;
+        if (auto found = profiles.find(process->program); found != profiles.end())
+            one.accesses = accesses_of(*process, found->second);
+        for (std::uint16_t number : process->threads)
+            if (auto found = process->program->samples.threads.find(number);
+                found != process->program->samples.threads.end())
+                one.samples += static_cast<double>(found->second.samples.size());
+        if (process->program == leading) {
+            of_leading++;
+            if (profile.command.empty() && one.samples > 0) profile.command = one.command;
+        }
+        profile.processes.push_back(std::move(one));
+    }
+    if (options.whole) {
+        for (const auto& [program, other] : profiles)
+            if (program != leading) TRY(merge_profile(profile, other));
+        if (profiles.size() > 1) profile.command.clear();
+    } else if (outcome.processes.size() > 1 && leading != nullptr)
+        profile.notes.push_back(fmt::format(
+            "this is the profile of {}{}, which did most of the work of {} processes; "
+            "--follow makes one of all",
+            base_name(leading->path), of_leading > 1 ? fmt::format(" ({} processes)", of_leading) : "",
+            outcome.processes.size()));
+    return profile;
+}
+
+record::RunOutcome summary_of(const Outcome& outcome) {
+    record::RunOutcome out;
+    out.exit_status = outcome.exit_status;
+    out.signal = outcome.signal;
+    out.limit_reached = outcome.limit_reached;
+    out.processes = outcome.processes.size();
+    if (outcome.limit_reached) out.exit_status = 0;
+    record::note_end(out, outcome.outlived);
+    return out;
+}
+
+}  // namespace revisit::watch::outside

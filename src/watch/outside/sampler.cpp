@@ -1,0 +1,588 @@
+#include "watch/outside/sampler.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/hw_breakpoint.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "record/stream.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+using Watched = Sample::Watched;
+
+// What stopping a thread and letting it go takes, beside our own time.
+constexpr std::uint64_t kStopCost = 8000;  // nanoseconds
+
+// Each touch before the one that is waited for is a trap too, which the kernel steps over.
+constexpr std::uint64_t kMostTouches = 32;
+
+// A trap takes some microseconds, and not always the same: too long to time reuses that come within a
+// few. Where the last one from a use did, its reuse is looked for further ahead instead, and so it is
+// where loops on the way are affine, so that looking goes far at little cost. That is decided before it
+// is known how this one ends, so nothing is biased.
+constexpr std::uint64_t kSoon = 15000;                // nanoseconds
+constexpr unsigned kFurther = 6000, kAtFirst = 1500;  // accesses
+constexpr std::int8_t kTries = 6;
+
+std::int8_t& tries_further(Task& t, std::uint64_t use_pc) {
+    return t.soon[use_pc >> 2 & 255];
+}
+
+// Whether a use is one that is looked for through loops: each time it was found, less and less often
+// where it was not.
+bool tries_loops(Task::Loops& loops) {
+    if (loops.wait == 0) return true;
+    loops.wait--;
+    return false;
+}
+
+void looked_through(Task::Loops& loops, bool found) {
+    constexpr std::uint8_t kMostFailed = 5;
+    if (found)
+        loops.failed = loops.failed > 0 ? loops.failed - 1 : 0;
+    else if (loops.failed < kMostFailed)
+        loops.failed++;
+    loops.wait = static_cast<std::uint8_t>((1u << loops.failed) - 1) / 2 * 2;
+}
+
+Sample& sample_of(Task& t, std::uint64_t number) {
+    return t.samples().samples[number - 1];
+}
+
+}  // namespace
+
+namespace {
+
+std::uint64_t time_by(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::uint64_t wall_time() {
+    return time_by(CLOCK_MONOTONIC);
+}
+std::uint64_t own_time() {
+    return time_by(CLOCK_THREAD_CPUTIME_ID);
+}
+
+Sampler::Sampler(const Settings& settings, bool objects)
+    : settings_(settings), objects_(objects), bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}} {
+    TaskEvents::refuse = settings.refuse;
+    calibrate();
+}
+
+// What a trap takes, on a thread of our own: a watched word is touched. The median of a few.
+void Sampler::calibrate() {
+    alignas(64) static volatile std::uint64_t touched;
+    TaskEvents events;
+    if (int error = events.open(0)) {
+        no_watchpoints_ = error;
+        return;
+    }
+    auto cost = [&](std::uint64_t touches) {
+        std::vector<std::uint64_t> costs;
+        for (int i = 0; i < 9 && no_watchpoints_ == 0; i++) {
+            no_watchpoints_ =
+                events.set_watchpoint(0, reinterpret_cast<std::uint64_t>(&touched), touches);
+            std::uint64_t before = events.clock();
+            std::uint64_t alone = events.clock() - before;
+            before = events.clock();
+            for (std::uint64_t k = 0; k < touches; k++) touched = k;
+            std::uint64_t taken = events.clock() - before;
+            costs.push_back(taken > alone ? taken - alone : 0);
+            events.take_records({[](std::uint64_t) {}, [](const Trap&) {}, [] {}});
+        }
+        std::ranges::sort(costs);
+        return costs.empty() ? 0 : costs[costs.size() / 2];
+    };
+    trap_cost_ = cost(1);
+    std::uint64_t with_a_step = cost(2);
+    step_cost_ = with_a_step > trap_cost_ ? with_a_step - trap_cost_ : 0;
+}
+
+// Without events, what the scheduler counts.
+std::uint64_t Sampler::clock(Task& t) {
+    std::uint64_t now = t.events.clock();
+    if (!t.events.is_open()) {
+        char text[64] = {};
+        int file = open(fmt::format("/proc/{}/task/{}/schedstat", t.process->pid, t.id).c_str(),
+                        O_RDONLY | O_CLOEXEC);
+        if (file >= 0 && read(file, text, sizeof text - 1) > 0) now = std::strtoull(text, nullptr, 10);
+        if (file >= 0) close(file);
+        now = std::max(now, t.clock_seen);
+    }
+    ran_ += now - t.clock_seen;
+    t.process->time += now - t.clock_seen;
+    t.process->program->time += now - t.clock_seen;
+    t.clock_seen = now;
+    return now;
+}
+
+void Sampler::note(Task& t, unsigned what, int error) {
+    if (t.noted >> what & 1) return;
+    t.noted = static_cast<std::uint8_t>(t.noted | 1u << what);
+    Note& note = samples(t).notes[what];
+    note.threads++;
+    note.error = error;
+}
+
+void Sampler::start(Task& t) {
+    t.number = static_cast<std::uint16_t>(t.process->program->threads++);
+    t.process->threads.push_back(t.number);
+    t.reservoir = Reservoir(static_cast<unsigned>(settings_.watchpoints));
+    t.random = Random(settings_.seed * 0x9e3779b97f4a7c15 + t.number + 1);
+    t.period = settings_.period;
+    t.clock_seen = 0;
+    int error = t.events.open(t.id);
+    if (error != 0) {
+        note(t, REVISIT_NOTE_BY_TIMER, error);
+        clock(t);
+    } else
+        t.clock_seen = t.events.clock();  // of a thread that ran before
+    if (no_watchpoints_ != 0 && t.number == 0) note(t, REVISIT_NOTE_LOOKS_ONLY, no_watchpoints_);
+    t.events.set_timer(t.period);
+}
+
+void Sampler::take_records(Task& t) {
+    t.events.take_records({[&](std::uint64_t time) {
+                               t.is_due = true;
+                               t.due_since = time;
+                           },
+                           [&](const Trap& trap) { trapped(t, trap); },
+                           [&] { t.process->maps_have_changed(); }});
+}
+
+bool Sampler::is_due_by_time(Task& t) {
+    if (t.events.is_open()) return false;
+    std::uint64_t before = t.clock_seen, now = clock(t);
+    return now > before && now >= t.due_since + t.period;
+}
+
+std::uint32_t Sampler::label(Task& t, const Noted& access) {
+    DataTouched data;
+    if (objects_) data = t.process->data_at(access.address, Machine::stack_pointer(bench_.stopped));
+    return t.process->label(access.path, access.pc, data);
+}
+
+// What vector registers hold is followed only where that was needed before: most code that computes
+// with them branches on integers.
+Look Sampler::look_ahead(Task& t) {
+    unsigned skip = t.random.below(static_cast<unsigned>(settings_.spread));
+    bool& needs_vectors = t.needs_vectors[bench_.stopped.pc >> 6 & 255];
+    for (;;) {
+        bool follows_vectors = needs_vectors;
+        Look look(bench_, t, follows_vectors);
+        look.run(skip, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
+                 settings_.budget);
+        if (follows_vectors || !look.lacked_vectors() || !Machine::kFollowsVectors) return look;
+        needs_vectors = true;
+    }
+}
+
+// What the look ended at, if that was not its length.
+void Sampler::note_end(Task& t, const Look& look) {
+    if (!look.ended_early()) return;
+    std::uint64_t code = 0;
+    bench_.memory.load(bench_.state.pc, 8, code);
+    Ended& ended = samples(t).ended[{t.process->place(bench_.state.pc), code}];
+    (look.looked_at() == 0 ? ended.before : ended.after)++;
+}
+
+void Sampler::sample(Task& t) {
+    ThreadSamples& thread = t.samples();
+    thread.samples.emplace_back();
+    std::uint64_t number = thread.samples.size();
+    std::uint64_t interrupted = bench_.stopped.pc;
+    Look look = look_ahead(t);
+    note_end(t, look);
+    const Noted& use = look.use();
+    {
+        Sample& sample = thread.samples.back();
+        sample.time = program_time(t);
+        sample.period = t.period;
+        sample.place = t.process->place(interrupted);
+        sample.has_address = use.pc != 0;
+        if (use.pc == 0) return;
+        sample.write = use.writes;
+        sample.label = label(t, use);
+        thread.add_window(bench_.window);
+        if (look.distance().time != 0) {
+            sample.ahead = true;
+            sample.reuse_label = label(t, look.reuse());
+            sample.distance = look.distance().time;
+            sample.distinct = look.distance().distinct;
+        }
+    }
+    watch_an_open_use(t, look);
+    if (settings_.check && no_watchpoints_ == 0 && number % settings_.check == 0 &&
+        look.distance().time != 0)
+        check_prediction(t, look);
+    else if (settings_.rates && t.rating * settings_.rates <= t.stopped_for) {
+        std::uint64_t before = own_time();
+        rate_accesses(t, look);
+        t.rating += own_time() - before;
+    }
+}
+
+Sample& Sampler::set_on(Task& t, const Noted& use, double chance) {
+    Sample& sample = t.samples().samples.back();
+    sample.watched = Watched::replaced;
+    sample.far_label = label(t, use);
+    sample.far_accesses = use.accesses;
+    sample.chance_watched = chance;
+    return sample;
+}
+
+void Sampler::found_further(Task& t, const Noted& use, std::uint64_t distance) {
+    Sample& sample = set_on(t, use, 1);
+    sample.watched = Watched::foreseen;
+    sample.far_reuse_label = label(t, bench_.reuse);
+    sample.trap_time = sample.time;
+    sample.far_distance = distance;
+}
+
+bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use,
+                           std::uint64_t touches) {
+    std::int8_t& tries = tries_further(t, use.pc);
+    if (tries == 0 && t.soon_share > 64) tries = 2;  // a use not met before, where others come soon
+    bool soon = tries > 0;
+    Task::Loops& loops = t.loops[use.pc >> 2 & 255];
+    bool through_loops = tries_loops(loops);
+    if (!soon && !through_loops) return false;
+    std::uint64_t distance =
+        look.find_further(bench_.address[index], soon ? kFurther : kAtFirst, bench_.reuse);
+    looked_through(loops, distance != 0);
+    if (soon)
+        tries = distance != 0 ? kTries : static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
+    if (distance == 0) return false;
+    found_further(t, use, distance);
+    time_reuse(t, use, distance, touches);
+    return true;
+}
+
+// Where there are no watchpoints: as far as looking goes. What is not met there counts with what never
+// comes back, and the profile says so.
+void Sampler::look_only(Task& t, Look& look, const Noted& use) {
+    if (std::uint64_t distance = look.find_further(use.address, 2 * kFurther, bench_.reuse))
+        return found_further(t, use, distance);
+    Sample& sample = set_on(t, use, 1);
+    sample.watched = Watched::never;
+    sample.chance_kept = 1;
+}
+
+void Sampler::drop(Task& t, unsigned slot) {
+    t.events.clear_watchpoint(slot);
+    t.watch[slot].waits_for = Watch::For::nothing;
+    if (slot < t.reservoir.watchpoints()) t.reservoir.release(slot);
+}
+
+bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
+    t.watch[slot] = watch;
+    if (int error = t.events.set_watchpoint(slot, watch.word, 1 + watch.touches)) {
+        t.watch[slot].waits_for = Watch::For::nothing;
+        note(t, REVISIT_NOTE_NO_WATCHPOINT, error);
+        return false;
+    }
+    return true;
+}
+
+// The word of a use, if the reservoir gives it a watchpoint.
+void Sampler::watch_use(Task& t, const Noted& use, std::uint64_t touches) {
+    Reservoir::Choice choice = t.reservoir.choose(t.random);
+    if (choice.watchpoint < 0) return;
+    auto slot = static_cast<unsigned>(choice.watchpoint);
+    drop(t, slot);
+    Watch watch;
+    watch.waits_for = Watch::For::reuse;
+    watch.word = use.address & ~std::uint64_t{7};
+    watch.sample = t.samples().samples.size();
+    watch.touches = touches;
+    watch.use_pc = use.pc;
+    watch.set = program_time(t);
+    if (!wait_for(t, slot, watch)) return;
+    t.reservoir.set(slot);
+    set_on(t, use, choice.probability);
+}
+
+// Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
+// gives one. One that is touched very often before it would cost as many traps: it is left out.
+void Sampler::watch_an_open_use(Task& t, Look& look) {
+    unsigned open = bench_.window.open();
+    if (open == 0) return;
+    unsigned index = bench_.window.open_use(t.random.below(open));
+    std::uint64_t touches;
+    Noted use;
+    if (!look.find_again(index, use, touches) || touches == 0) return;
+    if (no_watchpoints_ != 0 || !t.events.is_open()) return look_only(t, look, use);
+    if (settings_.uses > 1 && look_further(t, look, index, use, touches)) return;
+    if (touches <= kMostTouches) watch_use(t, use, touches);
+}
+
+int Sampler::free_slot(const Task& t, unsigned from) const {
+    for (unsigned i = std::max(from, t.reservoir.watchpoints()); i < TaskEvents::kWatchpoints; i++)
+        if (t.watch[i].waits_for == Watch::For::nothing) return static_cast<int>(i);
+    return -1;
+}
+
+// A reuse that was counted is timed now and then as those are that a watchpoint tells of: what comes
+// out too long is what they are too long by.
+void Sampler::time_reuse(Task& t, const Noted& use, std::uint64_t distance, std::uint64_t touches) {
+    constexpr std::uint64_t kFar = 400000;  // accesses: how late it is would not show
+    constexpr std::uint8_t kEvery = 3;
+    const Noted& reuse = bench_.reuse;
+    std::uint64_t word = use.address & ~std::uint64_t{7};
+    int slot = free_slot(t, 0);
+    if (slot < 0 || reuse.trap_pc == 0 || distance > kFar || touches > kMostTouches ||
+        (reuse.address & ~std::uint64_t{7}) != word)
+        return;
+    if (t.timed_wait > 0) {
+        t.timed_wait--;
+        return;
+    }
+    t.timed_wait = kEvery;
+    Watch watch;
+    watch.waits_for = Watch::For::timed_reuse;
+    watch.word = word;
+    watch.trap_pc = reuse.trap_pc;
+    watch.sample = t.samples().samples.size();
+    watch.touches = touches;
+    watch.use_pc = use.pc;
+    watch.set = program_time(t);
+    watch.accesses = use.accesses + distance;
+    wait_for(t, static_cast<unsigned>(slot), watch);
+}
+
+// A watchpoint on the word of the use that was drawn must fire at the reuse that was foreseen.
+void Sampler::check_prediction(Task& t, Look& look) {
+    const Noted use = look.use(), reuse = look.reuse();
+    std::uint64_t word = use.address & ~std::uint64_t{7}, touches;
+    int slot = free_slot(t, 0);
+    if (slot < 0 || reuse.trap_pc == 0 || look.distance().time <= 64 ||
+        (reuse.address & ~std::uint64_t{7}) != word)
+        return;
+    Noted again;
+    if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches) ||
+        touches > kMostTouches)
+        return;
+    Watch watch;
+    watch.waits_for = Watch::For::check;
+    watch.word = word;
+    watch.trap_pc = reuse.trap_pc;
+    watch.touches = touches;
+    wait_for(t, static_cast<unsigned>(slot), watch);
+}
+
+// Where replays go astray: two touches that are foreseen, and the time from the one to the other.
+void Sampler::measure_rate(Task& t, Look& look) {
+    constexpr std::uint64_t kMostToMilepost = 200000;  // instructions
+    int first = free_slot(t, 0),
+        second = first < 0 ? -1 : free_slot(t, static_cast<unsigned>(first) + 1);
+    if (second < 0) return;
+    Milepost post[2];
+    if (!look.find_mileposts(kMostToMilepost, post)) return;
+    for (unsigned i = 0; i < 2; i++) {
+        Watch watch;
+        watch.waits_for = Watch::For::milepost;
+        watch.word = post[i].word;
+        watch.trap_pc = post[i].trap_pc;
+        watch.sample = t.samples().samples.size();
+        watch.use_pc = bench_.stopped.pc;
+        watch.set = program_time(t);
+        watch.accesses = post[i].accesses;
+        if (!wait_for(t, static_cast<unsigned>(i == 0 ? first : second), watch)) return;
+    }
+}
+
+// How fast accesses go is found out by a replay, or, at places where these go astray, by foreseeing.
+void Sampler::rate_accesses(Task& t, Look& look) {
+    constexpr unsigned kAstray = 1, kAstrayAnywhere = 2, kAgain = 8;
+    bool foresees = no_watchpoints_ == 0 && t.events.is_open();
+    if (!t.events.is_open()) return;  // its clock is too coarse
+    Replay::Place& place = t.replay.at(bench_.stopped.pc);
+    unsigned& anywhere = t.replay.failed;
+    if (place.failed < kAstray && anywhere < kAstrayAnywhere) {
+        t.replay.phase = Replay::Phase::settles;
+        return;
+    }
+    if (place.failed >= kAstray && ++place.failed == kAgain) place.failed = kAstray - 1;
+    if (anywhere >= kAstrayAnywhere && ++anywhere == kAgain) anywhere = kAstrayAnywhere - 1;
+    if (foresees) measure_rate(t, look);
+}
+
+void Sampler::replay_ends(Task& t) {
+    Replay& replay = t.replay;
+    std::uint64_t taken = program_time(t) - replay.start;
+    Replay::Place& place = replay.at(replay.from.pc);
+    constexpr unsigned kFastest = 12, kUsual = 8;  // instructions per nanosecond
+    machine::ReplayCount counted =
+        Replayer(bench_, t).count(taken, replay.failed + place.failed > 1 ? kUsual : kFastest);
+    place.length = Replayer::length_after(place, counted, taken);
+    if (counted.accesses == 0) {  // astray, or too long to interpret
+        place.failed++;
+        replay.failed++;
+    } else
+        place.failed = 0, replay.failed = 0;
+    const auto& taken_so_far = t.samples().samples;
+    samples(t).replays.push_back({t.process->place(replay.from.pc),
+                                  static_cast<double>(counted.accesses), static_cast<double>(taken),
+                                  taken_so_far.empty() ? 0 : taken_so_far.back().time});
+}
+
+void Sampler::trapped(Task& t, const Trap& trap) {
+    std::uint64_t now = trap.time - t.traps_cost;
+    t.traps_cost += trap_cost_;
+    for (unsigned slot = 0; slot < TaskEvents::kWatchpoints; slot++) {
+        Watch& watch = t.watch[slot];
+        if (watch.waits_for == Watch::For::nothing || watch.word != trap.word) continue;
+        t.traps_cost += watch.touches * step_cost_;
+        now -= std::min(now, watch.touches * step_cost_);
+        if (watch.waits_for == Watch::For::reuse)
+            reused(t, slot, trap, now);
+        else if (trap.registers != nullptr) {
+            Machine::State state;
+            Machine::read_state(trap.registers, state);
+            ThreadSamples& thread = t.samples();
+            thread.checked++;
+            if (state.pc != watch.trap_pc)
+                thread.missed++;
+            else
+                milepost_reached(t, slot, now);
+        }
+        drop(t, slot);
+        return;
+    }
+    t.samples().stray++;
+}
+
+void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now) {
+    Watch& watch = t.watch[slot];
+    bool came_soon = now <= watch.set + kSoon;
+    t.soon_share = static_cast<std::uint8_t>((t.soon_share * 15 + (came_soon ? 255 : 0)) / 16);
+    std::int8_t& tries = tries_further(t, watch.use_pc);
+    if (!came_soon)
+        tries = 0;
+    else if (++tries > 0)  // one that was not found further ahead waits a while
+        tries = kTries;
+    Sample& sample = sample_of(t, watch.sample);
+    sample.watched = Watched::trapped;
+    sample.trap_time = now;
+    sample.chance_kept = t.reservoir.kept(slot);
+    if (trap.registers == nullptr) return;
+    Machine::State& state = bench_.state;
+    Machine::read_state(trap.registers, state);
+    bench_.memory.start(t.process->pid);
+    std::uint64_t stack_pointer = Machine::stack_pointer(state);
+    TrapMemory memory(bench_.memory, Machine::stack_top(state), trap.stack.data(), trap.stack.size());
+    Path path;
+    read_path(memory, state, *t.process, path);
+    path.pc = Machine::sprung_by(memory, state, watch.word);
+    DataTouched data;
+    if (objects_) data = t.process->data_at(watch.word, stack_pointer);
+    sample.far_reuse_label = t.process->label(path, path.pc, data);
+}
+
+void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
+    const Watch& watch = t.watch[slot];
+    const auto& so_far = t.samples().samples;
+    if (watch.waits_for == Watch::For::check || watch.sample != so_far.size()) return;
+    auto accesses = static_cast<double>(watch.accesses);
+    double taken = static_cast<double>(now) - static_cast<double>(watch.set);
+    std::uint32_t place = t.process->place(watch.use_pc);
+    std::uint64_t when = so_far.empty() ? 0 : so_far.back().time;
+    if (watch.waits_for == Watch::For::timed_reuse) {
+        samples(t).timed.push_back({place, accesses, std::max(0.0, taken), when});
+        return;
+    }
+    if (t.first_post.sample != watch.sample) {  // the first of the two
+        t.first_post = {watch.sample, accesses, taken};
+        return;
+    }
+    Rate::Stretch first{t.first_post.accesses, t.first_post.taken};
+    samples(t).rates.push_back(
+        {place, first, first, {accesses - first.accesses, taken - first.nanoseconds}, when});
+}
+
+// The next sample: after the period while all sampling so far has kept to its share of the time (a few
+// milliseconds are free, for short runs), else much later. Not in step with what the program does.
+std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
+    constexpr std::uint64_t kFree = 3000000, kDear = 200000;  // the first may have been a replay's
+    bool over = settings_.share != 0 && spent_ + cost > kFree + ran_ / 1000 * settings_.share;
+    if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
+    usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;
+    std::uint64_t period = settings_.period;
+    if (over) period += 2 * usual_cost_ * 1000 / settings_.share;
+    return period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
+}
+
+void Sampler::at_stop(Task& t, std::uint64_t since) {
+    using Phase = Replay::Phase;
+    take_records(t);
+    t.is_due = false;
+    std::uint64_t now = clock(t);
+    if (!Machine::read_state(t.id, bench_.stopped)) return;
+    if (!t.process->kept) t.process->kept = std::make_unique<Machine::Kept>();
+    if (t.process->know_code(bench_.stopped.pc)) bench_.memory.forget_code();
+    bench_.memory.start(t.process->pid);
+    bench_.memory.ask_about_code([&maps = t.process->maps()](std::uint64_t address) {
+        const Mapping* here = maps.at(address);
+        return here != nullptr && here->is_file() && !here->writable;
+    });
+    if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
+    bool sampled = t.replay.phase == Phase::idle;
+    if (sampled)
+        sample(t);
+    else if (t.replay.phase == Phase::settles) {
+        Replayer(bench_, t).keep();
+        t.replay.phase = Phase::runs;
+    } else {
+        std::uint64_t before = own_time();
+        replay_ends(t);
+        t.replay.phase = Phase::idle;
+        t.rating += own_time() - before;
+    }
+    std::uint64_t cost = kStopCost + own_time() - since;
+    // A sample's period is all time since the one before, replays between them included.
+    std::uint64_t time =
+        t.replay.phase == Phase::idle ? to_next_sample(t, cost) : Replayer::next_stop(t);
+    t.period = sampled ? time : t.period + time;
+    t.due_since = now;
+    t.events.set_timer(time);
+    t.replay.start = program_time(t);
+    cost = kStopCost + own_time() - since;
+    spent_ += cost;
+    t.stopped_for += cost;
+}
+
+void Sampler::end(Task& t) {
+    if (t.ended) return;
+    t.ended = true;
+    take_records(t);
+    std::uint64_t now = program_time(t);
+    auto found = samples(t).threads.find(t.number);
+    if (found != samples(t).threads.end()) {
+        ThreadSamples& thread = found->second;
+        for (unsigned i = 0; i < t.reservoir.watchpoints(); i++) {
+            if (!t.reservoir.held(i)) continue;
+            Sample& sample = thread.samples[t.watch[i].sample - 1];
+            sample.watched = Watched::never;
+            sample.trap_time = now;
+            sample.chance_kept = t.reservoir.kept(i);
+        }
+        thread.end = now;
+        thread.recording = t.stopped_for + t.traps_cost;
+    }
+    t.events.close();
+}
+
+}  // namespace revisit::watch::outside

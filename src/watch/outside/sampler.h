@@ -1,0 +1,82 @@
+// What is done at a sample and at a trap: see docs/watch.md for the whole.
+//
+// A sample: the thread is stopped; look ahead from there for some thousand accesses. The uses among
+// them that come back there are counted, exactly; of those that do not, one is drawn and the reservoir
+// decides whether its word is watched. Some samples are followed by a replay, which gives how fast
+// accesses go. A trap: the watchpoint has fired and is off; its record has the thread's clock,
+// registers and the top of its stack. The thread has not been stopped for it.
+#pragma once
+
+#include "watch/outside/look.h"
+#include "watch/outside/replay.h"
+
+namespace revisit::watch::outside {
+
+class Sampler {
+ public:
+    explicit Sampler(const Settings& settings, bool objects);
+
+    // A thread that has begun; it need not be stopped.
+    void start(Task& task);
+    // Records of its events: traps are noted, `is_due` is set when a sample is.
+    void take_records(Task& task);
+    // It is stopped and due: takes a sample, or what a replay needs, and sets the next time.
+    // `since` = own_time() when stopping it began: what a stop costs is counted in our processor time,
+    // as a busy machine would have it look dear.
+    void at_stop(Task& task, std::uint64_t since);
+    void end(Task& task);
+
+    // It was stopped for something else, so long.
+    void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }
+    // Where the kernel gives no events: whether enough time has gone by for a sample.
+    bool is_due_by_time(Task& task);
+
+    std::uint64_t trap_cost() const { return trap_cost_; }
+
+ private:
+    std::uint64_t clock(Task& task);
+    std::uint64_t program_time(Task& task) { return clock(task) - task.traps_cost; }
+    void note(Task& task, unsigned what, int error);
+    static Samples& samples(Task& task) { return task.process->program->samples; }
+    std::uint32_t label(Task& task, const Noted& access);
+
+    void sample(Task& task);
+    Look look_ahead(Task& task);
+    void note_end(Task& task, const Look& look);
+    void watch_an_open_use(Task& task, Look& look);
+    bool look_further(Task& task, Look& look, unsigned index, const Noted& use, std::uint64_t touches);
+    void look_only(Task& task, Look& look, const Noted& use);
+    void found_further(Task& task, const Noted& use, std::uint64_t distance);
+    Sample& set_on(Task& task, const Noted& use, double chance);
+    void watch_use(Task& task, const Noted& use, std::uint64_t touches);
+    void drop(Task& task, unsigned slot);
+
+    bool wait_for(Task& task, unsigned slot, const Watch& watch);
+    int free_slot(const Task& task, unsigned from) const;
+    void time_reuse(Task& task, const Noted& use, std::uint64_t distance, std::uint64_t touches);
+    void check_prediction(Task& task, Look& look);
+    void measure_rate(Task& task, Look& look);
+    void rate_accesses(Task& task, Look& look);
+    void replay_ends(Task& task);
+
+    void trapped(Task& task, const Trap& trap);
+    void reused(Task& task, unsigned slot, const Trap& trap, std::uint64_t now);
+    void milepost_reached(Task& task, unsigned slot, std::uint64_t now);
+
+    std::uint64_t to_next_sample(Task& task, std::uint64_t cost);
+    void calibrate();
+
+    Settings settings_;
+    bool objects_;
+    Bench bench_;
+    std::uint64_t spent_ = 0;       // nanoseconds that threads were stopped
+    std::uint64_t ran_ = 0;         // … that they ran
+    std::uint64_t usual_cost_ = 0;  // … that a sample takes
+    std::uint64_t trap_cost_ = 0, step_cost_ = 0;
+    int no_watchpoints_ = 0;  // the error that they ended with; 0 = there are some
+};
+
+std::uint64_t wall_time();  // nanoseconds
+std::uint64_t own_time();   // … of this thread's processor time
+
+}  // namespace revisit::watch::outside

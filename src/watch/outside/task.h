@@ -1,0 +1,97 @@
+// One sampled thread, as the sampler keeps it.
+#pragma once
+
+#include <sys/types.h>
+
+#include "watch/estimate/reservoir.h"
+#include "watch/outside/events.h"
+#include "watch/outside/process.h"
+
+namespace revisit::watch::outside {
+
+// One access: where it is and how the program came there.
+struct Noted {
+    std::uint64_t pc = 0, address = 0;
+    std::uint64_t trap_pc = 0;   // where a watchpoint on it traps
+    std::uint64_t accesses = 0;  // from the stop to it, itself included
+    unsigned bytes = 0;
+    bool writes = false;
+    Path path;
+};
+
+// What a watchpoint waits for.
+struct Watch {
+    enum class For : std::uint8_t {
+        nothing,
+        reuse,
+        timed_reuse,
+        check,
+        milepost
+    } waits_for = For::nothing;
+    std::uint64_t word = 0, trap_pc = 0;
+    std::uint64_t sample = 0;   // the number of the one that set it
+    std::uint64_t touches = 0;  // that the kernel steps over before
+    std::uint64_t use_pc = 0;
+    std::uint64_t set = 0;       // program time
+    std::uint64_t accesses = 0;  // from the stop to the touch, where that is known
+};
+
+// Two stops, to count what happened in between: see replay.h.
+struct Replay {
+    enum class Phase : std::uint8_t { idle, settles, runs } phase = Phase::idle;
+    Machine::State from;
+    static constexpr unsigned kMostWords = 512;
+    std::uint64_t stack = 0, word[kMostWords];  // what was above the stack pointer
+    unsigned words = 0;
+    std::uint64_t start = 0;      // program time
+    struct Place {                // by where they begin, hashed
+        float length = 0;         // nanoseconds, of the next one; 0 = there was none yet
+        std::uint8_t failed = 0;  // how many came to nothing in a row
+    } place[256];
+    unsigned failed = 0;  // … anywhere
+
+    Place& at(std::uint64_t pc) { return place[pc >> 6 & 255]; }
+};
+
+struct Task {
+    pid_t id = 0;
+    Process* process = nullptr;
+    std::uint16_t number = 0;
+
+    // How it is traced.
+    bool is_stopped = false, is_interrupted = false;  // a stop was asked for
+    bool is_waited_for = false;                       // to stop, by us
+    std::uint64_t stop_asked = 0;                     // own_time() then
+    bool started = false;                             // it is sampled
+    bool is_due = false;                              // for a sample, or a replay's stop
+    std::uint64_t due_since = 0;                      // the thread's clock when the timer fired
+
+    // What samples it.
+    TaskEvents events;
+    bool ended = false;
+    Reservoir reservoir;
+    Random random{1};
+    Watch watch[TaskEvents::kWatchpoints];
+    Replay replay;
+    std::uint64_t traps_cost = 0;   // nanoseconds of its clock that traps took
+    std::uint64_t stopped_for = 0;  // nanoseconds it was stopped
+    std::uint64_t rating = 0;       // … to find out how fast accesses go
+    std::uint64_t period = 0;       // up to the next sample
+    std::uint64_t clock_seen = 0;   // when it was last read
+    std::uint8_t soon_share = 0;    // of the last reuses by watchpoint, in 255ths
+    std::int8_t soon[256] = {};  // by use, hashed: how often its reuse may be looked for further ahead
+    struct Loops {               // by use, hashed: looking through loops for its reuse
+        std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
+    } loops[256];
+    struct {
+        std::uint64_t sample = 0;
+        double accesses = 0, taken = 0;
+    } first_post;                  // the milepost that was reached first
+    std::uint8_t timed_wait = 0;   // reuses that were counted until one is timed as well
+    bool needs_vectors[256] = {};  // by where it was stopped: a look-ahead ended for want of them
+    std::uint8_t noted = 0;        // bits of notes that were made
+
+    ThreadSamples& samples() const { return process->program->samples.threads[number]; }
+};
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,437 @@
+#include "watch/outside/tracer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/try.h"
+#include "record/signals.h"
+#include "watch/outside/attach.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kGrace{3};  // from SIGTERM to SIGKILL at a limit
+constexpr std::uint64_t kYoung = 1500000;  // nanoseconds: many processes end before
+
+bool is_group_stop(int signal) {
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+std::vector<std::string> command_of(pid_t process) {
+    std::ifstream file(fmt::format("/proc/{}/cmdline", process), std::ios::binary);
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    return words;
+}
+
+// A field of /proc/PID/status; 0 = not there.
+pid_t status_field(pid_t process, std::string_view name) {
+    std::ifstream file(fmt::format("/proc/{}/status", process));
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with(name)) return std::atoi(line.c_str() + name.size());
+    return 0;
+}
+
+// The thread is on a processor, or wants to be.
+bool is_running(pid_t process, pid_t thread) {
+    char text[16] = {};
+    int file =
+        open(fmt::format("/proc/{}/task/{}/syscall", process, thread).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return true;
+    ssize_t got = read(file, text, sizeof text - 1);
+    close(file);
+    return got < 7 || std::memcmp(text, "running", 7) == 0;
+}
+
+// SIGCHLD comes through a file, not by a handler.
+class ChildSignals {
+ public:
+    ChildSignals() {
+        sigset_t child;
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &child, &before_);
+        file_ = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
+    }
+    ~ChildSignals() {
+        if (file_ >= 0) close(file_);
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
+    }
+    ChildSignals(const ChildSignals&) = delete;
+    int file() const { return file_; }
+    void take() {
+        signalfd_siginfo info[8];
+        while (read(file_, info, sizeof info) > 0) {
+        }
+    }
+
+ private:
+    sigset_t before_;
+    int file_;
+};
+
+// Every thread has a handful of files.
+void allow_many_files() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class Tracer {
+ public:
+    explicit Tracer(const RunOptions& options)
+        : options_(options), sampler_(options.settings, options.objects) {
+        epoll_ = epoll_create1(EPOLL_CLOEXEC);
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = 0;
+        epoll_ctl(epoll_, EPOLL_CTL_ADD, children_.file(), &event);
+    }
+    ~Tracer() { close(epoll_); }
+    Tracer(const Tracer&) = delete;
+
+    Result<Outcome> run() {
+        if (options_.attach != 0)
+            TRY(attach());
+        else
+            TRY(start());
+        allow_many_files();
+        auto began = Clock::now();
+        Clock::time_point told_to_end{};
+        while (!ended_ && !tasks_.empty()) {
+            step();
+            auto now = Clock::now();
+            bool over = options_.duration && now - began >= *options_.duration;
+            if (options_.attach != 0 && (over || interrupts_taken())) break;
+            if (!over || options_.attach != 0 || ended_) continue;
+            if (!outcome_.limit_reached) {
+                outcome_.limit_reached = true;
+                told_to_end = now;
+                for (const auto& [pid, process] : living_) kill(pid, SIGTERM);
+            } else if (now - told_to_end >= kGrace)
+                kill(root_, SIGKILL);
+        }
+        outcome_.outlived = options_.attach != 0 ? 0 : living_.size();
+        outcome_.detached = !ended_ && !tasks_.empty();
+        let_all_go();
+        return std::move(outcome_);
+    }
+
+ private:
+    static constexpr long kOptions =
+        PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC;
+
+    Result<void> start() {
+        signals_.emplace();
+        record::LaunchOptions launch = options_.launch;
+        launch.before_exec = [](pid_t child) -> Result<void> {
+            if (ptrace(PTRACE_SEIZE, child, 0, kOptions) == 0) return {};
+            return fail(why_not_seized(child, errno));
+        };
+        launch.ends_with_us |= options_.duration.has_value();
+        root_ = TRY(record::start(options_.program.path, options_.program.arguments,
+                                  options_.environment, launch));
+        signals_->pass_to(root_);
+        // It stands at its first instruction.
+        int status = 0;
+        if (waitpid(root_, &status, __WALL) == root_) on_wait(root_, status);
+        return {};
+    }
+
+    // Threads may begin while others are seized: until none is new.
+    Result<void> attach() {
+        root_ = options_.attach;
+        catch_interrupts();
+        std::set<pid_t> seized;
+        for (bool found = true; found;) {
+            found = false;
+            std::error_code error;
+            for (const auto& entry :
+                 std::filesystem::directory_iterator(fmt::format("/proc/{}/task", root_), error)) {
+                pid_t thread = std::atoi(entry.path().filename().c_str());
+                if (thread == 0 || !seized.insert(thread).second) continue;
+                if (ptrace(PTRACE_SEIZE, thread, 0, kOptions) != 0) {
+                    if (errno == ESRCH && thread != root_) continue;
+                    return fail(why_not_seized(root_, errno));
+                }
+                found = true;
+            }
+            if (error) return fail(fmt::format("no process has the number {}", root_));
+        }
+        for (pid_t thread : seized) {
+            Task* task = adopt(thread);
+            if (task != nullptr) begin(*task);
+        }
+        return {};
+    }
+
+    void step() {
+        constexpr int kMost = 64, kIdle = 200, kTick = 4, kYoungWait = 1;  // milliseconds
+        epoll_event events[kMost];
+        int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : kIdle;
+        int count = epoll_wait(epoll_, events, kMost, wait);
+        bool stops = count <= 0;
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.u64 == 0) {
+                children_.take();
+                stops = true;
+                continue;
+            }
+            auto found = tasks_.find(static_cast<pid_t>(events[i].data.u64));
+            if (found == tasks_.end()) continue;
+            Task& task = *found->second;
+            sampler_.take_records(task);
+            if (task.is_due) ask_to_stop(task);
+        }
+        if (stops) take_stops();
+        begin_grown();
+        if (without_events_ > 0) tick();
+    }
+
+    void take_stops() {
+        int status = 0;
+        for (pid_t thread; (thread = waitpid(-1, &status, __WALL | WNOHANG)) > 0;)
+            on_wait(thread, status);
+    }
+
+    // For threads without events of their own.
+    void tick() {
+        std::vector<pid_t> due;
+        for (const auto& [id, task] : tasks_)
+            if (!task->events.is_open() && task->started && sampler_.is_due_by_time(*task))
+                due.push_back(id);
+        for (pid_t id : due)
+            if (auto found = tasks_.find(id); found != tasks_.end()) {
+                found->second->is_due = true;
+                ask_to_stop(*found->second);
+            }
+    }
+
+    void ask_to_stop(Task& task) {
+        constexpr std::uint64_t kSoonAgain = 50000, kPatience = 60000;  // nanoseconds
+        if (task.is_stopped || task.is_interrupted) return;
+        if (!is_running(task.process->pid, task.id)) {
+            task.is_due = false;
+            task.events.set_timer(kSoonAgain);
+            return;
+        }
+        std::uint64_t since = wall_time();
+        task.stop_asked = own_time();
+        if (ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
+        task.is_interrupted = true;
+        // Mostly it stops at once; one that cannot (it waits for a child by vfork) is not waited for.
+        pid_t id = task.id;
+        int status = 0;
+        task.is_waited_for = true;
+        do {
+            if (waitpid(id, &status, __WALL | WNOHANG) == id) {
+                on_wait(id, status);
+                return;
+            }
+        } while (wall_time() - since < kPatience);
+        task.is_waited_for = false;
+    }
+
+    void on_wait(pid_t id, int status) {
+        if (WIFEXITED(status) || WIFSIGNALED(status)) return gone(id, status);
+        if (!WIFSTOPPED(status)) return;
+        int signal = WSTOPSIG(status), event = status >> 16;
+        auto found = tasks_.find(id);
+        Task* task = found != tasks_.end() ? found->second.get() : nullptr;
+        if (event == PTRACE_EVENT_EXEC)
+            task = executed(id);
+        else if (task == nullptr)
+            task = adopt(id);
+        if (task == nullptr) {  // not ours to sample
+            ptrace(PTRACE_DETACH, id, 0, event == 0 ? signal : 0);
+            return;
+        }
+        task->is_stopped = true;
+        if (event == PTRACE_EVENT_STOP && is_group_stop(signal)) {
+            task->is_interrupted = false;
+            task->is_stopped = false;
+            ptrace(PTRACE_LISTEN, id, 0, 0);
+            return;
+        }
+        if (event == PTRACE_EVENT_STOP) task->is_interrupted = false;
+        if (task->is_due && task->started)
+            sampler_.at_stop(*task, task->is_waited_for ? task->stop_asked : own_time());
+        else
+            sampler_.lost_time(kStopCost);
+        task->is_waited_for = false;
+        task->is_stopped = false;
+        ptrace(PTRACE_CONT, id, 0, event == 0 ? signal : 0);
+    }
+
+    // A thread or process that was not known before.
+    Task* adopt(pid_t id) {
+        pid_t pid = status_field(id, "Tgid:");
+        if (pid == 0) return nullptr;
+        bool is_new = !living_.contains(pid);
+        if (is_new) {
+            pid_t parent = status_field(pid, "PPid:");
+            auto from = living_.find(parent);
+            if (from != living_.end() && (from->second->traces_others || !options_.children))
+                return nullptr;
+            make_process(pid, parent);
+        }
+        auto task = std::make_unique<Task>();
+        task->id = id;
+        task->process = living_[pid];
+        Task* made = task.get();
+        tasks_[id] = std::move(task);
+        if (pid == root_ || options_.attach != 0)
+            begin(*made);
+        else
+            young_.emplace_back(id, wall_time());
+        return made;
+    }
+
+    void make_process(pid_t pid, pid_t parent) {
+        auto process = std::make_unique<Process>();
+        process->pid = pid;
+        process->parent = parent;
+        process->command = command_of(pid);
+        std::error_code ignored;
+        process->program = program_at(
+            std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string());
+        process->traces_others = imports_ptrace(process->program->path);
+        living_[pid] = process.get();
+        outcome_.processes.push_back(std::move(process));
+    }
+
+    Program* program_at(const std::string& path) {
+        for (const auto& one : outcome_.programs)
+            if (one->path == path) return one.get();
+        outcome_.programs.push_back(std::make_unique<Program>());
+        outcome_.programs.back()->path = path;
+        return outcome_.programs.back().get();
+    }
+
+    void begin(Task& task) {
+        if (task.started) return;
+        task.started = true;
+        sampler_.start(task);
+        if (!task.events.is_open()) {
+            without_events_++;
+            return;
+        }
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = static_cast<std::uint64_t>(task.id);
+        epoll_ctl(epoll_, EPOLL_CTL_ADD, task.events.file(), &event);
+    }
+
+    void begin_grown() {
+        std::uint64_t now = wall_time();
+        auto grown =
+            std::ranges::find_if(young_, [&](const auto& one) { return one.second + kYoung > now; });
+        for (auto one = young_.begin(); one != grown; one++)
+            if (auto found = tasks_.find(one->first); found != tasks_.end()) begin(*found->second);
+        young_.erase(young_.begin(), grown);
+    }
+
+    void end(Task& task) {
+        if (!task.started) return;
+        if (!task.events.is_open()) without_events_--;
+        sampler_.end(task);
+    }
+
+    // Another program in the same process: all threads but one are gone, and that has the process's
+    // number.
+    Task* executed(pid_t pid) {
+        for (auto one = tasks_.begin(); one != tasks_.end();) {
+            if (one->second->process->pid != pid) {
+                one++;
+                continue;
+            }
+            end(*one->second);
+            one = tasks_.erase(one);
+        }
+        living_.erase(pid);
+        return adopt(pid);
+    }
+
+    void gone(pid_t id, int status) {
+        if (auto found = tasks_.find(id); found != tasks_.end()) {
+            end(*found->second);
+            tasks_.erase(found);
+        }
+        if (auto found = living_.find(id); found != living_.end()) {
+            found->second->kept.reset();
+            living_.erase(found);
+        }
+        if (id != root_) return;
+        ended_ = true;
+        if (signals_) signals_->pass_to(0);
+        if (options_.attach != 0) return;
+        if (WIFSIGNALED(status)) {
+            outcome_.signal = WTERMSIG(status);
+            outcome_.exit_status = 128 + outcome_.signal;
+        } else
+            outcome_.exit_status = WEXITSTATUS(status);
+    }
+
+    // Threads are let go where they stand; one that does not stop soon is let go when we end.
+    void let_all_go() {
+        constexpr std::uint64_t kPatience = 300000000;  // nanoseconds
+        for (auto& [id, task] : tasks_) {
+            end(*task);
+            ptrace(PTRACE_INTERRUPT, id, 0, 0);
+        }
+        std::uint64_t since = wall_time();
+        while (!tasks_.empty() && wall_time() - since < kPatience) {
+            int status = 0;
+            pid_t id = waitpid(-1, &status, __WALL | WNOHANG);
+            if (id <= 0) {
+                if (id < 0 && errno == ECHILD) break;
+                usleep(50);
+                continue;
+            }
+            if (WIFSTOPPED(status))
+                ptrace(PTRACE_DETACH, id, 0, status >> 16 == 0 ? WSTOPSIG(status) : 0);
+            tasks_.erase(id);
+        }
+    }
+
+    static constexpr std::uint64_t kStopCost = 10000;  // nanoseconds: a stop for a signal or an event
+
+    RunOptions options_;
+    Sampler sampler_;
+    ChildSignals children_;
+    std::optional<record::SignalsPassedOn> signals_;
+    int epoll_ = -1;
+    pid_t root_ = 0;
+    bool ended_ = false;
+    std::unordered_map<pid_t, std::unique_ptr<Task>> tasks_;
+    std::unordered_map<pid_t, Process*> living_;
+    std::vector<std::pair<pid_t, std::uint64_t>>
+        young_;  // not sampled yet, and since when they are there
+    std::size_t without_events_ = 0;
+    Outcome outcome_;
+};
+
+}  // namespace
+
+Result<Outcome> run(const RunOptions& options) {
+    Tracer tracer(options);
+    return tracer.run();
+}
+
+}  // namespace revisit::watch::outside

@@ -1,0 +1,49 @@
+// The threads of a tree of processes, seized by ptrace: which there are, what stops them, and going on.
+//
+// Problem. A thread is sampled while it stands still, and the program must not notice. Idea. All
+// threads are seized (PTRACE_SEIZE): nothing is sent to them, and if this process dies the kernel lets
+// them go. Events of the kernel name new threads and processes; signals stop at us and are passed on as
+// they came, stops of job control are left as they are (PTRACE_LISTEN). When a thread's timer fires
+// (events.h) and it runs, it is interrupted, sampled and goes on. A thread that waits in the kernel is
+// never interrupted: some system calls would return EINTR. The timer fires in user code alone, and
+// whether it has blocked since is asked before.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "record/launch.h"
+#include "watch/outside/sampler.h"
+
+namespace revisit::watch::outside {
+
+struct RunOptions {
+    Settings settings;
+    bool objects = true;
+    record::Program program;  // to be started, or
+    pid_t attach = 0;         // one that runs
+    record::LaunchOptions launch;
+    record::Environment environment;
+    bool children = true;  // processes that it starts are sampled too
+    std::optional<std::chrono::milliseconds> duration;
+};
+
+struct Outcome {
+    int exit_status = 0;  // as a shell reports it: 128 + signal for a program ended by one
+    int signal = 0;       // that signal, or 0
+    bool limit_reached = false;
+    bool detached = false;                            // the program goes on
+    std::size_t outlived = 0;                         // children that go on when it has ended
+    std::vector<std::unique_ptr<Process>> processes;  // in the order in which they began
+    std::vector<std::unique_ptr<Program>> programs;   // that they run
+};
+
+// Runs the program, or attaches to one, until it or the time given ends.
+Result<Outcome> run(const RunOptions& options);
+
+}  // namespace revisit::watch::outside
