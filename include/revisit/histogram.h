@@ -45,12 +45,16 @@ class Binning {
 };
 
 // One bin: distances in [low, high). Counts are doubles because an estimate's are fractions; whole
-// counts are exact to 2^53, nine thousand times 10^12. `error` is the 95 % half-width, 0 = exact.
+// counts are exact to 2^53, nine thousand times 10^12. `error` is the 95 % half-width, 0 = exact;
+// `beyond_error` is that of the sum from this bin on, infinite distances included: the misses of a
+// cache that holds `low` blocks. Errors of neighbouring bins go together, so it does not follow from
+// theirs.
 struct Bin {
     std::uint64_t low = 0;
     std::uint64_t high = 0;
     double count = 0;
     double error = 0;
+    double beyond_error = 0;
     bool operator==(const Bin&) const = default;
 };
 
@@ -64,6 +68,9 @@ struct Histogram {
 
     double finite() const;  // sum of the bins
     double total() const { return cold + invalidated + finite(); }
+    // 95 % half-width of what lies at a distance and beyond, infinite ones included: the misses of a
+    // cache of so many blocks. 0 where bins do not have it (Bin::beyond_error).
+    double beyond_error(double distance) const;
 
     // Adds `other`. Bins with equal edges add up; bins that do not line up are kept apart where they
     // are disjoint and otherwise joined into the smallest bin that covers them. Nothing is lost.

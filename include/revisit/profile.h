@@ -34,6 +34,9 @@ struct Site {
     double accesses = 0;
     double writes = 0;
     Histogram reuse;
+    std::optional<double> time_share =
+        {};                              // of processor time, at its source line; where it was sampled
+    std::optional<double> regular = {};  // of its misses, on a constant stride: prefetchers hide them
 };
 
 // A node of the calling-context tree: `call` made from `parent`. Index 0 is the root.
@@ -114,10 +117,10 @@ struct Profile {
 
     std::string machine;
     std::vector<std::string> command;
-    std::string clock;               // how time was counted, where it was not by access
-    std::vector<std::string> notes;  // what a reader should know: limits, causes, certificates
+    std::string clock;                 // how time was counted, where it was not by access
+    std::vector<std::string> notes;    // what a reader should know: limits, causes, certificates
     std::vector<std::string> assumes;  // predictions: what is taken for granted, exact or not
-    std::optional<bool> exact;       // predictions: certified to be what a run would measure, or not
+    std::optional<bool> exact;         // predictions: certified to be what a run would measure, or not
 };
 
 std::string to_json(const Profile& profile);

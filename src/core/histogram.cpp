@@ -39,7 +39,18 @@ double Histogram::finite() const {
     return sum;
 }
 
+double Histogram::beyond_error(double distance) const {
+    if (std::ranges::none_of(bins, [](const Bin& bin) { return bin.beyond_error > 0; })) return 0;
+    auto next = std::ranges::upper_bound(bins, distance, {},
+                                         [](const Bin& bin) { return static_cast<double>(bin.low); });
+    double after = next == bins.end() ? join_errors(cold_error, invalidated_error) : next->beyond_error;
+    return next == bins.begin() || (next - 1)->high <= distance
+               ? after
+               : std::max((next - 1)->beyond_error, after);
+}
+
 void Histogram::merge(const Histogram& other) {
+    const Histogram before = *this;
     cold += other.cold;
     invalidated += other.invalidated;
     cold_error = join_errors(cold_error, other.cold_error);
@@ -50,6 +61,10 @@ void Histogram::merge(const Histogram& other) {
                [](const Bin& a, const Bin& b) { return a.low < b.low; });
     bins.clear();
     for (const Bin& bin : all) append(bins, bin);
+    for (Bin& bin : bins) {
+        auto low = static_cast<double>(bin.low);
+        bin.beyond_error = join_errors(before.beyond_error(low), other.beyond_error(low));
+    }
 }
 
 Histogram Histogram::rebin(const Binning& to) const {
@@ -64,10 +79,11 @@ Histogram Histogram::rebin(const Binning& to) const {
             std::uint64_t until = std::min(high, bin.high);
             double share =
                 until - at == width ? 1 : static_cast<double>(until - at) / static_cast<double>(width);
-            append(out.bins, {low, high, bin.count * share, bin.error * share});
+            append(out.bins, {low, high, bin.count * share, bin.error * share, 0});
             at = until;
         }
     }
+    for (Bin& bin : out.bins) bin.beyond_error = beyond_error(static_cast<double>(bin.low));
     return out;
 }
 

@@ -22,10 +22,11 @@ Json number(double value) {
 Json histogram_json(const Histogram& histogram) {
     Json out = {{"cold", number(histogram.cold)}, {"invalidated", number(histogram.invalidated)}};
     Json bins = Json::array();
-    bool estimated = histogram.cold_error > 0 || histogram.invalidated_error > 0;
+    bool estimated = histogram.cold_error > 0 || histogram.invalidated_error > 0, beyond = false;
     for (const Bin& bin : histogram.bins) {
         bins.push_back({bin.low, bin.high, number(bin.count)});
         estimated |= bin.error > 0;
+        beyond |= bin.beyond_error > 0;
     }
     out["bins"] = std::move(bins);
     if (estimated) {  // 95 % half-widths, bin by bin
@@ -35,6 +36,9 @@ Json histogram_json(const Histogram& histogram) {
                         {"invalidated", number(histogram.invalidated_error)},
                         {"bins", std::move(errors)}};
     }
+    if (beyond)  // … of all from the bin on
+        for (const Bin& bin : histogram.bins)
+            out["error"]["beyond"].push_back(number(bin.beyond_error));
     return out;
 }
 
@@ -61,6 +65,8 @@ Json site_json(const Site& site) {
     if (!site.data.empty()) out["data"] = site.data;
     out["accesses"] = number(site.accesses);
     if (site.writes != 0) out["writes"] = number(site.writes);
+    if (site.time_share) out["time_share"] = *site.time_share;
+    if (site.regular) out["regular"] = *site.regular;
     out["reuse"] = histogram_json(site.reuse);
     return out;
 }

@@ -31,16 +31,27 @@ std::map<std::uint32_t, std::uint32_t> merge_sites(Profile& into, const Profile&
         known.emplace(key(into.sites[i]), i);
         next_id = std::max(next_id, into.sites[i].id + 1);
     }
+    // Shares of time are of either run's own; runs count by their accesses.
+    double others = into.accesses > 0 ? other.accesses / into.accesses : 0;
+    for (Site& site : into.sites)
+        if (site.time_share) *site.time_share *= 1 - others;
     std::map<std::uint32_t, std::uint32_t> renumbered;
     for (const Site& site : other.sites) {
         auto [found, is_new] = known.emplace(key(site), into.sites.size());
         if (is_new) {
             into.sites.push_back(site);
+            if (site.time_share) *into.sites.back().time_share *= others;
             bool opaque = site.module.empty() && site.frame == Frame{};
             if (!opaque) into.sites.back().id = next_id;
             next_id = std::max(next_id, into.sites.back().id) + 1;
         } else {
             Site& mine = into.sites[found->second];
+            if (site.time_share)
+                mine.time_share = mine.time_share.value_or(0) + others * *site.time_share;
+            if (double all = mine.accesses + site.accesses; mine.regular && site.regular && all > 0)
+                mine.regular = (*mine.regular * mine.accesses + *site.regular * site.accesses) / all;
+            else if (site.regular)
+                mine.regular = site.regular;
             mine.accesses += site.accesses;
             mine.writes += site.writes;
             mine.reuse.merge(site.reuse);

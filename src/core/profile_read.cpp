@@ -40,7 +40,7 @@ void read_bins(JsonReader& in, std::vector<Bin>& bins) {
 Histogram read_histogram(JsonReader& in) {
     Histogram out;
     bool has_bins = false;
-    std::vector<double> errors;
+    std::vector<double> errors, beyond;
     in.object("expected an object with cold, invalidated and bins", [&](std::string_view key) {
         if (key == "cold") {
             out.cold = in.number();
@@ -58,6 +58,8 @@ Histogram read_histogram(JsonReader& in) {
                     out.invalidated_error = in.number();
                 } else if (part == "bins" && in.at_array()) {
                     in.array(kArray, [&](std::size_t) { errors.push_back(in.number()); });
+                } else if (part == "beyond" && in.at_array()) {
+                    in.array(kArray, [&](std::size_t) { beyond.push_back(in.number()); });
                 } else {
                     in.skip();
                 }
@@ -69,6 +71,8 @@ Histogram read_histogram(JsonReader& in) {
     if (!has_bins) in.complain("expected an array of [low, high, count]", ".bins");
     if (errors.size() == out.bins.size())
         for (std::size_t i = 0; i < errors.size(); ++i) out.bins[i].error = errors[i];
+    if (beyond.size() == out.bins.size())
+        for (std::size_t i = 0; i < beyond.size(); ++i) out.bins[i].beyond_error = beyond[i];
     return out;
 }
 
@@ -108,6 +112,10 @@ Site read_site(JsonReader& in) {
             site.accesses = in.number();
         else if (key == "writes")
             site.writes = in.number();
+        else if (key == "time_share")
+            site.time_share = in.number();
+        else if (key == "regular")
+            site.regular = in.number();
         else if (key == "reuse")
             site.reuse = read_histogram(in);
         else if (key == "inlined")
@@ -260,8 +268,7 @@ class ProfileReader {
         if (key == "schema" && in_.at_text()) {
             schema = in_.text();
             has_schema = true;
-            // A minor number after the major one says that keys were added; they are passed over here.
-            if (schema != kProfileSchema && !schema.starts_with(std::string(kProfileSchema) + "."))
+            if (schema != kProfileSchema)
                 in_.complain(fmt::format("expected \"{}\", found \"{}\"", kProfileSchema, schema));
         } else if (key == "method") {
             profile_.method = in_.text();

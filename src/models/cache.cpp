@@ -106,7 +106,8 @@ CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
     }
     out.hit_rate = hits / total;
     out.miss_rate = 1 - out.hit_rate;
-    out.error = std::sqrt(variance) / total;
+    double beyond = profile.reuse.beyond_error(static_cast<double>(cache.blocks()));
+    out.error = (beyond > 0 ? beyond : std::sqrt(variance)) / total;
     return out;
 }
 

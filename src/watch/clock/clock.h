@@ -53,6 +53,9 @@ class AccessClock {
         // How far off the accesses are, relative, that it tells for so long a time.
         double uncertainty(double nanoseconds) const;
     };
+    // One that is known.
+    AccessClock(std::unordered_map<std::uint16_t, ThreadClock> threads, std::string description)
+        : threads_(std::move(threads)), description_(std::move(description)) {}
     const ThreadClock& thread(std::uint16_t number) const { return threads_.at(number); }
 
     double accesses() const { return accesses_; }

@@ -5,7 +5,7 @@
 // watchpoint, by one of two rules (--weights). Samples whose watchpoint still waited at the end of
 // their thread are last accesses to a block, of which there are as many as first ones: cold. Reuse
 // distances of the short reuses are counted by the look-ahead; those of the long ones come from their
-// time distances by the model of phases.
+// time distances by the footprint model. Errors: share_errors.h.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ enum class Weights : std::uint8_t {
 
 struct EstimateOptions {
     Binning bins = Binning::log2(8);
-    std::uint64_t granularity = 8;
+    std::uint64_t granularity = 64;
     Weights weights = Weights::inverse;
     bool sites = true, pairs = true;
 };
@@ -31,5 +31,8 @@ struct EstimateOptions {
 // The profile by labels; `explain` turns them into places.
 Profile estimate(const Samples& samples, const Origins& origins, const EstimateOptions& options,
                  const FunctionCounts* counts = nullptr);
+// … by a clock that is known already.
+Profile estimate(const Samples& samples, const Origins& origins, const EstimateOptions& options,
+                 const AccessClock& clock);
 
 }  // namespace revisit::watch

@@ -1,0 +1,88 @@
+#include "watch/estimate/site_facts.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "symbols/symbolize.h"
+
+namespace revisit::watch {
+namespace {
+
+using Instruction = std::pair<std::string, std::uint64_t>;         // module, address in it
+using Line = std::tuple<std::string, std::uint32_t, std::string>;  // file, line, function
+
+struct Found {
+    Instruction instruction;
+    Line line;
+};
+
+class Finder {
+ public:
+    explicit Finder(const Origins& origins) : origins_(origins) {}
+
+    const Found& at(std::uint32_t place) {
+        auto [found, is_new] = known_.try_emplace(place);
+        if (!is_new || place >= origins_.places.size()) return found->second;
+        const CodePlace& from = origins_.places[place];
+        Found& to = found->second;
+        if (from.module == kNowhere) {
+            to.instruction.second = from.offset;
+            return to;
+        }
+        const std::string& path = origins_.modules[from.module].path;
+        CodeSymbol symbol = symbols_.file(path).code_at(from.offset);
+        to.instruction = {path, symbol.address};
+        to.line = {symbol.frame.file, symbol.frame.line, symbol.frame.function};
+        return to;
+    }
+
+ private:
+    const Origins& origins_;
+    Symbolizer symbols_;
+    std::unordered_map<std::uint32_t, Found> known_;
+};
+
+}  // namespace
+
+void add_site_facts(Profile& profile, const Samples& samples, const Origins& origins) {
+    constexpr std::uint64_t kEnough = 8;  // blocks of a site that were compared
+    Finder finder(origins);
+    std::map<Line, double> lines;
+    std::map<Instruction, double> instructions;
+    std::map<Instruction, SiteVisits> visits;
+    double all = 0;
+    for (const auto& [number, thread] : samples.threads)
+        for (const Sample& sample : thread.samples) {
+            if (sample.place == kNowhere) continue;
+            const Found& at = finder.at(sample.place);
+            auto time = static_cast<double>(sample.period);
+            lines[at.line] += time;
+            instructions[at.instruction] += time;
+            all += time;
+        }
+    for (const auto& [pc, place] : samples.places_by_pc)
+        if (auto seen = samples.visits.sites().find(pc); seen != samples.visits.sites().end()) {
+            SiteVisits& site = visits[finder.at(place).instruction];
+            site.fresh += seen->second.fresh;
+            site.regular += seen->second.regular;
+        }
+    for (Site& site : profile.sites) {
+        Instruction instruction{site.module, site.offset};
+        auto share = [&](const auto& times, const auto& key) {
+            auto found = times.find(key);
+            return found == times.end() ? 0 : found->second / all;
+        };
+        if (all > 0)
+            site.time_share =
+                site.frame.line > 0
+                    ? share(lines, Line{site.frame.file, site.frame.line, site.frame.function})
+                    : share(instructions, instruction);
+        if (auto found = visits.find(instruction);
+            found != visits.end() && found->second.fresh >= kEnough)
+            site.regular =
+                static_cast<double>(found->second.regular) / static_cast<double>(found->second.fresh);
+    }
+}
+
+}  // namespace revisit::watch

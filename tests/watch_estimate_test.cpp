@@ -1,0 +1,225 @@
+// The estimator against the truth, sampling simulated on small traces: bias and coverage over seeds.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "models/footprint_model.h"
+#include "watch/estimate/share_errors.h"
+#include "watch_simulation.h"
+
+namespace revisit::watch {
+namespace {
+
+struct Spread {
+    double similarity = 1;                   // the least
+    std::array<double, 4> bias{}, stated{};  // means, in points
+    double covered = 0;                      // of all miss rates
+};
+
+Spread simulate(const SimulatedTrace& trace, const SimulationOptions& options, int seeds) {
+    Spread out;
+    std::vector<double> similar;
+    for (int seed = 1; seed <= seeds; seed++) {
+        Profile profile = Simulation(trace, options, static_cast<std::uint64_t>(seed)).run();
+        EXPECT_NEAR(profile.reuse.total(), profile.accesses, 1e-6 * profile.accesses);
+        SimulationResult result = compare(trace, profile);
+        similar.push_back(result.similarity);
+        for (std::size_t k = 0; k < 4; k++) {
+            out.bias[k] += 100 * result.off[k] / seeds;
+            out.stated[k] += 100 * result.stated[k] / seeds;
+            out.covered += (std::abs(result.off[k]) <= result.stated[k]) / (4.0 * seeds);
+        }
+    }
+    std::ranges::sort(similar);
+    out.similarity = similar[similar.size() / 4];
+    return out;
+}
+
+// Arrays far apart; sites are numbers.
+constexpr std::uint64_t kFirst = 1u << 28, kSecond = 2u << 28;
+
+SimulatedTrace random_gather(unsigned shift) {
+    SimulatedTrace trace(shift);
+    Random random(11);
+    constexpr unsigned kWords = 1 << 17;  // 1 MiB
+    for (std::uint64_t i = 0; i < 1'000'000; i++) {
+        trace.add(kSecond + 4 * (i % (1 << 19)), 4, 1);
+        trace.add(kFirst + 8 * random.below(kWords), 8, 2);
+    }
+    trace.finish();
+    return trace;
+}
+
+SimulatedTrace permutation_scatter() {
+    SimulatedTrace trace(6);
+    Random random(11);
+    std::vector<std::uint32_t> order(1 << 16);
+    for (std::uint32_t i = 0; i < order.size(); i++) order[i] = i;
+    for (std::uint32_t i = static_cast<std::uint32_t>(order.size()); i > 1; i--)
+        std::swap(order[i - 1], order[random.below(i)]);
+    for (int round = 0; round < 14; round++)
+        for (std::uint64_t i = 0; i < order.size(); i++) {
+            trace.add(kSecond + 8 * i, 8, 1);
+            trace.add(kFirst + 8 * order[i], 8, 2);
+        }
+    trace.finish();
+    return trace;
+}
+
+// A matrix of doubles with 1500 rows, by columns: each line comes back at the next word.
+SimulatedTrace column_walk() {
+    SimulatedTrace trace(6);
+    for (std::uint64_t column = 0; column < 800; column++)
+        for (std::uint64_t row = 0; row < 1500; row++)
+            trace.add(kFirst + 8 * (800 * row + column), 8, 1);
+    trace.finish();
+    return trace;
+}
+
+SimulatedTrace sweep() {
+    SimulatedTrace trace(6);
+    for (int round = 0; round < 20; round++)
+        for (std::uint64_t i = 0; i < 80'000; i++) trace.add(kFirst + 8 * i, 8, 1);
+    trace.finish();
+    return trace;
+}
+
+// Half of the time a scan that leaves few lines open, half a gather that leaves many.
+SimulatedTrace phases() {
+    SimulatedTrace trace(6);
+    Random random(5);
+    for (int round = 0; round < 8; round++) {
+        for (std::uint64_t i = 0; i < 160'000; i++) trace.add(kSecond + 2 * i, 2, 1);
+        for (std::uint64_t i = 0; i < 120'000; i++) trace.add(kFirst + 8 * random.below(1 << 16), 8, 2);
+    }
+    trace.finish();
+    return trace;
+}
+
+TEST(WatchEstimate, random_gather_by_lines_is_right_though_half_of_the_words_are_watched) {
+    SimulatedTrace trace = random_gather(6);
+    SimulationOptions options;
+    options.reservoir = false;
+    Spread spread = simulate(trace, options, 8);
+    EXPECT_GT(spread.similarity, 0.93);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 3.5) << k;
+    EXPECT_GE(spread.covered, 0.9);
+}
+
+TEST(WatchEstimate, words_watched_whole_need_no_correction) {
+    SimulatedTrace trace = random_gather(3);
+    SimulationOptions options;
+    options.reservoir = false;
+    Spread spread = simulate(trace, options, 6);
+    EXPECT_GT(spread.similarity, 0.93);
+    EXPECT_GE(spread.covered, 0.9);
+}
+
+TEST(WatchEstimate, scatter_along_a_permutation_is_right) {
+    SimulationOptions options;
+    options.reservoir = false;
+    Spread spread = simulate(permutation_scatter(), options, 8);
+    EXPECT_GT(spread.similarity, 0.90);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 5) << k;
+    EXPECT_GE(spread.covered, 0.8);
+}
+
+TEST(WatchEstimate, column_walks_are_learnt_and_not_corrected) {
+    SimulationOptions options;
+    options.reservoir = false;
+    options.clock_error = 0;
+    Spread spread = simulate(column_walk(), options, 6);
+    EXPECT_GT(spread.similarity, 0.95);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 1) << k;
+}
+
+TEST(WatchEstimate, sweeps_are_exact_but_for_the_clock) {
+    Spread spread = simulate(sweep(), {}, 8);
+    EXPECT_GT(spread.similarity, 0.98);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 0.6) << k;
+    EXPECT_GE(spread.covered, 0.9);
+}
+
+TEST(WatchEstimate, phases_have_distances_of_their_own) {
+    SimulationOptions options;
+    options.reservoir = false;
+    Spread spread = simulate(phases(), options, 8);
+    EXPECT_GT(spread.similarity, 0.91);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 6) << k;
+    EXPECT_GE(spread.covered, 0.85);
+}
+
+// Watchpoints are lost to later samples most of the time here; what was lost says how long it waited.
+TEST(WatchEstimate, reuses_that_lose_their_watchpoints_are_accounted_for) {
+    SimulatedTrace trace(6);
+    Random random(3);
+    for (std::uint64_t i = 0; i < 1'500'000; i++) {
+        trace.add(kFirst + 8 * random.below(500), 8, 1);
+        if (i % 8 == 0) trace.add(kSecond + 64 * (i / 8 % 50'000), 8, 2);  // comes back after 450 000
+    }
+    trace.finish();
+    Spread spread = simulate(trace, {}, 10);
+    for (std::size_t k = 0; k < 3; k++) EXPECT_LT(std::abs(spread.bias[k]), 2) << k;
+    EXPECT_GE(spread.covered, 0.85);
+}
+
+TEST(WatchEstimate, model_with_all_distances_known_counts_a_cyclic_scan_exactly) {
+    Histogram time;
+    time.cold = 1000;
+    time.bins = {{1000, 1001, 99'000}};
+    FootprintModel model(time, {}, 0, 100'000);
+    EXPECT_NEAR(model.distance(50'000, 1000), 999, 15);
+    EXPECT_EQ(model.distance(50'000, 1), 0);
+}
+
+TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
+    Samples samples;
+    samples.resident = 64 * 100;
+    ThreadSamples& thread = samples.threads[1];
+    for (std::uint64_t i = 1; i <= 50; i++) {
+        Sample sample;
+        sample.time = i * 1000;
+        sample.period = 1000;
+        sample.uses = 10;
+        sample.open = 10;
+        sample.label = sample.far_label = sample.far_reuse_label = 0;
+        sample.watched = Sample::Watched::trapped;
+        sample.trap_time = i * 1000 + 900;
+        thread.samples.push_back(sample);
+    }
+    AccessClock::ThreadClock clock;
+    clock.last_rate = 1;
+    for (const Sample& sample : thread.samples) clock.time.push_back(static_cast<double>(sample.time));
+    clock.accesses = clock.time;
+    Origins origins;
+    origins.labels.push_back({});
+    Profile profile =
+        estimate(samples, origins, {}, AccessClock({{std::uint16_t{1}, clock}}, "simulated"));
+    ASSERT_FALSE(profile.reuse.bins.empty());
+    EXPECT_LE(profile.reuse.bins.back().low, 100u);
+    EXPECT_LE(profile.distinct, 100);
+}
+
+TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {
+    UnwatchedWords::Chances even;
+    even.fill(1.0 / 8);
+    Random random(9);
+    std::vector<UnwatchedWords::Trap> traps;
+    // From word 0 the next visit is at word 1 with chance 0.6, at each other with 0.4 / 7.
+    for (int i = 0; i < 4000; i++) {
+        std::uint32_t watched = 0;
+        while (std::popcount(watched) < 4) watched |= 1u << random.below(8);
+        unsigned next = 0;
+        do next = random.unit() < 0.6 ? 1 : (random.below(7) + 2) % 8;
+        while (!(watched >> next & 1));
+        traps.push_back({watched, 0, next});
+    }
+    UnwatchedWords::Chances chances = UnwatchedWords::fit(traps, even, 2);
+    double all = 0;
+    for (unsigned word = 0; word < 8; word++) all += chances[offset_index(word, 0)];
+    EXPECT_NEAR(chances[offset_index(1, 0)] / all, 0.6, 0.05);
+    EXPECT_NEAR(chances[offset_index(4, 0)] / all, 0.4 / 7, 0.02);
+}
+
+}  // namespace
+}  // namespace revisit::watch
