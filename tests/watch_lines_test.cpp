@@ -48,7 +48,7 @@ TEST(WatchLines, touches_to_step_over_are_counted_by_instruction) {
             log.add(address, bytes, 0x400 + 4 * (i % 7), random.below(3) != 0);
             last = address;
         }
-        WatchedWords words = choose_words(log, last, 0x400, shift, {}, 4, ~0u, random);
+        WatchedWords words = choose_words(log, last, 0x400, shift, {}, {}, 4, ~0u, random);
         unsigned all = 1u << (shift - kWordShift);
         ASSERT_EQ(words.count, std::min(4u, all));
         std::set<std::uint64_t> different;
@@ -69,8 +69,8 @@ TEST(WatchLines, words_touched_too_often_before_the_use_are_left_out_where_other
     log.add(0x1008, 8, 0x404, true);
     Random random(1);
     for (int i = 0; i < 50; i++)
-        EXPECT_EQ(choose_words(log, 0x1008, 0x404, 6, {}, 4, 32, random).mask & 1, 0u);
-    EXPECT_EQ(choose_words(log, 0x1008, 0x404, 4, {}, 4, 32, random).mask, 3u);
+        EXPECT_EQ(choose_words(log, 0x1008, 0x404, 6, {}, {}, 4, 32, random).mask & 1, 0u);
+    EXPECT_EQ(choose_words(log, 0x1008, 0x404, 4, {}, {}, 4, 32, random).mask, 3u);
 }
 
 TEST(WatchLines, words_by_which_a_site_comes_back_are_watched_and_others_now_and_then) {
@@ -82,12 +82,24 @@ TEST(WatchLines, words_by_which_a_site_comes_back_are_watched_and_others_now_and
     Random random(3);
     std::map<unsigned, int> watched;
     for (int i = 0; i < 400; i++) {
-        WatchedWords words = choose_words(log, 0x1010, 0x400, 6, habits, 4, 32, random);
+        WatchedWords words = choose_words(log, 0x1010, 0x400, 6, habits, {}, 4, 32, random);
         EXPECT_EQ(words.use_word, 2u);
         for (unsigned w = 0; w < 8; w++) watched[w] += words.mask >> w & 1;
     }
     EXPECT_EQ(watched[3], 400);
     for (unsigned w = 0; w < 8; w++) EXPECT_GT(watched[w], 20) << w;
+}
+
+TEST(WatchLines, one_word_is_enough_where_every_visit_touches_all_words) {
+    AccessLog log;
+    log.start();
+    for (std::uint64_t i = 0; i < 1024; i++) log.add(0x10000 + 8 * i, 8, 0x400, true);
+    VisitStatistics visits;
+    visits.add(log, 6);
+    Random random(2);
+    std::uint64_t use = 0x10000 + 8 * 800;
+    EXPECT_EQ(choose_words(log, use, 0x400, 6, {}, visits, 4, 32, random).count, 1u);
+    EXPECT_EQ(choose_words(log, use, 0x404, 6, {}, visits, 4, 32, random).count, 4u);  // not known
 }
 
 TEST(WatchLines, visits_have_the_words_that_a_window_sees_of_a_line) {

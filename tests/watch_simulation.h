@@ -203,7 +203,7 @@ class Simulation {
         }
         std::uint64_t address = std::uint64_t{t_.blocks[use]} << t_.shift();
         WatchedWords words = choose_words(log_, address, t_.sites[use], t_.shift(), habits_,
-                                          o_.watchpoints, 1000, random_);
+                                          samples_.visits, o_.watchpoints, 1000, random_);
         sample.watched = Sample::Watched::replaced;
         sample.far_accesses = index;
         sample.watched_words = words.mask;

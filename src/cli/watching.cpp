@@ -32,7 +32,7 @@ void WatchingOptions::declare(CLI::App& app) {
         ->check(CLI::Range(1, 6000))
         ->capture_default_str()
         ->group(kGroup);
-    app.add_option("--watchpoints", watchpoints, "use so many per thread for reuses (default: 2)")
+    app.add_option("--watchpoints", watchpoints, "watch at most so many words of a block (default: 4)")
         ->type_name("N")
         ->check(CLI::Range(1, 4))
         ->group(kGroup);
@@ -63,11 +63,11 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine,
     watch::WatchOptions options;
     std::chrono::nanoseconds period = TRY(parse_time("--every", every));
     if (period.count() < 50000) return fail("--every: expected at least 50us");
-    std::uint64_t granularity = granularity_given ? engine.granularity : 8;
-    if (granularity < 8 || !std::has_single_bit(granularity))
+    std::uint64_t granularity = granularity_given ? engine.granularity : 64;
+    if (granularity < 8 || granularity > 128 || !std::has_single_bit(granularity))
         return fail(
-            fmt::format("--granularity: watchpoints are on words of 8 bytes; expected a power of "
-                        "two from 8 up, found {}",
+            fmt::format("--granularity: watchpoints are on words of 8 bytes, four of a block at most; "
+                        "expected 8, 16, 32, 64 or 128, found {}",
                         granularity));
     watch::Settings& settings = options.settings;
     settings.period = static_cast<std::uint64_t>(period.count());
@@ -78,8 +78,8 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine,
     settings.window = window;
     settings.uses = weights == "inverse" ? std::max<std::uint64_t>(1, window / 2) : 1;
     settings.budget = std::max<std::uint64_t>(4000, 4 * window);
-    // Two registers time accesses where replays go astray; the rest wait for reuses.
-    settings.watchpoints = watchpoints > 0 ? watchpoints : 2;
+    // On words of one block; those that are free time accesses where replays go astray.
+    settings.watchpoints = watchpoints > 0 ? watchpoints : 4;
     if (watchpoints == 4 && check > 0)
         return fail("--check-predictions takes one of the four watchpoints");
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));

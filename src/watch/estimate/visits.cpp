@@ -39,9 +39,16 @@ void VisitStatistics::add(const AccessLog& log, unsigned shift) {
     std::size_t edge = accesses.size() / 16;
     for (const auto& [block, visit] : visits) {
         if (visit.first < edge || visit.last + edge >= accesses.size()) continue;
-        sites_[visit.pc].sets[visit.words]++;
+        SiteVisits& site = sites_[visit.pc];
+        site.sets[visit.words]++;
+        site.visits++;
         all_[visit.words]++;
     }
+}
+
+std::uint64_t VisitStatistics::known(std::uint64_t pc) const {
+    auto found = sites_.find(pc);
+    return found == sites_.end() ? 0 : found->second.visits;
 }
 
 double VisitStatistics::share_seen(std::uint64_t pc, std::uint32_t words, std::uint64_t least) const {

@@ -22,6 +22,7 @@ namespace revisit::watch {
 struct SiteVisits {
     std::map<std::uint32_t, std::uint64_t>
         sets;                              // words as bits: how often; by the site of the last access
+    std::uint64_t visits = 0;              // … all of them
     std::uint64_t fresh = 0, regular = 0;  // blocks not met before, with a stride to compare
 };
 
@@ -32,6 +33,7 @@ class VisitStatistics {
     const std::unordered_map<std::uint64_t, SiteVisits>& sites() const { return sites_; }
     const std::map<std::uint32_t, std::uint64_t>& all() const { return all_; }
 
+    std::uint64_t known(std::uint64_t pc) const;  // visits of a site
     // The share of visits that touch one of `words`, by what the site is known for; `least` visits of
     // its own count, else those of all sites. 1 where nothing is known.
     double share_seen(std::uint64_t pc, std::uint32_t words, std::uint64_t least = 8) const;

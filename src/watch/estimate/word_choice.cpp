@@ -24,8 +24,8 @@ double WordHabits::rate(std::uint64_t use_pc, unsigned offset) const {
 }
 
 WatchedWords choose_words(const AccessLog& log, std::uint64_t use_address, std::uint64_t use_pc,
-                          unsigned shift, const WordHabits& habits, unsigned most,
-                          std::uint64_t most_touches, Random& random) {
+                          unsigned shift, const WordHabits& habits, const VisitStatistics& visits,
+                          unsigned most, std::uint64_t most_touches, Random& random) {
     std::uint64_t block = use_address >> shift;
     unsigned words = 1u << (shift - kWordShift);
     std::array<std::uint64_t, kMostBlockWords> touches{};
@@ -48,12 +48,18 @@ WatchedWords choose_words(const AccessLog& log, std::uint64_t use_address, std::
         out.mask |= 1u << word;
     };
     most = std::min(most, kMostWatchpoints);
+    constexpr double kNearlyAll = 0.98;
+    constexpr std::uint64_t kKnown = 32;  // visits
+    auto is_enough = [&] {
+        return out.count > 0 && visits.known(use_pc) >= kKnown &&
+               visits.share_seen(use_pc, out.mask) >= kNearlyAll;
+    };
     for (bool all : {false, true}) {
         std::array<unsigned, kMostBlockWords> free{};
         unsigned left = 0;
         for (unsigned word = 0; word < words; word++)
             if (!(out.mask >> word & 1) && (all || touches[word] <= most_touches)) free[left++] = word;
-        while (out.count < most && left > 0) {
+        while (out.count < most && left > 0 && !is_enough()) {
             unsigned at = random.below(left);
             // By habit but for the last one or two, which are drawn by lot.
             if (out.count + 1 + random.below(2) < most) {

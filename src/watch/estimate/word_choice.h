@@ -6,7 +6,9 @@
 // entered again (the next word where a matrix is walked by columns, the first field of a record, any
 // word in a random gather). What is usual gets most of the watchpoints; the rest are drawn at random,
 // so that the habits go on being learnt and the estimator can tell how likely a visit is to be seen
-// (unwatched.h). Blocks of up to four words are watched whole.
+// (unwatched.h). Blocks of up to four words are watched whole. Setting a watchpoint costs some twenty
+// microseconds, so no more are set than it takes to see nearly every visit that windows know from the
+// site: one for sweeps, which touch all words.
 //
 // Small example. After `b[k][j]` was used at word 2 the column comes back at word 3: nine of ten traps
 // had offset +1, so word 3 is watched for sure and three others by lot.
@@ -19,6 +21,7 @@
 
 #include "watch/estimate/access_log.h"
 #include "watch/estimate/reservoir.h"
+#include "watch/estimate/visits.h"
 
 namespace revisit::watch {
 
@@ -62,7 +65,7 @@ struct WatchedWords {
 // free; words that more than `most_touches` instructions touch on the way are left out where others are
 // left.
 WatchedWords choose_words(const AccessLog& log, std::uint64_t use_address, std::uint64_t use_pc,
-                          unsigned shift, const WordHabits& habits, unsigned most,
-                          std::uint64_t most_touches, Random& random);
+                          unsigned shift, const WordHabits& habits, const VisitStatistics& visits,
+                          unsigned most, std::uint64_t most_touches, Random& random);
 
 }  // namespace revisit::watch

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "machine/touch_count.h"
+#include "watch/estimate/access_log.h"
 #include "watch/estimate/window.h"
 #include "watch/outside/remote_memory.h"
 #include "watch/outside/task.h"
@@ -29,6 +30,7 @@ struct Bench {
     Machine::State state;    // those of the look-ahead
     Window window;
     std::uint64_t address[Window::kMost + 1];  // of the window's uses
+    AccessLog log;                             // … and all accesses up to its end
     Noted use, reuse;
     std::uint64_t seen[1024];  // hashes of words met on the way to a milepost
 };
@@ -153,13 +155,16 @@ class Look {
         Ahead ahead = start();
         Window& window = b_.window;
         window.start(uses, length);
+        b_.log.start();
         skip_ = skip;
         accesses_ = 0;
         distance_ = {};
         b_.use.pc = b_.reuse.pc = 0;
         lacked_vectors_ = false;
         machine::Step step = ahead.run(instructions, [&] {
-            for_blocks(ahead.touched(), [&](std::uint64_t block, std::uint64_t address) {
+            const machine::Touched& op = ahead.touched();
+            b_.log.add(op.address, op.pieces * op.bytes, ahead.at(), ahead.is_first());
+            for_blocks(op, [&](std::uint64_t block, std::uint64_t address) {
                 if (++accesses_ <= skip || window.length() == length) return;
                 Window::Reuse reuse = window.meet(block);
                 unsigned now = window.length();

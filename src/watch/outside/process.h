@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "watch/estimate/samples.h"
+#include "watch/estimate/word_choice.h"
 #include "watch/outside/heap_blocks.h"
 #include "watch/outside/machine.h"
 #include "watch/outside/maps.h"
@@ -21,6 +22,7 @@ struct Program {
     std::string path;
     Samples samples;
     Places places;
+    WordHabits habits;
     std::uint32_t threads = 0;  // numbers given out
     std::uint64_t time = 0;     // nanoseconds of processor time
 };

@@ -8,6 +8,7 @@
 
 #include "core/try.h"
 #include "symbols/origins.h"
+#include "watch/estimate/site_facts.h"
 #include "watch/notes.h"
 
 namespace revisit::watch::outside {
@@ -21,6 +22,7 @@ Profile estimate_program(Program& program, const ProfileOptions& options) {
     Origins origins = program.places.finish(program.samples, options.contexts, options.objects);
     Profile profile = estimate(program.samples, origins, options.estimate, options.counts);
     explain(profile, origins);
+    add_site_facts(profile, program.samples, origins);
     add_notes(program.samples, origins, profile.notes);
     return profile;
 }

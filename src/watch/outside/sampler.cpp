@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "record/stream.h"
 
@@ -77,7 +79,7 @@ std::uint64_t own_time() {
 }
 
 Sampler::Sampler(const Settings& settings, bool objects)
-    : settings_(settings), objects_(objects), bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}} {
+    : settings_(settings), objects_(objects), bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}} {
     TaskEvents::refuse = settings.refuse;
     calibrate();
 }
@@ -140,7 +142,7 @@ void Sampler::note(Task& t, unsigned what, int error) {
 void Sampler::start(Task& t) {
     t.number = static_cast<std::uint16_t>(t.process->program->threads++);
     t.process->threads.push_back(t.number);
-    t.reservoir = Reservoir(static_cast<unsigned>(settings_.watchpoints));
+    t.reservoir = Reservoir(1);  // all watchpoints on one block
     t.random = Random(settings_.seed * 0x9e3779b97f4a7c15 + t.number + 1);
     t.period = settings_.period;
     t.clock_seen = 0;
@@ -224,6 +226,7 @@ void Sampler::sample(Task& t) {
             sample.distinct = look.distance().distinct;
         }
     }
+    count_visits(t);
     watch_an_open_use(t, look);
     if (settings_.check && no_watchpoints_ == 0 && number % settings_.check == 0 &&
         look.distance().time != 0)
@@ -284,7 +287,13 @@ void Sampler::look_only(Task& t, Look& look, const Noted& use) {
 void Sampler::drop(Task& t, unsigned slot) {
     t.events.clear_watchpoint(slot);
     t.watch[slot].waits_for = Watch::For::nothing;
-    if (slot < t.reservoir.watchpoints()) t.reservoir.release(slot);
+}
+
+// The block that is watched, if any, is not from now on.
+void Sampler::forget_use(Task& t) {
+    for (unsigned slot = 0; slot < TaskEvents::kWatchpoints; slot++)
+        if (t.watch[slot].waits_for == Watch::For::reuse) drop(t, slot);
+    t.reservoir.release(0);
 }
 
 bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
@@ -297,26 +306,78 @@ bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
     return true;
 }
 
-// The word of a use, if the reservoir gives it a watchpoint.
-void Sampler::watch_use(Task& t, const Noted& use, std::uint64_t touches) {
+// Words of the block of a use, if the reservoir gives it the watchpoints.
+void Sampler::watch_use(Task& t, const Noted& use) {
     Reservoir::Choice choice = t.reservoir.choose(t.random);
     if (choice.watchpoint < 0) return;
-    auto slot = static_cast<unsigned>(choice.watchpoint);
-    drop(t, slot);
-    Watch watch;
-    watch.waits_for = Watch::For::reuse;
-    watch.word = use.address & ~std::uint64_t{7};
-    watch.sample = t.samples().samples.size();
-    watch.touches = touches;
-    watch.use_pc = use.pc;
-    watch.set = program_time(t);
-    if (!wait_for(t, slot, watch)) return;
-    t.reservoir.set(slot);
-    set_on(t, use, choice.probability);
+    if (t.reservoir.held(0)) sample_of(t, t.waiting).trap_time = program_time(t);  // lost
+    forget_use(t);
+    // Some are left free: to time accesses where replays go astray, or for how late traps are.
+    constexpr std::size_t kTimedEnough = 12;
+    unsigned spare = t.replay.failed > 0 ? 2 : samples(t).timed.size() < kTimedEnough ? 1 : 0;
+    unsigned most = 0;
+    for (unsigned slot = 0; slot < TaskEvents::kWatchpoints; slot++)
+        most += t.watch[slot].waits_for == Watch::For::nothing;
+    most = most > spare ? most - spare : std::min(most, 1u);
+    auto shift = static_cast<unsigned>(settings_.shift);
+    WatchedWords words = choose_words(
+        bench_.log, use.address, use.pc, shift, t.process->program->habits, samples(t).visits,
+        std::min(most, static_cast<unsigned>(settings_.watchpoints)), kMostTouches, t.random);
+    std::uint32_t set = 0;
+    for (unsigned i = 0, slot = 0; i < words.count && slot < TaskEvents::kWatchpoints; slot++) {
+        if (t.watch[slot].waits_for != Watch::For::nothing) continue;
+        if (words.touches[i] <= kMostTouches) {
+            Watch watch;
+            watch.waits_for = Watch::For::reuse;
+            watch.word = words.address[i];
+            watch.sample = t.samples().samples.size();
+            watch.touches = words.touches[i];
+            watch.use_pc = use.pc;
+            watch.set = program_time(t);
+            if (!wait_for(t, slot, watch)) break;
+            set |= 1u << word_of(watch.word);
+        }
+        i++;
+    }
+    if (set == 0) return;
+    t.reservoir.set(0);
+    t.waiting = t.samples().samples.size();
+    Sample& sample = set_on(t, use, choice.probability);
+    sample.watched_words = set;
+    sample.use_word = static_cast<std::uint8_t>(words.use_word);
+    sample.use_pc = use.pc;
+    sample.use_address = use.address;
+}
+
+// The most memory that a process has had, in bytes; 0 = not known.
+static std::uint64_t peak_resident(pid_t pid) {
+    std::ifstream status(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmHWM:")) return 1024 * std::strtoull(line.c_str() + 6, nullptr, 10);
+    return 0;
+}
+
+void Sampler::note_peak(Task& t) {
+    std::uint64_t& most = samples(t).resident;
+    most = std::max(most, peak_resident(t.process->pid));
+}
+
+// What the window says about visits to blocks. It takes as long as a fifth of a sample, and one of four
+// says enough.
+void Sampler::count_visits(Task& t) {
+    constexpr std::size_t kAll = 64, kEvery = 4;
+    std::size_t number = t.samples().samples.size();
+    if (number > kAll && number % kEvery != 0) return;
+    constexpr std::size_t kAsked = 64;
+    if (number % kAsked == 0) note_peak(t);
+    samples(t).visits.add(bench_.log, static_cast<unsigned>(settings_.shift));
+    for (const LoggedAccess& access : bench_.log.accesses())
+        if (auto [found, is_new] = samples(t).places_by_pc.try_emplace(access.pc, 0); is_new)
+            found->second = t.process->place(access.pc);
 }
 
 // Lets one of the uses that are open, each with the same chance, have a watchpoint if the reservoir
-// gives one. One that is touched very often before it would cost as many traps: it is left out.
+// gives them.
 void Sampler::watch_an_open_use(Task& t, Look& look) {
     unsigned open = bench_.window.open();
     if (open == 0) return;
@@ -326,11 +387,11 @@ void Sampler::watch_an_open_use(Task& t, Look& look) {
     if (!look.find_again(index, use, touches) || touches == 0) return;
     if (no_watchpoints_ != 0 || !t.events.is_open()) return look_only(t, look, use);
     if (settings_.uses > 1 && look_further(t, look, index, use, touches)) return;
-    if (touches <= kMostTouches) watch_use(t, use, touches);
+    watch_use(t, use);
 }
 
 int Sampler::free_slot(const Task& t, unsigned from) const {
-    for (unsigned i = std::max(from, t.reservoir.watchpoints()); i < TaskEvents::kWatchpoints; i++)
+    for (unsigned i = from; i < TaskEvents::kWatchpoints; i++)
         if (t.watch[i].waits_for == Watch::For::nothing) return static_cast<int>(i);
     return -1;
 }
@@ -445,11 +506,18 @@ void Sampler::trapped(Task& t, const Trap& trap) {
     for (unsigned slot = 0; slot < TaskEvents::kWatchpoints; slot++) {
         Watch& watch = t.watch[slot];
         if (watch.waits_for == Watch::For::nothing || watch.word != trap.word) continue;
-        t.traps_cost += watch.touches * step_cost_;
-        now -= std::min(now, watch.touches * step_cost_);
-        if (watch.waits_for == Watch::For::reuse)
+        bool reuses = watch.waits_for == Watch::For::reuse;
+        std::uint64_t touches = 0;
+        for (const Watch& other : t.watch)
+            if (&other == &watch || (reuses && other.waits_for == Watch::For::reuse))
+                touches += other.touches;
+        t.traps_cost += touches * step_cost_;
+        now -= std::min(now, touches * step_cost_);
+        if (reuses) {
             reused(t, slot, trap, now);
-        else if (trap.registers != nullptr) {
+            return forget_use(t);
+        }
+        if (trap.registers != nullptr) {
             Machine::State state;
             Machine::read_state(trap.registers, state);
             ThreadSamples& thread = t.samples();
@@ -477,7 +545,10 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     Sample& sample = sample_of(t, watch.sample);
     sample.watched = Watched::trapped;
     sample.trap_time = now;
-    sample.chance_kept = t.reservoir.kept(slot);
+    sample.chance_kept = t.reservoir.kept(0);
+    sample.trapped_word = static_cast<std::uint8_t>(word_of(trap.word));
+    t.process->program->habits.learn(sample.use_pc, sample.use_word, sample.watched_words,
+                                     sample.trapped_word);
     if (trap.registers == nullptr) return;
     Machine::State& state = bench_.state;
     Machine::read_state(trap.registers, state);
@@ -572,13 +643,13 @@ void Sampler::end(Task& t) {
     auto found = samples(t).threads.find(t.number);
     if (found != samples(t).threads.end()) {
         ThreadSamples& thread = found->second;
-        for (unsigned i = 0; i < t.reservoir.watchpoints(); i++) {
-            if (!t.reservoir.held(i)) continue;
-            Sample& sample = thread.samples[t.watch[i].sample - 1];
+        if (t.reservoir.held(0)) {
+            Sample& sample = thread.samples[t.waiting - 1];
             sample.watched = Watched::never;
             sample.trap_time = now;
-            sample.chance_kept = t.reservoir.kept(i);
+            sample.chance_kept = t.reservoir.kept(0);
         }
+        note_peak(t);
         thread.end = now;
         thread.recording = t.stopped_for + t.traps_cost;
     }

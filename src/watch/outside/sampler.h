@@ -2,9 +2,10 @@
 //
 // A sample: the thread is stopped; look ahead from there for some thousand accesses. The uses among
 // them that come back there are counted, exactly; of those that do not, one is drawn and the reservoir
-// decides whether its word is watched. Some samples are followed by a replay, which gives how fast
-// accesses go. A trap: the watchpoint has fired and is off; its record has the thread's clock,
-// registers and the top of its stack. The thread has not been stopped for it.
+// decides whether its block is watched: all watchpoints of the thread are on words of one block. Some
+// samples are followed by a replay, which gives how fast accesses go. A trap: the watchpoint has fired
+// and is off; its record has the thread's clock, registers and the top of its stack. The thread has not
+// been stopped for it.
 #pragma once
 
 #include "watch/outside/look.h"
@@ -48,7 +49,14 @@ class Sampler {
     void look_only(Task& task, Look& look, const Noted& use);
     void found_further(Task& task, const Noted& use, std::uint64_t distance);
     Sample& set_on(Task& task, const Noted& use, double chance);
-    void watch_use(Task& task, const Noted& use, std::uint64_t touches);
+    void watch_use(Task& task, const Noted& use);
+    void forget_use(Task& task);
+    unsigned word_of(std::uint64_t address) const {  // in its block
+        return static_cast<unsigned>(address >> kWordShift) &
+               ((1u << (settings_.shift - kWordShift)) - 1);
+    }
+    void count_visits(Task& task);
+    void note_peak(Task& task);
     void drop(Task& task, unsigned slot);
 
     bool wait_for(Task& task, unsigned slot, const Watch& watch);

@@ -72,6 +72,7 @@ struct Task {
     Reservoir reservoir;
     Random random{1};
     Watch watch[TaskEvents::kWatchpoints];
+    std::uint64_t waiting = 0;  // the number of the sample whose block is watched
     Replay replay;
     std::uint64_t traps_cost = 0;   // nanoseconds of its clock that traps took
     std::uint64_t stopped_for = 0;  // nanoseconds it was stopped
