@@ -84,7 +84,10 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
     run.launch.recorder = by_clang ? record::Recorder::clang : record::Recorder::valgrind;
     run.launch.functions = functions;
     run.launch.follow_exec = !no_children;
-    if (!by_clang && !sampled) TRY(record::find_valgrind());
+    if (!by_clang && !sampled) {
+        TRY(record::find_valgrind());
+        TRY(record::check_for_valgrind(run.program));
+    }
     TRY(apply(run));
     return run;
 }

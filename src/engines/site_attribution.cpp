@@ -18,7 +18,8 @@ bool writes(const BlockBatch& batch, std::size_t i) {
 }  // namespace
 
 SiteAttribution SiteAttribution::piece(const EngineOptions& options, std::uint64_t time) {
-    SiteAttribution out(options, std::numeric_limits<std::size_t>::max());
+    constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+    SiteAttribution out(options, {kAll, kAll, 0});
     out.is_piece_ = true;
     out.now_ = time;
     return out;
@@ -88,13 +89,13 @@ void SiteAttribution::add_to_pair(std::uint32_t use, std::uint32_t reuse, std::u
     count(site_tally(reuse).reuse, distance);
 }
 
-SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {
+SmallCounter* SiteAttribution::pair_counter(std::uint64_t key, std::uint64_t weight) {
     if (pair_cache_.empty()) pair_cache_.resize(std::size_t{1} << kPairCacheBits);
     CachedPair& cached = pair_cache_[key * 0x9e3779b97f4a7c15u >> (64 - kPairCacheBits)];
     if (cached.counter != nullptr && cached.key == key) return cached.counter;
     auto found = attribution_.pairs.find(key);
     if (found == attribution_.pairs.end()) {
-        if (attribution_.pairs.size() >= most_pairs_) return nullptr;
+        if (!pairs_.admit(key, weight, now_)) return nullptr;
         found = attribution_.pairs.try_emplace(key).first;
         if (is_piece_) new_pairs_.push_back({now_, key});
     }
@@ -103,6 +104,7 @@ SmallCounter* SiteAttribution::pair_counter(std::uint64_t key) {
 }
 
 void SiteAttribution::add_pieces(std::span<SiteAttribution> pieces, std::size_t chunks) {
+    for (const SiteAttribution& piece : pieces) now_ = std::max(now_, piece.now_);
     make_pairs(pieces);
     for (std::size_t i = 0; i < pieces.size(); i++) {
         for (auto& [id, tally] : pieces[i].attribution_.sites) {
@@ -113,11 +115,12 @@ void SiteAttribution::add_pieces(std::span<SiteAttribution> pieces, std::size_t 
             sum.reuse.merge(tally.reuse);
         }
         for (const auto& [key, counter] : pieces[i].attribution_.pairs) {
-            if (SmallCounter* const sum = pair_counter(key)) {
+            const std::uint64_t total = counter.total();
+            if (SmallCounter* const sum = pair_counter(key, total)) {
                 sum->merge(counter);
                 continue;
             }
-            reuses_outside_pairs_ += counter.total();
+            reuses_outside_pairs_ += total;
             site_tally(static_cast<std::uint32_t>(key)).reuse.merge(counter);
         }
     }
@@ -130,7 +133,8 @@ void SiteAttribution::make_pairs(std::span<const SiteAttribution> pieces) {
         for (const NewPair& pair : piece.new_pairs_)
             if (!attribution_.pairs.contains(pair.key)) met.push_back(pair);
     std::ranges::sort(met);
-    for (const NewPair& pair : met) (void)pair_counter(pair.key);
+    for (const NewPair& pair : met)
+        if (!pairs_.is_selective()) (void)pair_counter(pair.key);
 }
 
 void SiteAttribution::fill(Profile& profile) const {
@@ -144,8 +148,10 @@ void SiteAttribution::fill(Profile& profile) const {
     for (auto& [id, tally] : whole.sites) tally.accesses = tally.reuse.total();
     whole.fill(profile, options_.bins, options_.sites, true);
     if (reuses_outside_pairs_ != 0)
-        profile.notes.push_back(fmt::format("pairs: the first {} are kept; {} reuses belong to others",
-                                            most_pairs_, reuses_outside_pairs_));
+        profile.notes.push_back(
+            fmt::format("pairs: {} are kept apart, the first ones and those with more than 1 reuse in "
+                        "{}; {} reuses belong to others",
+                        attribution_.pairs.size(), 1u << kPairs.share_bits, reuses_outside_pairs_));
 }
 
 }  // namespace revisit

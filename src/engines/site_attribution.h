@@ -1,12 +1,12 @@
 // Which sites the distances belong to, for engines that find distances by the batch.
 //
 // Where pairs are counted, a site's histogram is the sum of the pairs it ends, made once at the end:
-// counting both access by access took half as long again. Pairs are bounded: a program has thousands,
-// but a trace may claim 2^64. The first ones to occur are kept.
+// counting both access by access took half as long again. Pairs are bounded: the first ones and those
+// that occur often are kept apart (core/frequent.h), the rest is part of its site.
 //
 // On several threads (chunk_resolver.h) every chunk of time has an attribution of its own, without a
 // bound, and notes when each pair was first met. So the sum knows which pairs came first, and is what
-// one thread would have counted.
+// one thread would have counted, as long as all pairs are kept.
 #pragma once
 
 #include <bit>
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/frequent.h"
 #include "engines/tally.h"
 
 namespace revisit {
@@ -23,11 +24,11 @@ class SiteAttribution {
  public:
     static constexpr std::uint32_t kCold = 0xffffffffu;         // as a distance: first touch
     static constexpr std::uint32_t kInvalidated = 0xfffffffeu;  // lost to another thread's write
-    static constexpr std::size_t kMostPairs = std::size_t{1} << 20;
+    static constexpr FrequentLimits kPairs{std::size_t{1} << 16, std::size_t{1} << 18, 16};
 
-    explicit SiteAttribution(const EngineOptions& options, std::size_t most_pairs = kMostPairs)
+    explicit SiteAttribution(const EngineOptions& options, const FrequentLimits& pairs = kPairs)
         : options_(options),
-          most_pairs_(most_pairs),
+          pairs_(pairs),
           slots_(SmallCounter::keeps_slots(options.bins)),
           octaves_(options.bins == Binning::log2()) {}
 
@@ -66,7 +67,7 @@ class SiteAttribution {
                       std::span<const std::uint32_t> use_sites);
     void add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance);
     void make_pairs(std::span<const SiteAttribution> pieces);
-    SmallCounter* pair_counter(std::uint64_t key);
+    SmallCounter* pair_counter(std::uint64_t key, std::uint64_t weight = 1);
     SiteTally& site_tally(std::uint32_t id);
     void count(SmallCounter& counter, std::uint64_t distance) {
         if (octaves_)
@@ -78,11 +79,11 @@ class SiteAttribution {
     }
 
     EngineOptions options_;
-    std::size_t most_pairs_;
+    FrequentKeys pairs_;
     bool slots_;    // counters number their bins
     bool octaves_;  // one bin a power of two: its number is the distance's width in bits
     bool is_piece_ = false;
-    std::uint64_t now_ = 0;           // of a piece: time of the access being added
+    std::uint64_t now_ = 0;           // time of the access being added
     std::vector<NewPair> new_pairs_;  // of a piece
     Attribution attribution_;
     // Found again without hashing: sites by their id where it is small, pairs in a little direct cache.

@@ -110,11 +110,12 @@ Decoder::Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink)
     context_children_ = parent.context_children_;
     object_labels_ = parent.object_labels_;
     if (parent.objects_) objects_ = std::make_unique<ObjectMap>(*parent.objects_, origins_);
+    block_count_ = parent.block_count_;
     threads_ = parent.threads_;
     running_ = &thread(parent.running_->number);
     auto copy = [](const Block& from) {
         auto block = std::make_unique<Block>(from);
-        block->context = kNowhere;
+        block->context = block->root = kNowhere;
         return block;
     };
     blocks_.resize(parent.blocks_.size());
@@ -129,7 +130,7 @@ Decoder::Thread& Decoder::thread(std::uint32_t number) {
         found->second.number = static_cast<std::uint16_t>(number);
         // More threads than anybody reads about one by one share a node: labels stay few.
         std::uint32_t shown = std::min(number, kThreadsApart);
-        if (number != 0) found->second.context = thread_root(shown);
+        if (number != 0) found->second.context = found->second.root = thread_root(shown);
     }
     return found->second;
 }
@@ -242,9 +243,7 @@ Result<void> Decoder::pass_plain(std::size_t accesses) {
 void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t count) {
     const std::uint32_t* label_list = nullptr;
     if (options_.labels)
-        label_list = block.context == running_->context && block.labels
-                         ? block.labels
-                         : labels(block, running_->context);
+        label_list = block.context == running_->context ? block.labels : labels(block, count);
     if (block.guarded || one_by_one_ || !copy_addresses(block, addresses, count)) [[unlikely]] {
         for (std::uint32_t i = 0; i < count; i++)
             if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
@@ -420,6 +419,7 @@ Result<void> Decoder::define_block(std::span<const std::uint64_t> words) {
     std::size_t count = (words.size() - 1) / 2;
     if (count > REVISIT_BLOCK_MAX) return fail(fmt::format("a block of {} accesses", count));
     auto defined = std::make_unique<Block>();
+    defined->number = block_count_++;
     for (std::size_t i = 0; i < count; i++) {
         std::uint64_t what = words[1 + 2 * i], where = words[2 + 2 * i];
         auto flags = static_cast<std::uint8_t>(what >> 32);

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/frequent.h"
 #include "record/objects.h"
 #include "record/slots.h"
 #include "revisit/access.h"
@@ -102,6 +103,7 @@ class Decoder {
     bool ended() const { return ended_; }
     const Origins& origins() const { return origins_; }
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }
+    bool leaves_paths_out() const { return paths_.is_selective(); }  // rare ones are not told apart
 
  private:
     struct Block {
@@ -109,8 +111,11 @@ class Decoder {
         std::vector<std::uint32_t> reaches;  // sizes less one
         std::vector<std::uint8_t> flags, writes;
         bool guarded = false;
+        std::uint32_t number = 0;
         std::uint32_t context = kNowhere;  // whose labels are these
         const std::uint32_t* labels = nullptr;
+        std::uint32_t root = kNowhere;  // the same for paths that are not told apart
+        const std::uint32_t* root_labels = nullptr;
     };
     struct CallFrame {
         std::uint64_t stack_pointer = 0;
@@ -120,6 +125,7 @@ class Decoder {
     struct Thread {
         std::uint16_t number = 0;
         std::uint32_t context = 0;
+        std::uint32_t root = 0;  // the context that its calls begin in
         std::uint32_t open_regions = 0;
         std::uint64_t stack_low = 0, stack_high = 0;
         std::vector<CallFrame> frames;
@@ -155,8 +161,10 @@ class Decoder {
     std::uint32_t place_of_site(std::uint64_t site);
     std::uint32_t place_of_return(std::uint64_t back);
     std::uint32_t label(std::uint32_t place, std::uint32_t context);
-    const std::uint32_t* labels(Block& block, std::uint32_t context);
+    const std::uint32_t* labels(Block& block, std::uint32_t count);
+    const std::uint32_t* make_labels(const Block& block, std::uint32_t context);
     std::uint32_t label_with_object(std::uint32_t label, std::uint64_t address);
+    std::uint32_t find_or_make_object_label(std::uint32_t label, std::uint32_t object);
     std::uint32_t object_at(std::uint64_t address, std::uint32_t place);
     Thread& thread(std::uint32_t number);
     std::uint32_t thread_root(std::uint32_t number);
@@ -183,7 +191,13 @@ class Decoder {
     std::map<std::uint64_t, std::uint32_t> address_places_;
     std::unordered_map<std::uint64_t, std::uint32_t> site_places_;
     std::unordered_map<std::uint64_t, std::uint32_t> label_ids_;  // place and context
-    std::map<std::pair<const Block*, std::uint32_t>, std::unique_ptr<std::uint32_t[]>> label_lists_;
+    // Block number and context → labels of its accesses. Only paths and objects that occur often are
+    // told apart in a program that has very many.
+    std::unordered_map<std::uint64_t, std::unique_ptr<std::uint32_t[]>> label_lists_;
+    std::uint32_t block_count_ = 0;
+    FrequentKeys paths_{{std::size_t{1} << 15, std::size_t{1} << 17, 14}};
+    FrequentKeys objects_on_paths_{{std::size_t{1} << 16, std::size_t{1} << 18, 14}};
+    FrequentKeys objects_of_sites_{{std::size_t{1} << 15, std::size_t{1} << 18, 18}};
     std::unordered_map<std::uint64_t, std::uint32_t> context_children_;  // context and place
     std::unordered_map<std::uint64_t, std::uint32_t> object_labels_;     // label and object
     struct LastObject {

@@ -11,6 +11,7 @@ namespace {
 // A call from a place that is already this near on the path is recursion: it returns to that node, so
 // that a path says which calls lead here and not how deep they nest.
 constexpr int kRecursionReach = 32;
+constexpr std::size_t kMostContexts = std::size_t{1} << 20;  // calls beyond stay in their caller
 
 std::uint64_t both(std::uint32_t high, std::uint32_t low) {
     return std::uint64_t{high} << 32 | low;
@@ -97,14 +98,32 @@ std::uint32_t Decoder::label(std::uint32_t place, std::uint32_t context) {
     return found->second;
 }
 
-const std::uint32_t* Decoder::labels(Block& block, std::uint32_t context) {
-    auto& list = label_lists_[{&block, context}];
+const std::uint32_t* Decoder::make_labels(const Block& block, std::uint32_t context) {
+    auto& list = label_lists_[both(block.number, context)];
     if (!list) {
         list = std::make_unique<std::uint32_t[]>(block.places.size());
         for (std::size_t i = 0; i < block.places.size(); i++) list[i] = label(block.places[i], context);
     }
-    block.context = context;
-    return block.labels = list.get();
+    return list.get();
+}
+
+// The labels of a block's accesses on the path that the thread is on, or, while that path is one of
+// very many and rare, on any path.
+const std::uint32_t* Decoder::labels(Block& block, std::uint32_t count) {
+    const std::uint32_t context = running_->context;
+    const std::uint64_t key = both(block.number, context);
+    auto known = label_lists_.find(key);
+    if (known != label_lists_.end() || context == running_->root ||
+        paths_.admit(key, count, accesses_)) {
+        block.labels = known != label_lists_.end() ? known->second.get() : make_labels(block, context);
+        block.context = context;
+        return block.labels;
+    }
+    if (block.root != running_->root) {
+        block.root_labels = make_labels(block, running_->root);
+        block.root = running_->root;
+    }
+    return block.root_labels;
 }
 
 // A stack access belongs to the function whose frame it is in: the one that made the call below it, or,
@@ -124,14 +143,25 @@ std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t addr
     if (label >= last_object_.size())
         last_object_.resize(std::max<std::size_t>(label + 1, 2 * last_object_.size()));
     if (last_object_[label].object == object) return last_object_[label].label;
-    auto [found, is_new] = object_labels_.try_emplace(
-        both(label, object), static_cast<std::uint32_t>(origins_.labels.size()));
-    if (is_new) {
-        Label whole = origins_.labels[label];
-        whole.object = object;
-        origins_.labels.push_back(whole);
+    return find_or_make_object_label(label, object);
+}
+
+// An object that is rare on this path counts on any path; one that is rare at this instruction is not
+// told.
+std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint32_t object) {
+    const std::uint64_t key = both(label, object);
+    auto found = object_labels_.find(key);
+    if (found == object_labels_.end()) {
+        const Label on_path = origins_.labels[label];
+        const bool any_path = on_path.context == running_->root;
+        if (!(any_path ? objects_of_sites_ : objects_on_paths_).admit(key, 1, accesses_))
+            return any_path ? label
+                            : find_or_make_object_label(this->label(on_path.place, running_->root),
+                                                        object);
+        found = object_labels_.emplace(key, static_cast<std::uint32_t>(origins_.labels.size())).first;
+        origins_.labels.push_back({on_path.place, on_path.context, object});
     }
-    last_object_[label] = {object, found->second};
+    if (label < last_object_.size()) last_object_[label] = {object, found->second};
     return found->second;
 }
 
@@ -159,7 +189,9 @@ std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place)
         std::uint32_t node = context;
         for (int i = 0; i < kRecursionReach && node != 0; i++, node = origins_.contexts[node].parent)
             if (origins_.contexts[node].place == place) break;
-        if (node == 0 || origins_.contexts[node].place != place) {
+        if (origins_.contexts.size() >= kMostContexts)
+            node = context;
+        else if (node == 0 || origins_.contexts[node].place != place) {
             node = static_cast<std::uint32_t>(origins_.contexts.size());
             origins_.contexts.push_back({context, place});
         }

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/try.h"
 #include "record/stream.h"
 
 namespace revisit::record {
@@ -125,9 +126,18 @@ Result<Program> find_program(const std::vector<std::string>& command) {
         if (S_ISDIR(status.st_mode)) return fail(name, "", "is a directory, not a program");
         if (!is_executable(name)) return fail(name, "", "is not executable");
     }
-    if (Result<void> fits = check_machine(program.path); !fits) return std::unexpected(fits.error());
+    TRY(check_machine(program.path));
     program.instrumented = contains(program.path, kInstrumentedMark);
     return program;
+}
+
+// Go's goroutines store below the stack pointer and move their stacks, which valgrind takes for stores
+// to memory that is not there.
+Result<void> check_for_valgrind(const Program& program) {
+    const std::string mark = std::string("\xff Go ") + "buildinf:";  // apart, not to have it ourselves
+    if (!contains(program.path, mark)) return {};
+    return fail(program.path, "",
+                "is a Go program, which valgrind cannot run; use --method watch, which samples it");
 }
 
 std::string support_directory(const std::string& name) {
@@ -164,21 +174,21 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
     Environment environment;
     std::string file = program.path;
     if (options.recorder == Recorder::valgrind) {
-        Result<ValgrindParts> parts = find_valgrind();
-        if (!parts) return std::unexpected(parts.error());
+        const ValgrindParts parts = TRY(find_valgrind());
         const char* log = std::getenv("REVISIT_VALGRIND_LOG");
-        file = parts->launcher;
+        file = parts.launcher;
         arguments = {"valgrind", "--tool=revisit", "--quiet", "--vgdb=no", "--demangle=no",
                      fmt::format("--log-file={}", log ? log : "/dev/null"), "--stream=" + slots.path(),
                      fmt::format("--trace-children={}", options.follow_exec ? "yes" : "no"),
                      // With code inserted between a load-linked and its store-conditional the pair
                      // might never succeed on real hardware; valgrind then emulates it.
                      "--sim-hints=fallback-llsc"};
+        if (!options.messages.empty() && !log) arguments.push_back("--messages=" + options.messages);
         for (const std::string& function : options.functions)
             arguments.push_back("--function=" + function);
         arguments.push_back("--");
         arguments.insert(arguments.end(), program.arguments.begin(), program.arguments.end());
-        environment.emplace_back("VALGRIND_LIB", parts->directory);
+        environment.emplace_back("VALGRIND_LIB", parts.directory);
     } else {
         arguments = program.arguments;
         environment.emplace_back(REVISIT_STREAM_ENV, slots.path());

@@ -24,9 +24,9 @@ struct Program {
     bool instrumented = false;           // built with the compiler plug-in
 };
 
-// Looks the program up as a shell would and checks that it can run here.
 // Whether a file has these bytes in it.
 bool contains(const std::string& path, std::string_view mark);
+// Looks the program up as a shell would and checks that it can run here.
 Result<Program> find_program(const std::vector<std::string>& command);
 
 // Files of ours that a recorder needs at run time, beside the program or under the install prefix;
@@ -38,6 +38,8 @@ struct ValgrindParts {
     std::string directory;  // holds our tool
 };
 Result<ValgrindParts> find_valgrind();
+// Whether valgrind can run it at all.
+Result<void> check_for_valgrind(const Program& program);
 
 struct LaunchOptions {
     Recorder recorder = Recorder::valgrind;
@@ -45,6 +47,7 @@ struct LaunchOptions {
     std::vector<std::string> regions;    // the marks that count, where the program samples itself
     bool follow_exec = true;
     bool silent = false;        // input and output at /dev/null
+    std::string messages;       // valgrind: a file that its messages are appended to
     bool ends_with_us = false;  // killed when this process ends first
     // Called with the child's process id before it becomes the program.
     std::function<Result<void>(pid_t)> before_exec;

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <thread>
 
+#include "core/try.h"
+#include "record/messages.h"
 #include "record/signals.h"
 
 namespace revisit::record {
@@ -52,11 +54,12 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     RunOutcome outcome;
 
     SignalsPassedOn signals;
+    const Messages messages;
     LaunchOptions how = options.launch;
+    how.messages = messages.path();
     how.ends_with_us |= options.duration || options.counts_to_limit();
-    Result<pid_t> program = launch(options.program, *slots, how);
-    if (!program) return std::unexpected(program.error());
-    signals.pass_to(*program);
+    const pid_t program = TRY(launch(options.program, *slots, how));
+    signals.pass_to(program);
 
     std::optional<Error> failure;
     Clock::time_point started = Clock::now(), told_to_end{};
@@ -76,8 +79,8 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         next_look = now + kPatience;
 
         int status = 0;
-        pid_t ended = waitpid(*program, &status, WNOHANG);
-        if (ended == *program) {
+        pid_t ended = waitpid(program, &status, WNOHANG);
+        if (ended == program) {
             note_status(status, outcome);
             signals.pass_to(0);
             running = false;
@@ -96,12 +99,12 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
             if (!outcome.limit_reached) {
                 outcome.limit_reached = true;
                 slots->stop();
-                kill(*program, SIGTERM);
+                kill(program, SIGTERM);
                 for (pid_t child : consumer.living())
-                    if (child != *program) kill(child, SIGTERM);
+                    if (child != program) kill(child, SIGTERM);
                 told_to_end = now;
             } else if (now - told_to_end >= kGrace)
-                kill(*program, SIGKILL);
+                kill(program, SIGKILL);
         }
     }
     if (!failure) {
@@ -109,6 +112,12 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         if (Result<void> done = consumer.finish(); !done) failure = done.error();
     }
     if (failure) return std::unexpected(*failure);
+    if (how.recorder == Recorder::valgrind && !outcome.limit_reached)
+        if (const std::optional<std::string> why = valgrind_failure(messages.text(), program))
+            return fail(options.program.path, "",
+                        fmt::format("valgrind gave up on it (\"{}\"); build it with revisit-clang, or "
+                                    "use --method watch",
+                                    *why));
 
     outcome.accesses = consumer.accesses();
     outcome.processes = consumer.processes();

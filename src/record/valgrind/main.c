@@ -31,6 +31,7 @@ Cursor RV_(cursor);
 Addr RV_(awaited_return);
 
 static const HChar* stream_path;
+static const HChar* messages_path;
 static XArray* chosen_functions; /* of const HChar* */
 
 static revisit_stream* stream;
@@ -351,9 +352,23 @@ static void after_fork_in_child(ThreadId tid) {
     }
 }
 
+/* Of the core's own headers, which the package does not have: where its messages go. */
+extern struct {
+    Int fd;
+} VG_(log_output_sink);
+extern Int VG_(safe_fd)(Int fd);
+
+/* The log file is /dev/null, so that a process that cannot see the analyzer runs all the same. */
+static void send_messages(const HChar* path) {
+    SysRes opened = VG_(open)(path, VKI_O_WRONLY | VKI_O_APPEND, 0);
+    Int fd = sr_isError(opened) ? -1 : VG_(safe_fd)(sr_Res(opened));
+    if (fd >= 0) VG_(log_output_sink).fd = fd;
+}
+
 static Bool option(const HChar* argument) {
     const HChar* name;
     if (VG_STR_CLO(argument, "--stream", stream_path)) {
+    } else if (VG_STR_CLO(argument, "--messages", messages_path)) {
     } else if (VG_STR_CLO(argument, "--function", name)) {
         VG_(addToXA)(chosen_functions, &name);
     } else
@@ -363,12 +378,14 @@ static Bool option(const HChar* argument) {
 static void usage(void) {
     VG_(printf)(
         "    --stream=PATH     shared memory made by revisit\n"
+        "    --messages=PATH   a file to append the core's messages to\n"
         "    --function=NAME   mark what happens inside a function\n");
 }
 static void usage_debug(void) {}
 
 static void options_read(void) {
     SysRes opened, mapped;
+    if (messages_path) send_messages(messages_path);
     use(unread, REVISIT_SLOT_WORDS);
     thread = VG_(calloc)("revisit.threads", VG_N_THREADS, sizeof *thread);
     if (!stream_path) {
