@@ -8,7 +8,7 @@ SETUP  ?= yes
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 export SETUP JOBS
 
-.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-watch eval-predict fuzz install package release-check format tidy clean setup
+.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-sharing eval-watch eval-predict fuzz install package release-check format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -37,6 +37,9 @@ eval-time: build
 
 eval-multicore: build
 	@scripts/eval-multicore $(BUILD)
+
+eval-sharing: build
+	@scripts/eval-sharing --build $(BUILD)
 
 eval-watch: build
 	@scripts/install-dependencies perl sqlite3 xz-utils

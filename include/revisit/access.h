@@ -44,11 +44,14 @@ struct BlockBatch {
     std::span<const std::uint32_t> sites;
     std::span<const std::uint16_t> threads;
     std::span<const std::uint8_t> flags;
+    // Which of a block's 64 parts an access touches: the first, and the last << 8. A part of a cache
+    // line is a byte.
+    std::span<const std::uint16_t> parts = {};
 
     std::size_t count() const { return blocks.size(); }
     BlockBatch part(std::size_t from, std::size_t count) const {
         auto of = [&](auto column) { return column.empty() ? column : column.subspan(from, count); };
-        return {of(blocks), of(sites), of(threads), of(flags)};
+        return {of(blocks), of(sites), of(threads), of(flags), of(parts)};
     }
 };
 

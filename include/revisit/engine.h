@@ -27,6 +27,7 @@ struct EngineOptions {
     StackModel model = StackModel::single;
     Device device = Device::cpu;
     bool shared = false;                       // private model: the shared stack's histogram as well
+    bool sharing = false;                      // private model: who took which block from whom
     unsigned threads = 1;                      // 0 = all cores
     bool time = false;                         // the time-distance histogram as well
     bool sites = false;                        // histograms by site

@@ -74,6 +74,41 @@ struct ThreadProfile {
     Histogram reuse;
 };
 
+// One side of a block that threads take from each other: the write that took it, or the access that
+// missed it afterwards.
+struct SharingSide {
+    std::uint32_t site = 0;
+    std::uint32_t context = 0;  // index into Profile::contexts, 0 when unknown
+    std::uint32_t thread = 0;
+    bool write = true;
+    std::uint64_t bytes = 0;   // bit i: part i of the block's 64 was touched; of a cache line, byte i
+    std::string object;        // "global counters (app)"; empty: not known
+    std::uint64_t offset = 0;  // in that object, of the first byte touched
+    Frame frame;
+};
+
+// Reuses that were invalidated: `writer` took the block from `victim`'s thread, which came back for it
+// with `victim`'s access. False sharing: the two touched no common byte.
+struct Sharing {
+    std::uint64_t line = 0;  // address of the block
+    SharingSide writer, victim;
+    double count = 0;
+    bool false_sharing = false;
+};
+
+struct SharingTotals {
+    double invalidated = 0;
+    double false_sharing = 0;  // of these
+    double unlisted = 0;       // of these: too rare to be in the list
+};
+
+// The same run in blocks of another size.
+struct GranularityProfile {
+    std::uint64_t granularity = 0;
+    double distinct = 0;
+    Histogram reuse;
+};
+
 // A window of the run, cut by accesses or by time.
 struct Phase {
     double begin = 0;  // in accesses
@@ -114,6 +149,9 @@ struct Profile {
     std::vector<Object> objects;
     std::vector<Phase> phases;
     std::vector<ProcessSummary> processes;
+    std::vector<Sharing> sharing;  // private model, most frequent first
+    std::optional<SharingTotals> sharing_totals;
+    std::vector<GranularityProfile> granularities;  // where several were asked for, the main one first
 
     std::string machine;
     std::vector<std::string> command;

@@ -108,7 +108,7 @@ class AnalyzeCommand : public Command {
             if (!cache) return std::unexpected(cache.error());
             simulations.push_back({std::move(*cache), BlockCutter(spec->line)});
         }
-        if (auto fed = feed(**reader, *first, **engine, options->granularity, simulations); !fed)
+        if (auto fed = feed(**reader, *first, **engine, *options, simulations); !fed)
             return std::unexpected(fed.error());
         auto profile = (*engine)->finish();
         if (!profile) return std::unexpected(profile.error());
@@ -139,9 +139,10 @@ class AnalyzeCommand : public Command {
     }
 
     Result<void> feed(TraceReader& reader, Result<AccessBatch> batch, Engine& engine,
-                      std::uint64_t granularity, std::vector<Simulation>& simulations) {
+                      const EngineOptions& options, std::vector<Simulation>& simulations) {
         Progress progress("analyzing", output_.quiet);
-        BlockCutter cutter(granularity);
+        BlockCutter cutter(options.granularity);
+        if (options.sharing) cutter.keep_parts();
         std::uint64_t accesses = 0;
         for (;; batch = reader.next()) {
             if (!batch) return std::unexpected(batch.error());

@@ -117,6 +117,7 @@ void ModelOption::declare(CLI::App& app) {
 void ModelOption::apply(EngineOptions& options) const {
     options.model = model == "private" || model == "both" ? StackModel::private_ : StackModel::single;
     options.shared = model == "both";
+    options.sharing = options.model == StackModel::private_;
 }
 
 void SamplingOptions::declare(CLI::App& app) {

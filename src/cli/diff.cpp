@@ -22,14 +22,15 @@ class DiffCommand : public Command {
             ->type_name("PROFILE")
             ->allow_extra_args(false)
             ->group("Runs");
-        app.add_option("--fail-if", fail_if_,
-                       "exit with 1 when this holds beyond noise; several may be given.\n"
-                       "METRIC < <= > >= == != BOUND, joined by and, or. Metrics: S, S_hat, accesses,\n"
-                       "distinct, cold_share, invalidated_share, p50 … p99 (bytes), and hit_rate,\n"
-                       "miss_rate, misses of l1, l2, l3, llc or a cache such as 32K:8:64.\n"
-                       "A bound is a value (0.95, 5%, 256K) or, with a sign, a change (+2%, -100):\n"
-                       "percentage points on a rate, percent of the old value on a count or distance;\n"
-                       "+10% of old is relative on any")
+        app.add_option(
+               "--fail-if", fail_if_,
+               "exit with 1 when this holds beyond noise; several may be given.\n"
+               "METRIC < <= > >= == != BOUND, joined by and, or. Metrics: S, S_hat, accesses,\n"
+               "distinct, cold_share, invalidated_share, false_sharing_share, p50 … p99 (bytes), and\n"
+               "hit_rate, miss_rate, misses of l1, l2, l3, llc or a cache such as 32K:8:64.\n"
+               "A bound is a value (0.95, 5%, 256K) or, with a sign, a change (+2%, -100):\n"
+               "percentage points on a rate, percent of the old value on a count or distance;\n"
+               "+10% of old is relative on any")
             ->type_name("EXPR")
             ->allow_extra_args(false)
             ->group("Gate");

@@ -119,7 +119,9 @@ class ProfileCommand : public Command {
             run->decode.labels = engine->sites || engine->pairs;
             run->decode.threads = engine->model == StackModel::private_ || method == "sample";
             run->decode.flags = run->decode.labels || run->decode.threads;
-            if (std::has_single_bit(engine->granularity)) run->decode.cut = engine->granularity;
+            run->decode.extents = engine->sharing;
+            if (std::has_single_bit(engine->granularity) && !engine->sharing)
+                run->decode.cut = engine->granularity;
         }
         Result<record::RunOutcome> outcome = record::run(
             *run,

@@ -25,6 +25,7 @@ class RecordCommand : public Command {
         Result<record::RunOptions> run = recording_.run_options();
         if (!run) return std::unexpected(run.error());
         run->want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
+        run->decode.extents = true;
         std::vector<std::string> written;
         Result<record::RunOutcome> outcome = record::run(
             *run,

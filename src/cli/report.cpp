@@ -27,9 +27,9 @@ class ReportCommand : public Command {
             ->delimiter(',')
             ->allow_extra_args(false)
             ->group("Sites");
-        app.add_option(
-               "--by", by_,
-               "list the places with the most misses, by site, loop, function, file, pair, object or thread")
+        app.add_option("--by", by_,
+                       "list the places with the most misses, by site, loop, function, file, pair, "
+                       "object or thread; line: those that threads take from each other")
             ->check(
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")

@@ -25,6 +25,19 @@ BlockCutter::BlockCutter(std::uint64_t granularity)
     if (granularity_ != 1) blocks_.resize(kPiece);
 }
 
+void BlockCutter::keep_parts() {
+    part_bytes_ = std::max<std::uint64_t>(1, (granularity_ + 63) / 64);
+    parts_.resize(kPiece);
+}
+
+std::uint16_t BlockCutter::parts_of(std::uint64_t block, std::uint64_t first_byte,
+                                    std::uint64_t last_byte) const {
+    const std::uint64_t start = block * granularity_;
+    const std::uint64_t first = first_byte > start ? first_byte - start : 0;
+    const std::uint64_t last = std::min(last_byte - start, granularity_ - 1);
+    return static_cast<std::uint16_t>(first / part_bytes_ | last / part_bytes_ << 8);
+}
+
 BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
     if (batch.sizes.empty()) {  // one block an access: columns pass through, only the ids are made
         std::size_t count = std::min(kPiece, batch.count() - at.access);
@@ -36,6 +49,11 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
         auto column = [&](auto span) { return span.empty() ? span : span.subspan(at.access, count); };
         BlockBatch piece{
             {blocks_.data(), count}, column(batch.sites), column(batch.threads), column(batch.flags)};
+        if (part_bytes_ != 0) {
+            for (std::size_t i = 0; i < count; ++i)
+                parts_[i] = parts_of(blocks_[i], address[i], address[i]);
+            piece.parts = {parts_.data(), count};
+        }
         at.access += count;
         return piece;
     }
@@ -61,6 +79,12 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
             if (with_threads)
                 std::copy_n(batch.threads.data() + at.access, kRun, threads_.data() + filled);
             if (with_flags) std::copy_n(batch.flags.data() + at.access, kRun, flags_.data() + filled);
+            if (part_bytes_ != 0)
+                for (std::size_t i = 0; i < kRun; ++i) {
+                    const std::uint32_t size = batch.sizes[at.access + i];
+                    parts_[filled + i] = parts_of(blocks_[filled + i], address[i],
+                                                  address[i] + (size != 0 ? size - 1 : 0));
+                }
             filled += kRun;
             at.access += kRun;
         }
@@ -76,6 +100,7 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
             if (with_sites) sites_[filled] = batch.sites[at.access];
             if (with_threads) threads_[filled] = batch.threads[at.access];
             if (with_flags) flags_[filled] = batch.flags[at.access];
+            if (part_bytes_ != 0) parts_[filled] = parts_of(blocks_[filled], address, last_byte);
         }
         if (take < left) {
             at.blocks_done += take;
@@ -86,6 +111,7 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
     if (with_sites) piece.sites = {sites_.data(), filled};
     if (with_threads) piece.threads = {threads_.data(), filled};
     if (with_flags) piece.flags = {flags_.data(), filled};
+    if (part_bytes_ != 0) piece.parts = {parts_.data(), filled};
     return piece;
 }
 

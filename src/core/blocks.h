@@ -18,6 +18,9 @@ class BlockCutter {
  public:
     explicit BlockCutter(std::uint64_t granularity);
 
+    // Batches say which parts of their blocks were touched (BlockBatch::parts).
+    void keep_parts();
+
     // Calls `sink(BlockBatch) -> Result<void>` for the pieces of `batch`, in order.
     template <class Sink>
     Result<void> cut(const AccessBatch& batch, Sink&& sink) {
@@ -40,6 +43,8 @@ class BlockCutter {
         std::uint64_t blocks_done = 0;  // of that access
     };
     BlockBatch next_piece(const AccessBatch& batch, Position& at);
+    std::uint16_t parts_of(std::uint64_t block, std::uint64_t first_byte,
+                           std::uint64_t last_byte) const;
 
     std::uint64_t granularity_;
     int shift_ = -1;  // -1: not a power of two
@@ -47,6 +52,8 @@ class BlockCutter {
     std::vector<std::uint32_t> sites_;
     std::vector<std::uint16_t> threads_;
     std::vector<std::uint8_t> flags_;
+    std::uint64_t part_bytes_ = 0;  // 0: parts are not asked for
+    std::vector<std::uint16_t> parts_;
 };
 
 }  // namespace revisit

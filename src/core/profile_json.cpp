@@ -114,6 +114,40 @@ void put_list(std::string& out, std::string_view key, const auto& items, const a
     out += "\n  ]";
 }
 
+Json side_json(const SharingSide& side) {
+    Json out = {{"site", side.site}};
+    if (side.context != 0) out["context"] = side.context;
+    out["thread"] = side.thread;
+    out["write"] = side.write;
+    out["bytes"] = Json::array();  // ranges, the end not included
+    for (unsigned at = 0; at < 64; ++at) {
+        if ((side.bytes >> at & 1) == 0) continue;
+        unsigned end = at;
+        while (end < 64 && (side.bytes >> end & 1) != 0) ++end;
+        out["bytes"].push_back({at, end});
+        at = end;
+    }
+    if (!side.object.empty()) {
+        out["object"] = side.object;
+        out["offset"] = side.offset;
+    }
+    put_frame(out, side.frame);
+    return out;
+}
+
+Json sharing_json(const Sharing& one) {
+    Json out = {{"line", one.line}};
+    if (!one.victim.object.empty()) {
+        out["object"] = one.victim.object;
+        out["offset"] = one.victim.offset;
+    }
+    out["writer"] = side_json(one.writer);
+    out["victim"] = side_json(one.victim);
+    out["count"] = number(one.count);
+    out["false_sharing"] = one.false_sharing;
+    return out;
+}
+
 void put(std::string& out, std::string_view key, const Json& value) {
     out += fmt::format("{}\n  \"{}\": {}", out.size() == 1 ? "" : ",", key, dump(value, -1));
 }
@@ -164,6 +198,17 @@ std::string to_json(const Profile& profile) {
                     {"samples", number(process.samples)},
                     {"seconds", process.seconds}};
     });
+    put_list(out, "granularities", profile.granularities, [](const GranularityProfile& one) {
+        return Json{{"granularity", one.granularity},
+                    {"distinct", number(one.distinct)},
+                    {"reuse", histogram_json(one.reuse)}};
+    });
+    if (profile.sharing_totals)
+        put(out, "sharing_totals",
+            {{"invalidated", number(profile.sharing_totals->invalidated)},
+             {"false_sharing", number(profile.sharing_totals->false_sharing)},
+             {"unlisted", number(profile.sharing_totals->unlisted)}});
+    put_list(out, "sharing", profile.sharing, sharing_json);
     out += "\n}\n";
     return out;
 }

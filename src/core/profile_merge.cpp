@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -128,6 +129,39 @@ void merge_objects(Profile& into, const Profile& other, const std::vector<std::u
     }
 }
 
+void merge_sharing(Profile& into, const Profile& other,
+                   const std::map<std::uint32_t, std::uint32_t>& site,
+                   const std::vector<std::uint32_t>& context, std::uint32_t first_thread) {
+    if (other.sharing_totals) {
+        SharingTotals sum = into.sharing_totals.value_or(SharingTotals{});
+        sum.invalidated += other.sharing_totals->invalidated;
+        sum.false_sharing += other.sharing_totals->false_sharing;
+        sum.unlisted += other.sharing_totals->unlisted;
+        into.sharing_totals = sum;
+    }
+    for (Sharing one : other.sharing) {
+        for (SharingSide* side : {&one.writer, &one.victim}) {
+            auto found = site.find(side->site);
+            if (found != site.end()) side->site = found->second;
+            side->context = side->context < context.size() ? context[side->context] : 0;
+            side->thread += first_thread;
+        }
+        into.sharing.push_back(std::move(one));
+    }
+    std::ranges::stable_sort(into.sharing, std::greater(), &Sharing::count);
+}
+
+void merge_granularities(Profile& into, const Profile& other) {
+    bool same = into.granularities.size() == other.granularities.size();
+    for (std::size_t i = 0; same && i < into.granularities.size(); ++i)
+        same = into.granularities[i].granularity == other.granularities[i].granularity;
+    if (!same) into.granularities.clear();
+    for (std::size_t i = 0; i < into.granularities.size(); ++i) {
+        into.granularities[i].distinct += other.granularities[i].distinct;
+        into.granularities[i].reuse.merge(other.granularities[i].reuse);
+    }
+}
+
 }  // namespace
 
 Result<void> merge_profile(Profile& into, const Profile& other) {
@@ -171,6 +205,8 @@ Result<void> merge_profile(Profile& into, const Profile& other) {
     auto context = merge_contexts(into, other);
     merge_pairs(into, other, site, context);
     merge_objects(into, other, context);
+    merge_sharing(into, other, site, context, next_thread);
+    merge_granularities(into, other);
     into.phases.clear();  // windows of different runs do not line up
     into.processes.insert(into.processes.end(), other.processes.begin(), other.processes.end());
     if (into.command != other.command) into.command.clear();

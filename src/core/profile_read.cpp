@@ -5,6 +5,8 @@
 // a newer schema version is refused.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/json_reader.h"
 #include "revisit/profile.h"
 
@@ -240,6 +242,88 @@ ProcessSummary read_process(JsonReader& in) {
     return process;
 }
 
+SharingSide read_side(JsonReader& in) {
+    SharingSide side;
+    in.object(kObject, [&](std::string_view key) {
+        if (read_frame_key(in, key, side.frame)) return;
+        if (key == "site")
+            side.site = in.whole32();
+        else if (key == "context")
+            side.context = in.whole32();
+        else if (key == "thread")
+            side.thread = in.whole32();
+        else if (key == "write")
+            side.write = in.boolean().value_or(true);
+        else if (key == "object")
+            side.object = in.text();
+        else if (key == "offset")
+            side.offset = in.whole();
+        else if (key == "bytes")
+            in.array(kArray, [&](std::size_t) {
+                std::uint64_t range[2] = {0, 0};
+                in.array(kArray, [&](std::size_t i) {
+                    const std::uint64_t value = in.whole();
+                    if (i < 2) range[i] = value;
+                });
+                if (range[0] > range[1] || range[1] > 64) in.complain("expected a range within 0 … 64");
+                for (std::uint64_t at = range[0]; at < std::min<std::uint64_t>(range[1], 64); ++at)
+                    side.bytes |= std::uint64_t{1} << at;
+            });
+        else
+            in.skip();
+    });
+    return side;
+}
+
+Sharing read_sharing(JsonReader& in) {
+    Sharing one;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "line")
+            one.line = in.whole();
+        else if (key == "writer")
+            one.writer = read_side(in);
+        else if (key == "victim")
+            one.victim = read_side(in);
+        else if (key == "count")
+            one.count = in.number();
+        else if (key == "false_sharing")
+            one.false_sharing = in.boolean().value_or(false);
+        else
+            in.skip();
+    });
+    return one;
+}
+
+SharingTotals read_sharing_totals(JsonReader& in) {
+    SharingTotals totals;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "invalidated")
+            totals.invalidated = in.number();
+        else if (key == "false_sharing")
+            totals.false_sharing = in.number();
+        else if (key == "unlisted")
+            totals.unlisted = in.number();
+        else
+            in.skip();
+    });
+    return totals;
+}
+
+GranularityProfile read_granularity(JsonReader& in) {
+    GranularityProfile one;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "granularity")
+            one.granularity = in.whole();
+        else if (key == "distinct")
+            one.distinct = in.number();
+        else if (key == "reuse")
+            one.reuse = read_histogram(in);
+        else
+            in.skip();
+    });
+    return one;
+}
+
 Sampling read_sampling(JsonReader& in) {
     Sampling sampling;
     in.object(kObject, [&](std::string_view key) {
@@ -292,6 +376,8 @@ class ProfileReader {
             profile_.shared = read_histogram(in_);
         } else if (key == "sampled" && in_.at_object()) {
             profile_.sampled = read_sampling(in_);
+        } else if (key == "sharing_totals" && in_.at_object()) {
+            profile_.sharing_totals = read_sharing_totals(in_);
         } else if (key == "machine") {
             profile_.machine = in_.text();
         } else if (key == "clock") {
@@ -333,6 +419,10 @@ class ProfileReader {
             entries(profile_.phases, read_phase);
         else if (key == "processes")
             entries(profile_.processes, read_process);
+        else if (key == "sharing")
+            entries(profile_.sharing, read_sharing);
+        else if (key == "granularities")
+            entries(profile_.granularities, read_granularity);
         else
             in_.skip();
     }
@@ -356,6 +446,10 @@ Result<void> check_references(const Profile& profile, const std::string& file) {
     }
     for (std::size_t i = 0; i < profile.objects.size(); ++i)
         if (outside(profile.objects[i].context)) return bad("objects", i, "context");
+    for (std::size_t i = 0; i < profile.sharing.size(); ++i) {
+        if (outside(profile.sharing[i].writer.context)) return bad("sharing", i, "writer.context");
+        if (outside(profile.sharing[i].victim.context)) return bad("sharing", i, "victim.context");
+    }
     return {};
 }
 

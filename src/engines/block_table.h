@@ -26,8 +26,16 @@ class BlockTable {
 
     BlockTable() : entries_(kLeast) {}
 
-    // Room for 64-bit times beside the entries, for those who need them.
+    // Who touched a block, and which of its parts (BlockBatch::parts).
+    struct Touch {
+        std::uint32_t site = 0;
+        std::uint16_t thread = 0;
+        std::uint16_t parts = 0;
+    };
+
+    // Room for 64-bit times or for touches beside the entries, for those who need them.
     void keep_times() { times_.resize(entries_.size()); }
+    void keep_touches() { touches_.resize(entries_.size()); }
 
     REVISIT_INLINE void prefetch(std::uint64_t block) const {
         __builtin_prefetch(entries_.data() + home(block), 1, 3);
@@ -53,6 +61,7 @@ class BlockTable {
     Entry& operator[](std::size_t i) { return entries_[i]; }
     const Entry& operator[](std::size_t i) const { return entries_[i]; }
     std::uint64_t& time(std::size_t i) { return times_[i]; }
+    Touch& touch(std::size_t i) { return touches_[i]; }
     std::uint64_t count() const { return count_; }
 
     template <class Use>
@@ -76,17 +85,21 @@ class BlockTable {
         std::vector<std::uint64_t> old_times(times_.empty() ? 0 : old.size());
         std::swap(old, entries_);
         std::swap(old_times, times_);
+        std::vector<Touch> old_touches(touches_.empty() ? 0 : old.size() * 2);
+        std::swap(old_touches, touches_);
         shift_--;
         for (std::size_t i = 0; i < old.size(); i++) {
             if (old[i].value == 0) continue;
             const std::size_t to = find(old[i].block);
             entries_[to] = old[i];
             if (!times_.empty()) times_[to] = old_times[i];
+            if (!touches_.empty()) touches_[to] = old_touches[i];
         }
     }
 
     std::vector<Entry> entries_;
     std::vector<std::uint64_t> times_;
+    std::vector<Touch> touches_;
     std::uint64_t count_ = 0;
     unsigned shift_ = 64 - std::countr_zero(kLeast / 4);
 };

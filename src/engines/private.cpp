@@ -15,6 +15,8 @@
 // *invalidated*, one never met is *cold*. Time distances are counted in the thread's own accesses, and
 // the use of a pair is the thread's own last access.
 //
+// Which write took a block that a thread comes back for is kept beside the thread's entry (sharing.h).
+//
 // The shared stack, when asked for as well, is the exact engine on the same blocks.
 //
 // Source. Schuff, Kulkarni, Pai 2010 for the model; the directory is that of any coherence protocol.
@@ -24,6 +26,8 @@
 
 #include <algorithm>
 #include <new>
+
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -87,6 +91,7 @@ struct PrivateEngine::Thread {
     Thread(std::uint16_t thread_id, std::uint32_t thread_index, const EngineOptions& options)
         : id(thread_id), index(thread_index), counter(options.bins) {
         if (options.time) blocks.keep_times();
+        if (options.sharing) blocks.keep_touches();
     }
 
     // Its block on top is still there and, for writes, its own alone.
@@ -112,6 +117,7 @@ struct PrivateEngine::Thread {
 
 PrivateEngine::PrivateEngine(const EngineOptions& options) : options_(options), times_(options.bins) {
     if (options.sites || options.pairs) sites_.emplace(options);
+    if (options.sharing) sharing_.emplace();
     if (options.shared) {
         EngineOptions plain = options;
         plain.model = StackModel::single;
@@ -135,17 +141,9 @@ PrivateEngine::Thread& PrivateEngine::new_thread(std::uint16_t id) {
 
 Result<void> PrivateEngine::add(const BlockBatch& batch) {
     try {
-        if (shared_)
-            if (auto added = shared_->add({batch.blocks, {}, {}, {}}); !added) return added;
-        auto part = [&](auto column, std::size_t at, std::size_t count) {
-            return column.empty() ? column : column.subspan(at, count);
-        };
-        for (std::size_t at = 0; at < batch.count(); at += kPiece) {
-            const std::size_t count = std::min(kPiece, batch.count() - at);
-            auto added = add_piece({part(batch.blocks, at, count), part(batch.sites, at, count),
-                                    part(batch.threads, at, count), part(batch.flags, at, count)});
-            if (!added) return added;
-        }
+        if (shared_) TRY(shared_->add({batch.blocks, {}, {}, {}}));
+        for (std::size_t at = 0; at < batch.count(); at += kPiece)
+            TRY(add_piece(batch.part(at, std::min(kPiece, batch.count() - at))));
         return {};
     } catch (const std::bad_alloc&) {
         return fail(fmt::format("not enough memory for the private stacks of {} threads over {} blocks",
@@ -159,7 +157,7 @@ Result<void> PrivateEngine::add_piece(const BlockBatch& piece) {
         distances_.resize(piece.count());
         use_sites_.resize(piece.count());
     }
-    if (auto counted = count<true>(piece); !counted) return counted;
+    TRY(count<true>(piece));
     if (sites_) sites_->add(piece, distances_, use_sites_);
     return {};
 }
@@ -180,11 +178,11 @@ Result<void> PrivateEngine::count(const BlockBatch& piece) {
             mine->counter.add(0);
             continue;
         }
-        if (mine->stack.full())
-            if (auto renumbered = renumber(*mine); !renumbered) return renumbered;
-        const std::uint32_t site = kDetailed && !piece.sites.empty() ? piece.sites[i] : 0;
+        if (mine->stack.full()) TRY(renumber(*mine));
+        const BlockTable::Touch by{piece.sites.empty() ? 0 : piece.sites[i], mine->id,
+                                   piece.parts.empty() ? std::uint16_t{0} : piece.parts[i]};
         const std::uint32_t distance = access<kDetailed>(
-            *mine, piece.blocks[i], write, site, kDetailed && sites_ ? &use_sites_[i] : nullptr);
+            *mine, piece.blocks[i], write, by, kDetailed && sites_ ? &use_sites_[i] : nullptr);
         if (distance == SiteAttribution::kCold)
             mine->counter.cold++;
         else if (distance == SiteAttribution::kInvalidated)
@@ -197,8 +195,8 @@ Result<void> PrivateEngine::count(const BlockBatch& piece) {
 }
 
 template <bool kDetailed>
-std::uint32_t PrivateEngine::access(Thread& mine, std::uint64_t block, bool write, std::uint32_t site,
-                                    std::uint32_t* use_site) {
+std::uint32_t PrivateEngine::access(Thread& mine, std::uint64_t block, bool write,
+                                    const BlockTable::Touch& by, std::uint32_t* use_site) {
     std::size_t at = mine.blocks.find(block);
     const std::uint32_t value = mine.blocks[at].value;
     std::uint32_t distance;
@@ -208,13 +206,14 @@ std::uint32_t PrivateEngine::access(Thread& mine, std::uint64_t block, bool writ
         distance = mine.stack.depth(position);
         sole = (value & kSole) != 0;
         if (write && !sole) {
-            take_from_others(mine, block, directory_.find(block).entry);
+            take_from_others(mine, block, directory_.find(block).entry, by);
             sole = true;
         }
         mine.blocks[at].value = mine.stack.raise(position) | (sole ? kSole : 0);
     } else {
         distance = value == kLost ? SiteAttribution::kInvalidated : SiteAttribution::kCold;
-        sole = fetch(mine, block, write);
+        if (value == kLost && sharing_) sharing_->add(block, mine.blocks.touch(at), by, write);
+        sole = fetch(mine, block, write, by);
         const std::uint32_t now = mine.stack.fetch() | (sole ? kSole : 0);
         if (value == 0)
             at = mine.blocks.insert(at, block, now);
@@ -226,7 +225,7 @@ std::uint32_t PrivateEngine::access(Thread& mine, std::uint64_t block, bool writ
     mine.top_is_sole = sole;
     if constexpr (kDetailed) {
         if (use_site != nullptr) *use_site = mine.blocks[at].site;
-        mine.blocks[at].site = site;
+        mine.blocks[at].site = by.site;
         if (options_.time) {
             if (distance == SiteAttribution::kCold)
                 times_.add_cold();
@@ -241,14 +240,14 @@ std::uint32_t PrivateEngine::access(Thread& mine, std::uint64_t block, bool writ
 }
 
 // Enters the thread as a holder. True when it is the only one.
-bool PrivateEngine::fetch(Thread& mine, std::uint64_t block, bool write) {
+bool PrivateEngine::fetch(Thread& mine, std::uint64_t block, bool write, const BlockTable::Touch& by) {
     const auto [entry, is_new] = directory_.find(block);
     if (is_new) {
         directory_.hold_alone(entry, mine.index);
         return true;
     }
     if (write) {
-        take_from_others(mine, block, entry);
+        take_from_others(mine, block, entry, by);
         return true;
     }
     directory_.if_alone(entry, [&](std::uint32_t holder) {
@@ -260,14 +259,17 @@ bool PrivateEngine::fetch(Thread& mine, std::uint64_t block, bool write) {
     return false;
 }
 
-void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::size_t entry) {
+void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::size_t entry,
+                                     const BlockTable::Touch& by) {
     directory_.for_each(entry, [&](std::uint32_t holder) {
         if (holder == mine.index) return;
         Thread& other = *threads_[holder];
         other.disturb_top(block, false);
-        std::uint32_t& value = other.blocks[other.blocks.find(block)].value;
+        const std::size_t at = other.blocks.find(block);
+        std::uint32_t& value = other.blocks[at].value;
         other.stack.make_hole(value & ~kSole);
         value = kLost;
+        if (sharing_) other.blocks.touch(at) = by;
     });
     directory_.hold_alone(entry, mine.index);
 }
@@ -304,11 +306,8 @@ Result<Profile> PrivateEngine::finish() {
     profile.reuse = all.histogram();
     if (options_.time) profile.time = times_.histogram();
     if (sites_) sites_->fill(profile);
-    if (shared_) {
-        auto shared = shared_->finish();
-        if (!shared) return std::unexpected(shared.error());
-        profile.shared = std::move(shared->reuse);
-    }
+    if (sharing_) sharing_->fill(profile);
+    if (shared_) profile.shared = TRY(shared_->finish()).reuse;
     return profile;
 }
 

@@ -10,6 +10,7 @@
 #include "engines/block_table.h"
 #include "engines/exact.h"
 #include "engines/private_stack.h"
+#include "engines/sharing.h"
 #include "engines/site_attribution.h"
 #include "engines/thread_counter.h"
 #include "revisit/engine.h"
@@ -64,10 +65,11 @@ class PrivateEngine : public Engine {
     template <bool kDetailed>
     Result<void> count(const BlockBatch& piece);
     template <bool kDetailed>
-    std::uint32_t access(Thread& mine, std::uint64_t block, bool write, std::uint32_t site,
+    std::uint32_t access(Thread& mine, std::uint64_t block, bool write, const BlockTable::Touch& by,
                          std::uint32_t* use_site);
-    bool fetch(Thread& mine, std::uint64_t block, bool write);
-    void take_from_others(Thread& mine, std::uint64_t block, std::size_t directory_entry);
+    bool fetch(Thread& mine, std::uint64_t block, bool write, const BlockTable::Touch& by);
+    void take_from_others(Thread& mine, std::uint64_t block, std::size_t directory_entry,
+                          const BlockTable::Touch& by);
     Result<void> renumber(Thread& mine);
 
     EngineOptions options_;
@@ -76,6 +78,7 @@ class PrivateEngine : public Engine {
     HolderDirectory directory_;
     DistanceCounter times_;
     std::optional<SiteAttribution> sites_;
+    std::optional<SharingTally> sharing_;
     std::unique_ptr<ExactEngine> shared_;
     std::vector<std::uint32_t> distances_;  // of a piece, when attributed
     std::vector<std::uint32_t> use_sites_;

@@ -59,6 +59,7 @@ Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_vi
     auto engine = make_engine(method, options);
     if (!engine) return std::unexpected(engine.error());
     BlockCutter cutter(options.granularity);
+    if (options.sharing) cutter.keep_parts();
     AccessBatch batch{addresses, {}, {}, {}, {}};
     auto added = cutter.cut(batch, [&](const BlockBatch& piece) { return (*engine)->add(piece); });
     if (!added) return std::unexpected(added.error());

@@ -104,8 +104,13 @@ struct Stack {
     Stack& operator=(const Stack&) = delete;
     ~Stack() { sets_free(&open); }
 
+    struct Lost {
+        open_sample sample;
+        BlockTable::Touch writer;
+    };
+
     sample_sets open{};
-    std::unordered_multimap<std::uint64_t, open_sample> lost;  // by block: taken, not used again yet
+    std::unordered_multimap<std::uint64_t, Lost> lost;  // by block: taken, not used again yet
     LastUses last_uses;
     std::uint64_t now = 0;
     std::uint16_t thread = 0;
@@ -175,9 +180,10 @@ class SampleEngine : public Engine {
                     i += skip;
                     if (i == batch.count()) break;
                 }
-                access(batch.blocks[i], batch.threads.empty() ? std::uint16_t{0} : batch.threads[i],
-                       !batch.flags.empty() && (batch.flags[i] & kWrite) != 0,
-                       batch.sites.empty() ? 0 : batch.sites[i]);
+                access(batch.blocks[i], !batch.flags.empty() && (batch.flags[i] & kWrite) != 0,
+                       {batch.sites.empty() ? 0 : batch.sites[i],
+                        batch.threads.empty() ? std::uint16_t{0} : batch.threads[i],
+                        batch.parts.empty() ? std::uint16_t{0} : batch.parts[i]});
                 ++i;
             }
             return {};
@@ -190,7 +196,7 @@ class SampleEngine : public Engine {
         for (auto& [id, stack] : stacks_) {
             for (sets_place at{}; at.part < stack.open.parts; at = sets_next(&stack.open, at))
                 end_without_reuse(stack, *sets_sample(&stack.open, at));
-            for (const auto& [block, sample] : stack.lost) end_without_reuse(stack, sample);
+            for (const auto& [block, lost] : stack.lost) end_without_reuse(stack, lost.sample);
         }
         count_finished();
         return tally_.profile({accesses_, analyzed_, samples_, pruned_});
@@ -210,14 +216,14 @@ class SampleEngine : public Engine {
         return stack;
     }
 
-    void access(std::uint64_t block, std::uint16_t thread, bool write, std::uint32_t site) {
-        Stack& mine = stack_of(thread);
+    void access(std::uint64_t block, bool write, const BlockTable::Touch& by) {
+        Stack& mine = stack_of(by.thread);
         ++accesses_, ++analyzed_, ++mine.now;
-        if (mine.open.count != 0) use(mine, block, write, site);
-        if (!mine.lost.empty()) come_back(mine, block, write, site);
-        if (write && is_private_) take_from_others(mine, block);
+        if (mine.open.count != 0) use(mine, block, write, by.site);
+        if (!mine.lost.empty()) come_back(mine, block, write, by);
+        if (write && is_private_) take_from_others(mine, block, by);
         if (--to_next_ == 0) {
-            choose(mine, block, site);
+            choose(mine, block, by.site);
             to_next_ = gap();
         }
     }
@@ -232,14 +238,20 @@ class SampleEngine : public Engine {
         close(mine, ended);
     }
 
-    void come_back(Stack& mine, std::uint64_t block, bool write, std::uint32_t site) {
+    void come_back(Stack& mine, std::uint64_t block, bool write, const BlockTable::Touch& by) {
         auto [first, last] = mine.lost.equal_range(block);
-        for (auto at = first; at != last; ++at, --lost_)
-            end(mine, at->second, SampleOutcome::invalidated, 0, site, write);
+        for (auto at = first; at != last; ++at, --lost_) {
+            FinishedSample& one =
+                end(mine, at->second.sample, SampleOutcome::invalidated, 0, by.site, write);
+            one.writer_is_known = true;
+            one.writer = at->second.writer;
+            one.parts = by.parts;
+            one.block = block;
+        }
         mine.lost.erase(first, last);
     }
 
-    void take_from_others(const Stack& mine, std::uint64_t block) {
+    void take_from_others(const Stack& mine, std::uint64_t block, const BlockTable::Touch& by) {
         for (std::size_t k = 0; k < active_.size();) {
             Stack& other = *active_[k];
             const std::uint64_t last = &other == &mine ? 0 : other.last_uses.find(block);
@@ -249,7 +261,7 @@ class SampleEngine : public Engine {
             }
             other.last_uses.forget(block);
             if (sets_place taken; sets_find(&other.open, last, &taken)) {
-                other.lost.emplace(block, *sets_sample(&other.open, taken));
+                other.lost.emplace(block, Stack::Lost{*sets_sample(&other.open, taken), by});
                 ++lost_;
                 close(other, taken);
             }
@@ -317,12 +329,19 @@ class SampleEngine : public Engine {
     void end_without_reuse(const Stack& stack, const open_sample& sample) {
         end(stack, sample, SampleOutcome::cold, 0, static_cast<std::uint32_t>(sample.site));
     }
-    void end(const Stack& stack, const open_sample& sample, SampleOutcome outcome, std::uint64_t depth,
-             std::uint32_t site, bool write = false) {
-        finished_.push_back({stack.now - sample.start, static_cast<std::uint32_t>(depth),
-                             static_cast<std::uint32_t>(sample.site), site, stack.thread, outcome,
-                             write});
+    // The sample as it ended, until the next one ends.
+    FinishedSample& end(const Stack& stack, const open_sample& sample, SampleOutcome outcome,
+                        std::uint64_t depth, std::uint32_t site, bool write = false) {
         if (wanted_ == 0 && finished_.size() >= 4096) count_finished();
+        FinishedSample one;
+        one.time = stack.now - sample.start;
+        one.distance = static_cast<std::uint32_t>(depth);
+        one.use_site = static_cast<std::uint32_t>(sample.site);
+        one.site = site;
+        one.thread = stack.thread;
+        one.outcome = outcome;
+        one.write = write;
+        return finished_.emplace_back(one);
     }
 
     void count_finished() {

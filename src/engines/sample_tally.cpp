@@ -44,6 +44,10 @@ void SampleTally::add(const FinishedSample& one) {
         tally.writes += one.write;
         into(tally.reuse, small);
     }
+    if (options_.sharing && one.writer_is_known) {
+        sharing_.add(one.block, one.writer, {one.site, one.thread, one.parts}, one.write);
+        has_sharing_ = true;
+    }
     if (options_.pairs && one.outcome == SampleOutcome::reused)
         small(attribution_.pairs[Attribution::pair_key(one.use_site, one.site)]);
 }
@@ -70,6 +74,7 @@ Profile SampleTally::profile(const SampleCounts& counts) const {
         out.threads.push_back({id, accesses, std::move(reuse)});
     }
     attribution_.fill(out, options_.bins, options_.sites, options_.pairs);
+    if (has_sharing_) sharing_.fill(out, period);
     for (Site& site : out.sites) {
         site.accesses *= period;
         site.writes *= period;

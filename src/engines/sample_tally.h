@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 
+#include "engines/sharing.h"
 #include "engines/tally.h"
 #include "engines/thread_counter.h"
 #include "revisit/engine.h"
@@ -21,6 +22,11 @@ struct FinishedSample {
     std::uint16_t thread = 0;
     SampleOutcome outcome = SampleOutcome::cold;
     bool write = false;
+    // Invalidated: the block, the parts that the reuse touched, and the write that took it.
+    bool writer_is_known = false;
+    std::uint16_t parts = 0;
+    BlockTable::Touch writer = {};
+    std::uint64_t block = 0;
 };
 
 struct SampleCounts {
@@ -46,6 +52,8 @@ class SampleTally {
     SmallCounter time_;
     std::map<std::uint16_t, ThreadCounter> threads_;
     Attribution attribution_;
+    SharingTally sharing_;
+    bool has_sharing_ = false;
 };
 
 }  // namespace revisit

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/try.h"
+
 namespace revisit::record {
 namespace {
 
@@ -30,13 +32,10 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
     auto pid = static_cast<std::uint32_t>(slot.words[1]);
     // The same process before exec: that program is gone.
     for (auto& [producer, other] : by_producer_)
-        if (!other.finished && other.decoder->pid() == pid)
-            if (Result<void> done = finish(producer, other, true); !done)
-                return std::unexpected(done.error());
-    auto sink = make_sink_(pid, processes_ == 0);
-    if (!sink) return std::unexpected(sink.error());
+        if (!other.finished && other.decoder->pid() == pid) TRY(finish(producer, other, true));
+    std::unique_ptr<ProcessSink> sink = TRY(make_sink_(pid, processes_ == 0));
     Process& made = by_producer_[slot.producer];
-    made.sink = std::move(*sink);
+    made.sink = std::move(sink);
     processes_++;
     auto add = [to = made.sink.get()](const AccessBatch& batch) { return to->add(batch); };
     auto watched = [to = made.sink.get()](const WatchEvent& event) { to->watched(event); };
@@ -46,15 +45,18 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
     else
         made.decoder = std::make_unique<Decoder>(options_, add, watched);
     made.decoder->on_samples([to = made.sink.get()](const SampleRecord& record) { to->add(record); });
+    if (options_.interleaving != Interleaving::as_it_came)
+        made.order = std::make_unique<Interleaver>(
+            options_.interleaving,
+            [to = made.decoder.get()](const SlotView& piece) { return to->feed(piece); });
     return &made;
 }
 
 Result<void> Consumer::feed(const SlotView& slot) {
-    Result<Process*> of = process(slot);
-    if (!of) return std::unexpected(of.error());
-    if (!*of || (*of)->finished) return {};
-    Process& process = **of;
-    Result<void> fed = process.decoder->feed(slot);
+    Process* const of = TRY(process(slot));
+    if (!of || of->finished) return {};
+    Process& process = *of;
+    Result<void> fed = process.order ? process.order->add(slot) : process.decoder->feed(slot);
     accesses_ += process.decoder->accesses() - process.counted;
     process.counted = process.decoder->accesses();
     reached_most_ |= process.decoder->reached_most();
@@ -75,8 +77,7 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
                 taken_.push_back(*slot);
                 slot.reset();
             }
-            if (Result<void> fed = feed_plain(known->second, *shift, taken_); !fed)
-                return std::unexpected(fed.error());
+            TRY(feed_plain(known->second, *shift, taken_));
             if (!slot) return true;
         }
     Result<void> fed = feed(*slot);
@@ -126,7 +127,8 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
     else
         cut_off_++;
     process.finished = true;
-    if (Result<void> done = process.decoder->finish(); !done) return done;
+    if (process.order) TRY(process.order->flush());
+    TRY(process.decoder->finish());
     accesses_ += process.decoder->accesses() - process.counted;
     for (const std::string& name : process.decoder->regions_seen())
         if (std::ranges::find(regions_seen_, name) == regions_seen_.end())

@@ -60,6 +60,7 @@ class Consumer {
     struct Process {
         std::unique_ptr<ProcessSink> sink;
         std::unique_ptr<Decoder> decoder;
+        std::unique_ptr<Interleaver> order;  // null: as slots come
         bool finished = false;
         std::uint64_t counted = 0;
     };

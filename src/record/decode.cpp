@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/try.h"
+
 namespace revisit::record {
 namespace {
 
@@ -12,7 +14,12 @@ constexpr std::size_t kBatch = std::size_t{1} << 15;
 constexpr std::uint64_t kNearBlocks = std::uint64_t{1} << 24;
 constexpr std::uint32_t kThreadsApart = 256;
 
-// Words after the first that a record takes, from its first word; nothing for an unknown tag.
+std::string_view text_of(const std::uint64_t* words, std::size_t bytes) {
+    return {reinterpret_cast<const char*>(words), bytes};
+}
+
+}  // namespace
+
 std::optional<std::size_t> record_length(std::uint64_t word) {
     if (word & REVISIT_BLOCK_BIT) return REVISIT_BLOCK_COUNT(word);
     std::size_t n = REVISIT_N(word), text = (n + 7) / 8;
@@ -77,13 +84,6 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
     }
 }
 
-std::string_view text_of(const std::uint64_t* words, std::size_t bytes) {
-    return {reinterpret_cast<const char*>(words), bytes};
-}
-
-// Pieces between zeros; a last zero ends the last piece.
-}  // namespace
-
 Decoder::Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink)
     : options_(options), sink_(std::move(sink)), watch_sink_(std::move(watch_sink)) {
     one_by_one_ = options.only_regions || !options.stack;
@@ -97,6 +97,7 @@ Decoder::Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink)
     if (options.flags) flags_.resize(capacity);
     running_ = &thread(0);
     if (options.objects) objects_ = std::make_unique<ObjectMap>(origins_);
+    if (objects_ && options.extents) objects_->keep_extents();
 }
 
 Decoder::Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink)
@@ -159,8 +160,7 @@ Result<void> Decoder::feed(const SlotView& slot) {
             }
             block(*known, &words[1], count);
             words = words.subspan(1 + count);
-            if (filled_ >= kBatch)
-                if (Result<void> done = flush(); !done) return done;
+            if (filled_ >= kBatch) TRY(flush());
             continue;
         }
         if (first == 0 && slot.salvaged) break;
@@ -235,7 +235,7 @@ std::optional<Decoder::Plain> Decoder::read_plain(const SlotView& slot, unsigned
 }
 
 Result<void> Decoder::pass_plain(std::size_t accesses) {
-    if (Result<void> done = flush(); !done) return done;
+    TRY(flush());
     accesses_ += accesses;
     return {};
 }
@@ -314,6 +314,7 @@ Result<void> Decoder::flush() {
 }
 
 Result<void> Decoder::finish() {
+    if (objects_ && options_.extents && threads_.size() > 1) origins_.extents = objects_->extents();
     return flush();
 }
 
@@ -338,8 +339,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             unload(rest[0], rest[1]);
             break;
         case REVISIT_DEFINE_BLOCK:
-            if (Result<void> done = define_block(words.subspan(1, *length)); !done)
-                return std::unexpected(done.error());
+            TRY(define_block(words.subspan(1, *length)));
             break;
         case REVISIT_DEFINE_SITE:
             define_site(rest[0], text_of(rest + 1, n));
@@ -360,7 +360,12 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             leave(n);
             break;
         case REVISIT_ALLOC:
-            if (objects_) objects_->allocate(rest[0], rest[1], place_of_address(n), object_context());
+            if (objects_ && n != 0)
+                objects_->allocate(rest[0], rest[1], place_of_address(n), object_context());
+            else if (objects_)
+                objects_->map_pages(rest[0], rest[1],
+                                    running_->frames.empty() ? kNowhere : running_->frames.back().place,
+                                    object_context());
             break;
         case REVISIT_ALLOC_SITE:
             if (objects_) objects_->allocate(rest[0], rest[1], place_of_site(n), object_context());
@@ -409,8 +414,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             break;
     }
     (void)salvaged;
-    if (filled_ >= kBatch)
-        if (Result<void> done = flush(); !done) return std::unexpected(done.error());
+    if (filled_ >= kBatch) TRY(flush());
     return 1 + *length;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/frequent.h"
+#include "record/interleave.h"
 #include "record/objects.h"
 #include "record/slots.h"
 #include "revisit/access.h"
@@ -27,6 +28,9 @@
 #include "symbols/symbolize.h"
 
 namespace revisit::record {
+
+// Words after the first that a record takes, from its first word; nothing for an unknown tag.
+std::optional<std::size_t> record_length(std::uint64_t word);
 
 // Text of a record that has parts: each ends with a zero.
 std::vector<std::string> split_text(std::string_view text);
@@ -38,11 +42,13 @@ struct DecodeOptions {
     std::uint64_t cut = 0;      // into blocks of so many bytes, a power of two; 0: sizes are told
     bool contexts = false;      // labels tell call paths apart
     bool objects = false;       // labels tell data objects apart
+    bool extents = false;       // and where they lay, in programs with threads
     bool stack = true;          // accesses to thread stacks count
     unsigned readers = 1;       // threads for slots of which only the blocks are wanted
     bool only_regions = false;  // accesses count only inside of the regions named below
     std::vector<std::string> regions;  // "()" is what was chosen by --function; empty: any
     std::uint64_t most_accesses = ~std::uint64_t{0};
+    Interleaving interleaving = Interleaving::as_it_came;  // of different threads' accesses
 };
 
 // What a recorder that samples tells instead of accesses. Sites are labels.
@@ -103,6 +109,8 @@ class Decoder {
     bool ended() const { return ended_; }
     const Origins& origins() const { return origins_; }
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }
+    std::size_t threads() const { return threads_.size(); }
+    Interleaving interleaving() const { return options_.interleaving; }
     bool leaves_paths_out() const { return paths_.is_selective(); }  // rare ones are not told apart
 
  private:

@@ -58,10 +58,10 @@ void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset
 // What starts inside the range is gone, and so are the places found there: another file may come to lie
 // where this one lay.
 void Decoder::unload(std::uint64_t low, std::uint64_t high) {
+    if (objects_) objects_->unmap(low, high);
     auto first = mapped_.lower_bound(low), last = mapped_.lower_bound(high);
     if (first == last) return;
     mapped_.erase(first, last);
-    if (objects_) objects_->unmap(low, high);
     address_places_.erase(address_places_.lower_bound(low), address_places_.lower_bound(high));
 }
 
@@ -155,9 +155,9 @@ std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint3
         const Label on_path = origins_.labels[label];
         const bool any_path = on_path.context == running_->root;
         if (!(any_path ? objects_of_sites_ : objects_on_paths_).admit(key, 1, accesses_))
-            return any_path ? label
-                            : find_or_make_object_label(this->label(on_path.place, running_->root),
-                                                        object);
+            return any_path
+                       ? label
+                       : find_or_make_object_label(this->label(on_path.place, running_->root), object);
         found = object_labels_.emplace(key, static_cast<std::uint32_t>(origins_.labels.size())).first;
         origins_.labels.push_back({on_path.place, on_path.context, object});
     }

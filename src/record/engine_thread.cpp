@@ -12,13 +12,14 @@ Result<void> EngineThread::add(const BlockBatch& batch) {
     job.sites.assign(batch.sites.begin(), batch.sites.end());
     job.threads.assign(batch.threads.begin(), batch.threads.end());
     job.flags.assign(batch.flags.begin(), batch.flags.end());
+    job.parts.assign(batch.parts.begin(), batch.parts.end());
     relay_.hand_over(std::move(job));
     return {};
 }
 
 void EngineThread::count(Job& job) {
     if (failed_) return;
-    Result<void> added = engine_->add({job.blocks, job.sites, job.threads, job.flags});
+    Result<void> added = engine_->add({job.blocks, job.sites, job.threads, job.flags, job.parts});
     if (added) return;
     failure_ = added.error();
     failed_ = true;

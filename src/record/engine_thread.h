@@ -31,6 +31,7 @@ class EngineThread : public Engine {
         std::vector<std::uint32_t> sites;
         std::vector<std::uint16_t> threads;
         std::vector<std::uint8_t> flags;
+        std::vector<std::uint16_t> parts;
     };
     void count(Job& job);
 

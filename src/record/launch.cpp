@@ -184,6 +184,7 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
                      // might never succeed on real hardware; valgrind then emulates it.
                      "--sim-hints=fallback-llsc"};
         if (!options.messages.empty() && !log) arguments.push_back("--messages=" + options.messages);
+        if (options.in_order) arguments.push_back("--fair-sched=try");
         for (const std::string& function : options.functions)
             arguments.push_back("--function=" + function);
         arguments.push_back("--");

@@ -48,6 +48,7 @@ struct LaunchOptions {
     bool follow_exec = true;
     bool silent = false;        // input and output at /dev/null
     std::string messages;       // valgrind: a file that its messages are appended to
+    bool in_order = false;      // valgrind: threads run in turn, each as long as the others
     bool ends_with_us = false;  // killed when this process ends first
     // Called with the child's process id before it becomes the program.
     std::function<Result<void>(pid_t)> before_exec;

@@ -13,6 +13,37 @@ ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origin
     stack_objects_ = other.stack_objects_;
     symbols_ = other.symbols_;
     mapped_files_ = other.mapped_files_;
+    mappings_ = other.mappings_;
+    keeps_extents_ = other.keeps_extents_;
+    extents_ = other.extents_;
+}
+
+// Of blocks that are gone, so many are remembered as there are live ones, and these at least.
+constexpr std::size_t kLeastRemembered = std::size_t{1} << 16;
+
+void ObjectMap::remember(std::uint64_t address, std::uint64_t size, std::uint32_t object) {
+    if (!keeps_extents_ || size == 0) return;
+    if (extents_.size() > 2 * extents_at_clearing_ + kLeastRemembered) {
+        std::erase_if(extents_, [&](const auto& one) { return !heap_.contains(one.first); });
+        extents_at_clearing_ = extents_.size();
+    }
+    auto at = extents_.lower_bound(address);
+    if (at != extents_.begin() && std::prev(at)->second.high > address) --at;
+    while (at != extents_.end() && at->first < address + size) at = extents_.erase(at);
+    extents_[address] = {address, address + size, object};
+}
+
+std::vector<Extent> ObjectMap::extents() const {
+    std::vector<Extent> all;
+    for (const auto& [low, extent] : extents_) all.push_back(extent);
+    for (const Symbol& symbol : symbols_)
+        if (symbol.object != kNowhere && symbol.bytes != 0)
+            all.push_back({symbol.low, symbol.low + symbol.bytes, symbol.object});
+    std::ranges::stable_sort(all, {}, &Extent::low);
+    std::vector<Extent> apart;  // aliases have one address
+    for (const Extent& extent : all)
+        if (apart.empty() || apart.back().high <= extent.low) apart.push_back(extent);
+    return apart;
 }
 
 void ObjectMap::mark(std::uint64_t address, std::uint64_t size, std::uint32_t held,
@@ -41,14 +72,39 @@ void ObjectMap::mark(std::uint64_t address, std::uint64_t size, std::uint32_t he
     if (pages_.size() != pages_before) forget();
 }
 
-void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
-                         std::uint32_t context) {
+std::uint32_t ObjectMap::object_of(const char* kind, std::uint32_t place, std::uint32_t context) {
     auto [found, is_new] = heap_objects_.try_emplace(
         std::uint64_t{context} << 32 | place, static_cast<std::uint32_t>(origins_.objects.size()));
-    if (is_new) origins_.objects.push_back({"heap", "", 0, place, context});
-    std::uint32_t object = found->second;
+    if (is_new) origins_.objects.push_back({kind, "", 0, place, context});
+    return found->second;
+}
+
+void ObjectMap::map_pages(std::uint64_t address, std::uint64_t size, std::uint32_t place,
+                          std::uint32_t context) {
+    if (size == 0 || address + size < address) return;
+    unmap(address, address + size);
+    const std::uint32_t object = object_of("mapped", place, context);
+    std::uint64_t& bytes = origins_.objects[object].bytes;
+    bytes = std::max(bytes, size);
+    mappings_[address] = {address, address + size, object};
+}
+
+// A page of a mapping that is touched for the first time.
+const ObjectMap::Page* ObjectMap::mapped_page(std::uint64_t number) {
+    const std::uint64_t address = number << kPageShift;
+    auto after = mappings_.upper_bound(address | kPageMask);
+    if (after == mappings_.begin() || std::prev(after)->second.high <= address) return nullptr;
+    Page& page = pages_[number];
+    page.all = std::prev(after)->second.object;
+    return &page;
+}
+
+void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
+                         std::uint32_t context) {
+    const std::uint32_t object = object_of("heap", place, context);
     release(address);  // one whose end was not seen
     heap_[address] = {size, object};
+    remember(address, size, object);
     std::uint64_t& live = live_bytes_[object];
     live += size;
     origins_.objects[object].bytes = std::max(origins_.objects[object].bytes, live);
@@ -87,7 +143,8 @@ void ObjectMap::map_file(const Module& module) {
     std::string stem = std::filesystem::path(module.path).filename().string();
     for (const DataSymbol& symbol : file.data_symbols()) {
         if (symbol.bytes > std::uint64_t{1} << 40) continue;
-        symbols_.push_back({symbol.name + " (" + stem + ")", symbol.bytes, kNowhere});
+        symbols_.push_back(
+            {symbol.name + " (" + stem + ")", bias + symbol.file_address, symbol.bytes, kNowhere});
         mark(bias + symbol.file_address, symbol.bytes,
              kSymbol + static_cast<std::uint32_t>(symbols_.size() - 1), 2);
     }
@@ -95,7 +152,23 @@ void ObjectMap::map_file(const Module& module) {
 
 void ObjectMap::unmap(std::uint64_t low, std::uint64_t high) {
     forget();
-    for (std::uint64_t page = low >> kPageShift; page < high >> kPageShift; page++) pages_.erase(page);
+    auto is_inside = [&](std::uint64_t page) {
+        return page >= low >> kPageShift && page < high >> kPageShift;
+    };
+    if ((high - low) >> kPageShift > pages_.size())
+        std::erase_if(pages_, [&](const auto& page) { return is_inside(page.first); });
+    else
+        for (std::uint64_t page = low >> kPageShift; is_inside(page); page++) pages_.erase(page);
+    // What is left of mappings that reach over the ends.
+    auto at = mappings_.upper_bound(low);
+    if (at != mappings_.begin() && std::prev(at)->second.high > low) --at;
+    while (at != mappings_.end() && at->first < high) {
+        const Extent whole = at->second;
+        at = mappings_.erase(at);
+        if (whole.low < low) mappings_[whole.low] = {whole.low, low, whole.object};
+        if (whole.high > high) mappings_[high] = {high, whole.high, whole.object};
+        at = mappings_.lower_bound(high);
+    }
 }
 
 std::uint32_t ObjectMap::symbol_object(std::uint32_t index) {

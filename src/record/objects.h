@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,10 @@ class ObjectMap {
     void allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
                   std::uint32_t context);
     void release(std::uint64_t address);
+    // Pages mapped without a file. They are marked when they are touched: a mapping may be larger than
+    // memory.
+    void map_pages(std::uint64_t address, std::uint64_t size, std::uint32_t place,
+                   std::uint32_t context);
     void map_file(const Module& module);
     void unmap(std::uint64_t low, std::uint64_t high);
 
@@ -34,7 +39,7 @@ class ObjectMap {
         Found& found = found_[number % std::size(found_)];
         if (found.number != number) [[unlikely]] {
             auto at = pages_.find(number);
-            found = {number, at == pages_.end() ? nullptr : &at->second};
+            found = {number, at == pages_.end() ? mapped_page(number) : &at->second};
         }
         const Page* page = found.page;
         if (page == nullptr) return kNowhere;
@@ -42,6 +47,10 @@ class ObjectMap {
         if (held == kMixed) held = page->cells[(address & kPageMask) >> page->cell_shift];
         return held >= kSymbol && held != kNowhere ? symbol_object(held - kSymbol) : held;
     }
+
+    // Remembers where blocks lay, freed ones too, until others lie there.
+    void keep_extents() { keeps_extents_ = true; }
+    std::vector<Extent> extents() const;
 
     // The object for blocks that were allocated at `place`; told by samples, so nothing is marked.
     std::uint32_t heap_object(std::uint32_t place, std::uint64_t bytes);
@@ -66,11 +75,15 @@ class ObjectMap {
     };
     struct Symbol {
         std::string name;
+        std::uint64_t low = 0;
         std::uint64_t bytes = 0;
         std::uint32_t object = kNowhere;
     };
 
     void forget() { std::fill(std::begin(found_), std::end(found_), Found{}); }
+    const Page* mapped_page(std::uint64_t number);
+    std::uint32_t object_of(const char* kind, std::uint32_t place, std::uint32_t context);
+    void remember(std::uint64_t address, std::uint64_t size, std::uint32_t object);
     void mark(std::uint64_t address, std::uint64_t size, std::uint32_t held, unsigned cell_shift);
     std::uint32_t symbol_object(std::uint32_t index);
 
@@ -86,6 +99,10 @@ class ObjectMap {
     std::unordered_map<std::uint32_t, std::uint64_t> live_bytes_;     // by heap object
     std::unordered_map<std::uint32_t, std::uint32_t> stack_objects_;  // by place
     std::vector<Symbol> symbols_;
+    std::map<std::uint64_t, Extent> mappings_;  // without a file, by address
+    bool keeps_extents_ = false;
+    std::map<std::uint64_t, Extent> extents_;  // of the heap, by address
+    std::size_t extents_at_clearing_ = 0;
     std::unordered_map<std::string, std::uint64_t> mapped_files_;  // path → bias it was mapped with
 };
 

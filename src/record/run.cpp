@@ -47,18 +47,23 @@ void note_end(RunOutcome& outcome, std::size_t outlived) {
 }
 
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {
-    Result<Slots> slots = Slots::create(options.want);
-    if (!slots) return std::unexpected(slots.error());
-    slots->stream()->plan = options.plan;
-    Consumer consumer(*slots, options.decode, std::move(make_sink));
+    Slots slots = TRY(Slots::create(options.want));
+    slots.stream()->plan = options.plan;
+    DecodeOptions decode = options.decode;
+    const bool in_order = options.want & REVISIT_WANT_ORDER && !(options.want & REVISIT_WANT_SAMPLES);
+    if (in_order)
+        decode.interleaving = options.launch.recorder == Recorder::valgrind ? Interleaving::by_turns
+                                                                            : Interleaving::by_stamps;
+    Consumer consumer(slots, decode, std::move(make_sink));
     RunOutcome outcome;
 
     SignalsPassedOn signals;
     const Messages messages;
     LaunchOptions how = options.launch;
     how.messages = messages.path();
+    how.in_order = in_order;
     how.ends_with_us |= options.duration || options.counts_to_limit();
-    const pid_t program = TRY(launch(options.program, *slots, how));
+    const pid_t program = TRY(launch(options.program, slots, how));
     signals.pass_to(program);
 
     std::optional<Error> failure;
@@ -72,7 +77,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
             fed = consumer.step(kPatience);
         if (!fed) {
             failure = fed.error();
-            slots->stop();
+            slots.stop();
         }
         Clock::time_point now = Clock::now();
         if (fed && *fed && now < next_look) continue;
@@ -89,7 +94,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         else if (!failure && !*fed) {
             if (Result<void> done = consumer.reap(); !done && !failure) {
                 failure = done.error();
-                slots->stop();
+                slots.stop();
             }
         }
         // Accesses that can no longer be counted would never reach their limit.
@@ -98,7 +103,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         if (running && over) {
             if (!outcome.limit_reached) {
                 outcome.limit_reached = true;
-                slots->stop();
+                slots.stop();
                 kill(program, SIGTERM);
                 for (pid_t child : consumer.living())
                     if (child != program) kill(child, SIGTERM);
@@ -108,7 +113,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         }
     }
     if (!failure) {
-        slots->stop();  // for children that outlive the program
+        slots.stop();  // for children that outlive the program
         if (Result<void> done = consumer.finish(); !done) failure = done.error();
     }
     if (failure) return std::unexpected(*failure);
@@ -124,9 +129,9 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     outcome.regions_seen = consumer.regions_seen();
     if (outcome.limit_reached) outcome.exit_status = 0;
     note_end(outcome, consumer.cut_off());
-    if (slots->threads_unrecorded() > 0)
+    if (slots.threads_unrecorded() > 0)
         outcome.notes.push_back(fmt::format("{} threads were not recorded: more than {} ran at once",
-                                            slots->threads_unrecorded(), REVISIT_SLOTS));
+                                            slots.threads_unrecorded(), REVISIT_SLOTS));
     return outcome;
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/blocks.h"
+#include "core/try.h"
 #include "engines/sample_tally.h"
 #include "record/engine_thread.h"
 #include "revisit/accuracy.h"
@@ -22,6 +23,7 @@ class ProfileSink : public ProcessSink {
     ProfileSink(std::unique_ptr<Engine> engine, const std::string& method, const EngineOptions& options,
                 TakeProfile take)
         : engine_(std::move(engine)), cutter_(options.granularity), take_(std::move(take)) {
+        if (options.sharing) cutter_.keep_parts();
         // Granularity 1 counts addresses, not bytes; samples belong to threads.
         if (method != "sample" && !options.sites && !options.pairs &&
             options.model == StackModel::single && options.granularity > 1 &&
@@ -39,11 +41,21 @@ class ProfileSink : public ProcessSink {
     }
 
     Result<void> finish(const Decoder& process) override {
-        Result<Profile> profile = engine_->finish();
-        if (!profile) return std::unexpected(profile.error());
+        Profile profile = TRY(engine_->finish());
         engine_.reset();
-        explain(*profile, process.origins());
-        return take_(process.pid(), std::move(*profile));
+        explain(profile, process.origins());
+        if (profile.sharing_totals && process.threads() > 1)
+            profile.notes.push_back(
+                process.interleaving() == Interleaving::by_turns
+                    ? "interleaving: valgrind runs one thread at a time; accesses are merged as if all "
+                      "threads ran at the same speed between synchronisations"
+                    : "interleaving: by the times at which buffers of some 500 accesses were filled, "
+                      "evenly within each");
+        if (process.leaves_paths_out())
+            profile.notes.push_back(
+                "call paths: the first ones and those with more than 1 access in 16384 are told apart; "
+                "accesses on others have none");
+        return take_(process.pid(), std::move(profile));
     }
 
  private:
@@ -201,10 +213,9 @@ class TraceSink : public ProcessSink {
 
 Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method,
                                                        const EngineOptions& options, TakeProfile take) {
-    Result<std::unique_ptr<Engine>> engine = make_engine(method, options);
-    if (!engine) return std::unexpected(engine.error());
-    if (options.threads != 1) *engine = std::make_unique<EngineThread>(std::move(*engine));
-    return std::make_unique<ProfileSink>(std::move(*engine), method, options, std::move(take));
+    std::unique_ptr<Engine> engine = TRY(make_engine(method, options));
+    if (options.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
+    return std::make_unique<ProfileSink>(std::move(engine), method, options, std::move(take));
 }
 
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {
@@ -212,9 +223,7 @@ std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, Tak
 }
 
 Result<std::unique_ptr<ProcessSink>> make_trace_sink(const std::string& path) {
-    Result<std::unique_ptr<TraceWriter>> writer = create_trace(path, "revisit");
-    if (!writer) return std::unexpected(writer.error());
-    return std::make_unique<TraceSink>(std::move(*writer));
+    return std::make_unique<TraceSink>(TRY(create_trace(path, "revisit")));
 }
 
 }  // namespace revisit::record

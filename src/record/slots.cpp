@@ -82,7 +82,9 @@ std::optional<SlotView> Slots::take(std::chrono::milliseconds patience) {
     const revisit_slot& header = s->slot[slot];
     std::uint32_t words = std::min(header.words, REVISIT_SLOT_WORDS);
     words_taken_ += words;
-    return SlotView{slot, header.producer, header.thread, false, {revisit_slot_data(s, slot), words}};
+    return SlotView{
+        slot,         header.producer, header.thread, false, {revisit_slot_data(s, slot), words},
+        header.began, header.ended};
 }
 
 void Slots::give_back(const SlotView& view) {

@@ -21,6 +21,7 @@ struct SlotView {
     std::uint32_t thread = 0;
     bool salvaged = false;  // its producer died while filling it: the last record may be incomplete
     std::span<const std::uint64_t> words;
+    std::uint64_t began = 0, ended = 0;  // when it was opened and handed over, in the machine's ticks
 };
 
 class Slots {

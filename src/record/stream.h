@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-#define REVISIT_STREAM_MAGIC 0x316d737465726976ull /* "viretsm1" */
+#define REVISIT_STREAM_MAGIC 0x326d737465726976ull /* "viretsm2" */
 #define REVISIT_STREAM_ENV "REVISIT_STREAM"
 #define REVISIT_FUNCTIONS_ENV "REVISIT_FUNCTIONS" /* clang: chosen by --function, one a line */
 #define REVISIT_REGIONS_ENV "REVISIT_REGIONS"     /* clang, sampling: regions that count, one a line */
@@ -85,7 +85,8 @@ enum {
                       one means that the older was jumped out of */
     REVISIT_ENTER_SITE,   /* the same, n is a site number */
     REVISIT_LEAVE,        /* n = stack pointer that ENTER had: ends that frame and all below it */
-    REVISIT_ALLOC,        /* n = where of the call; address, size */
+    REVISIT_ALLOC,        /* n = where of the call, or 0: pages mapped by the call the thread is in;
+                             address, size */
     REVISIT_ALLOC_SITE,   /* the same, n is a site number */
     REVISIT_FREE,         /* n = address */
     REVISIT_STACK,        /* n = thread number; low, high of its stack */
@@ -216,8 +217,9 @@ typedef struct {
     uint32_t state;
     uint32_t producer;
     uint32_t thread;
-    uint32_t words;  /* valid when full */
-    uint64_t opened; /* the ticket counter when it was opened: the order of salvage */
+    uint32_t words;        /* valid when full */
+    uint64_t opened;       /* the ticket counter when it was opened: the order of salvage */
+    uint64_t began, ended; /* revisit_ticks() when it was opened and handed over */
 } revisit_slot;
 
 typedef struct {
@@ -335,6 +337,19 @@ static inline uint64_t* revisit_slot_data(revisit_stream* s, uint32_t slot) {
     return (uint64_t*)(void*)((char*)s + s->data_offset) + (size_t)slot * REVISIT_SLOT_WORDS;
 }
 
+/* A clock that all cores share, read without a system call. */
+static inline uint64_t revisit_ticks(void) {
+#if defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+#endif
+}
+
 static inline uint32_t revisit_producer_start(revisit_stream* s) {
     return __atomic_add_fetch(&s->producers, 1, __ATOMIC_RELAXED);
 }
@@ -357,6 +372,7 @@ static inline int32_t revisit_slot_open(revisit_stream* s, uint32_t producer, ui
                     continue;
                 s->slot[i].thread = thread;
                 s->slot[i].opened = head;
+                s->slot[i].began = revisit_ticks();
                 __atomic_store_n(&s->slot[i].producer, producer, __ATOMIC_RELEASE);
                 return (int32_t)i;
             }
@@ -380,6 +396,7 @@ static inline int32_t revisit_slot_open(revisit_stream* s, uint32_t producer, ui
 static inline void revisit_slot_hand_over(revisit_stream* s, int32_t slot, uint32_t words) {
     uint64_t ticket;
     s->slot[slot].words = words;
+    s->slot[slot].ended = revisit_ticks();
     __atomic_store_n(&s->slot[slot].state, REVISIT_SLOT_FULL, __ATOMIC_RELEASE);
     __atomic_add_fetch(&s->words, words, __ATOMIC_RELAXED);
     ticket = __atomic_fetch_add(&s->head, 1, __ATOMIC_SEQ_CST);

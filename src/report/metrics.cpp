@@ -25,9 +25,8 @@ bool is_level(std::string_view name) {  // l1, l2, …
 }
 
 constexpr std::string_view kNames =
-    "S, S_hat, accesses, distinct, cold_share, invalidated_share, p50 … p99, and hit_rate, miss_rate "
-    "or "
-    "misses of a cache (l1.hit_rate, llc.miss_rate, 32K:8:64.misses)";
+    "S, S_hat, accesses, distinct, cold_share, invalidated_share, false_sharing_share, p50 … p99, and "
+    "hit_rate, miss_rate or misses of a cache (l1.hit_rate, llc.miss_rate, 32K:8:64.misses)";
 
 // The percentile itself shifted by what the samples leave open of the share below it.
 double percentile_error(const Profile& profile, double share) {
@@ -97,6 +96,13 @@ Result<Figure> figure_of(const Profile& profile, std::string_view name,
     if (name == "cold_share") return Figure{Unit::share, reuse.cold / total, reuse.cold_error / total};
     if (name == "invalidated_share")
         return Figure{Unit::share, reuse.invalidated / total, reuse.invalidated_error / total};
+    if (name == "false_sharing_share") {
+        // A program with one thread shares nothing, whatever model it was analyzed with.
+        if (!profile.sharing_totals && reuse.invalidated > 0)
+            return fail("false_sharing_share: the profile does not tell who took its lines");
+        const double lost = profile.sharing_totals ? profile.sharing_totals->false_sharing : 0;
+        return Figure{Unit::share, lost / total, reuse.invalidated_error / total};
+    }
     if (name.size() > 1 && name[0] == 'p') {
         double share = -1;
         auto [end, code] = std::from_chars(name.data() + 1, name.data() + name.size(), share);

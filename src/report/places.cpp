@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "report/sharing.h"
 #include "report/words.h"
 #include "revisit/units.h"
 
@@ -139,6 +140,7 @@ Result<std::string> place_table(const Profile& profile, std::string_view by, con
 
 Result<std::string> places_of(const Profile& profile, std::string_view by,
                               const std::vector<CacheSpec>& caches) {
+    if (by == "line") return shared_line_table(profile, 10);
     if (caches.empty()) return fail("this machine does not tell its caches; give one with --cache");
     return place_table(profile, by, caches.size() > 1 ? caches[1] : caches[0], 20);
 }

@@ -13,7 +13,7 @@
 namespace revisit {
 
 inline constexpr std::string_view kPlaceKinds[] = {"site", "loop",   "function", "file",
-                                                   "pair", "object", "thread"};
+                                                   "pair", "object", "thread",   "line"};
 
 // The `rows` places with the most misses in `cache`, each with its share of all misses, its own miss
 // rate and its median distance. An Error when the profile does not tell such places.

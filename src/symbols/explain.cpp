@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <map>
 #include <ranges>
@@ -140,6 +141,64 @@ class UsedContexts {
     std::vector<std::uint32_t> order_;
 };
 
+// Sharing by label: looks its sides up and sums what is the same then.
+class SharingExplained {
+ public:
+    SharingExplained(const Origins& origins, Resolver& resolver, std::uint64_t granularity)
+        : a_(origins), resolver_(resolver), part_bytes_((granularity + 63) / 64) {}
+
+    template <class SiteOf, class ContextOf>
+    void add(const Sharing& from, SiteOf site_of, ContextOf context_of) {
+        Sharing one = from;
+        for (SharingSide* side : {&one.writer, &one.victim}) {
+            if (side->site >= a_.labels.size()) continue;
+            const Label& label = a_.labels[side->site];
+            side->context = context_of(label.context);
+            side->frame = resolver_.place(label.place).frame;
+            place_object(*side, one.line, label.object);
+            side->site = site_of(label.place);
+        }
+        auto& sum = sums_[{one.line, one.writer.site, one.writer.thread, one.writer.context,
+                           one.victim.site, one.victim.thread, one.victim.context, one.false_sharing}];
+        const double count = sum.count + one.count;
+        one.writer.bytes |= sum.writer.bytes;
+        one.victim.bytes |= sum.victim.bytes;
+        one.victim.write |= sum.count > 0 && sum.victim.write;
+        sum = std::move(one);
+        sum.count = count;
+    }
+
+    std::vector<Sharing> take() {
+        std::vector<Sharing> list;
+        for (auto& [key, sum] : sums_) list.push_back(std::move(sum));
+        std::ranges::stable_sort(list, std::greater(), &Sharing::count);
+        return list;
+    }
+
+ private:
+    // The object that the bytes lie in, and where in it.
+    void place_object(SharingSide& side, std::uint64_t line, std::uint32_t object) {
+        const std::uint64_t at =
+            line + (side.bytes == 0 ? 0 : std::countr_zero(side.bytes) * part_bytes_);
+        auto after = std::ranges::upper_bound(a_.extents, at, {}, &Extent::low);
+        if (after != a_.extents.begin() && at < std::prev(after)->high) {
+            const Extent& extent = *std::prev(after);
+            side.offset = at - extent.low;
+            object = extent.object;
+        }
+        if (object == kNowhere) return;
+        side.object = a_.objects[object].kind + " " + resolver_.object_name(a_.objects[object]);
+    }
+
+    const Origins& a_;
+    Resolver& resolver_;
+    std::uint64_t part_bytes_;
+    std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
+                        std::uint32_t, std::uint32_t, bool>,
+             Sharing>
+        sums_;
+};
+
 }  // namespace
 
 void explain(Profile& profile, const Origins& a) {
@@ -162,6 +221,9 @@ void explain(Profile& profile, const Origins& a) {
     };
 
     std::map<std::uint32_t, Object> objects;
+    Object unattributed;
+    unattributed.kind = "other";
+    unattributed.name = "not attributed";
     std::map<std::uint32_t, ThreadProfile> threads;
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> objects_of_sites;
     for (const Site& from : profile.sites) {
@@ -174,7 +236,11 @@ void explain(Profile& profile, const Origins& a) {
         ThreadProfile& thread = threads[plain[label.context].thread];
         thread.accesses += from.accesses;
         thread.reuse.merge(from.reuse);
-        if (label.object == kNowhere) continue;
+        if (label.object == kNowhere) {
+            unattributed.accesses += from.accesses;
+            unattributed.reuse.merge(from.reuse);
+            continue;
+        }
         objects_of_sites[{to.id, label.object}] += from.accesses;
         Object& object = objects[label.object];
         object.accesses += from.accesses;
@@ -195,6 +261,11 @@ void explain(Profile& profile, const Origins& a) {
         to.count += from.count;
         to.distances.merge(from.distances);
     }
+
+    SharingExplained sharing(a, resolver, profile.granularity);
+    for (const Sharing& one : profile.sharing)
+        sharing.add(one, site_of, [&](std::uint32_t context) { return plain[context].node; });
+    profile.sharing = sharing.take();
 
     if (threads.size() > 1 && profile.threads.empty())
         for (auto& [number, thread] : threads) {
@@ -225,6 +296,7 @@ void explain(Profile& profile, const Origins& a) {
     }
     profile.objects.clear();
     for (auto& [key, object] : named) profile.objects.push_back(std::move(object));
+    if (!named.empty() && unattributed.accesses > 0) profile.objects.push_back(std::move(unattributed));
     std::ranges::stable_sort(profile.objects, std::greater(), &Object::accesses);
 
     profile.pairs.clear();
@@ -244,6 +316,9 @@ void explain(Profile& profile, const Origins& a) {
         pair.use_context = contexts.use(pair.use_context);
         pair.reuse_context = contexts.use(pair.reuse_context);
     }
+    for (Sharing& one : profile.sharing)
+        for (SharingSide* side : {&one.writer, &one.victim})
+            side->context = contexts.use(side->context);
     profile.contexts = contexts.contexts(resolver);
     profile.sites = std::move(sites);
     std::ranges::stable_sort(profile.sites, std::greater(), &Site::accesses);

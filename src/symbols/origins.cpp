@@ -39,6 +39,8 @@ TraceInfo to_trace_info(const Origins& a) {
     for (const DataObject& o : a.objects)
         json["objects"].push_back({o.kind, o.name, o.bytes, o.place, o.context});
     for (const Label& l : a.labels) json["labels"].push_back({l.place, l.context, l.object});
+    if (!a.extents.empty()) json["extents"] = Json::array();
+    for (const Extent& e : a.extents) json["extents"].push_back({e.low, e.high, e.object});
     info.extra_json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
     return info;
 }
@@ -59,6 +61,8 @@ Result<Origins> origins_from(const TraceInfo& info) {
         for (const Json& o : json.at("objects"))
             a.objects.push_back({o.at(0), o.at(1), o.at(2), o.at(3), o.at(4)});
         for (const Json& l : json.at("labels")) a.labels.push_back({l.at(0), l.at(1), l.at(2)});
+        if (auto extents = json.find("extents"); extents != json.end())
+            for (const Json& e : *extents) a.extents.push_back({e.at(0), e.at(1), e.at(2)});
     } catch (const Json::exception&) {
         return fail("the trace's attribution is broken");
     }
@@ -74,6 +78,10 @@ Result<Origins> origins_from(const TraceInfo& info) {
                 (within(a.contexts[i].place, a.places, false) || begins_thread(a.contexts[i].place));
     for (const DataObject& o : a.objects)
         sound = sound && within(o.place, a.places, true) && within(o.context, a.contexts, false);
+    for (std::size_t i = 0; i < a.extents.size(); i++)
+        sound = sound && within(a.extents[i].object, a.objects, false) &&
+                a.extents[i].low < a.extents[i].high &&
+                (i == 0 || a.extents[i - 1].high <= a.extents[i].low);
     for (const Label& l : a.labels)
         sound = sound && within(l.place, a.places, false) && within(l.context, a.contexts, false) &&
                 within(l.object, a.objects, true);

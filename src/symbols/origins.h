@@ -49,6 +49,13 @@ struct DataObject {
     std::uint32_t context = 0;
 };
 
+// Where an object lay: a heap block, a global. Of those at one address, the last.
+struct Extent {
+    std::uint64_t low = 0, high = 0;
+    std::uint32_t object = 0;
+    bool operator==(const Extent&) const = default;
+};
+
 struct Label {
     std::uint32_t place = 0;
     std::uint32_t context = 0;
@@ -63,6 +70,7 @@ struct Origins {
     std::vector<ContextNode> contexts{{0, 0}};
     std::vector<DataObject> objects;
     std::vector<Label> labels;
+    std::vector<Extent> extents;  // by address, without overlap; where sharing is asked about
     std::vector<std::string> command;
 
     bool operator==(const Origins&) const;

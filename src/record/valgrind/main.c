@@ -144,8 +144,16 @@ static void file_mapped(Addr low, SizeT length) {
 static void memory_at_start(Addr a, SizeT length, Bool r, Bool w, Bool x, ULong di) {
     file_mapped(a, length);
 }
+/* Memory without a file, by the call that asked for it: no `where`. What allocators map for themselves
+   is told again, block by block, when they hand it out. */
 static void memory_mapped(Addr a, SizeT length, Bool r, Bool w, Bool x, ULong di) {
+    NSegment const* segment = VG_(am_find_nsegment)(a);
     file_mapped(a, length);
+    if (!(RV_(want)() & REVISIT_WANT_OBJECTS) || !w || !segment || segment->kind == SkFileC) return;
+    RV_(need)(3);
+    put(REVISIT_RECORD(REVISIT_ALLOC, 0));
+    put(a);
+    put(length);
 }
 static void memory_unmapped(Addr a, SizeT length) {
     RV_(need)(3);
@@ -236,6 +244,25 @@ static Bool is_setjmp(const HChar* name) {
     return VG_STREQ(name, "setjmp") || VG_STREQ(name, "sigsetjmp");
 }
 
+/* Which threads' accesses may be merged depends on who holds a lock. */
+static UInt lock_kind(const HChar* name) {
+    static const HChar* const locks[] = {"pthread_mutex_lock", "pthread_spin_lock",
+                                         "pthread_rwlock_wrlock"};
+    static const HChar* const unlocks[] = {"pthread_mutex_unlock", "pthread_spin_unlock",
+                                           "pthread_rwlock_unlock"};
+    UInt i;
+    while (*name == '_') name++;
+    for (i = 0; i < sizeof locks / sizeof locks[0]; i++) {
+        /* Symbols of the C library may carry a version. */
+        UInt length = VG_(strlen)(locks[i]), other = VG_(strlen)(unlocks[i]);
+        if (!VG_(strncmp)(name, locks[i], length) && (!name[length] || name[length] == '@'))
+            return FUNCTION_LOCK;
+        if (!VG_(strncmp)(name, unlocks[i], other) && (!name[other] || name[other] == '@'))
+            return FUNCTION_UNLOCK;
+    }
+    return FUNCTION_NONE;
+}
+
 UInt RV_(function_kind)(Addr entry) {
     const HChar* name;
     UInt i;
@@ -245,6 +272,7 @@ UInt RV_(function_kind)(Addr entry) {
     for (i = 0; i < VG_(sizeXA)(chosen_functions); i++)
         if (VG_STREQ(name, *(const HChar**)VG_(indexXA)(chosen_functions, i))) return FUNCTION_CHOSEN;
     if ((RV_(want)() & REVISIT_WANT_CALLS) && is_setjmp(name)) return FUNCTION_SETJMP;
+    if (RV_(want)() & REVISIT_WANT_ORDER && lock_kind(name) != FUNCTION_NONE) return lock_kind(name);
     if (RV_(want)() & REVISIT_WANT_OBJECTS)
         for (i = 0; i < sizeof known / sizeof known[0]; i++)
             if (VG_STREQ(name, known[i].name)) return known[i].kind;
@@ -270,6 +298,12 @@ static void chosen(UInt tag) {
     put_text("()", 2);
 }
 
+static void synchronised(UInt kind, Addr object) {
+    RV_(need)(2);
+    put(REVISIT_RECORD(REVISIT_SYNC, kind));
+    put(object);
+}
+
 static void freed(Addr address) {
     if (!address) return;
     RV_(need)(1);
@@ -283,6 +317,7 @@ void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, H
     Awaited* top;
     UInt i;
     if (kind == FUNCTION_FREE) return freed(a0);
+    if (kind == FUNCTION_UNLOCK) return synchronised(REVISIT_SYNC_UNLOCK, a0);
     if (kind == FUNCTION_REGION_BEGIN) return region(REVISIT_REGION_BEGIN, a0);
     if (kind == FUNCTION_REGION_END) return region(REVISIT_REGION_END, a0);
     if (kind == FUNCTION_SETJMP) return setjmp_called(link);
@@ -320,6 +355,10 @@ void RV_(function_returned)(HWord result, HWord target) {
     await_thread();
     if (top->kind == FUNCTION_CHOSEN) {
         chosen(REVISIT_REGION_END);
+        return;
+    }
+    if (top->kind == FUNCTION_LOCK) {
+        if (result == 0) synchronised(REVISIT_SYNC_LOCK, top->argument);
         return;
     }
     if (top->kind == FUNCTION_POSIX_MEMALIGN)
@@ -405,7 +444,8 @@ static void options_read(void) {
         return;
     }
     /* Entries, calls and returns are seen only where superblocks end at them. */
-    if (stream->want & (REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS | REVISIT_WANT_REGIONS))
+    if (stream->want &
+        (REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS | REVISIT_WANT_REGIONS | REVISIT_WANT_ORDER))
         VG_(clo_vex_control).guest_chase = False;
     start_process(REVISIT_NO_PARENT);
     VG_(atfork)(before_fork, NULL, after_fork_in_child);

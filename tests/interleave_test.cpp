@@ -1,0 +1,142 @@
+// The order in which threads' records are analyzed.
+#include "record/interleave.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace revisit::record {
+namespace {
+
+// A block of one access; its address tells which it is.
+void put_access(std::vector<std::uint64_t>& words, std::uint64_t address) {
+    words.push_back(REVISIT_BLOCK(1, 1));
+    words.push_back(address);
+}
+void put_sync(std::vector<std::uint64_t>& words, std::uint64_t kind, std::uint64_t lock) {
+    words.push_back(REVISIT_RECORD(REVISIT_SYNC, kind));
+    words.push_back(lock);
+}
+
+// What came out: "0:1 1:7" is address 1 of thread 0, then 7 of thread 1.
+class Collected {
+ public:
+    Interleaver::Feed feed() {
+        return [this](const SlotView& piece) -> Result<void> {
+            for (std::size_t at = 0; at < piece.words.size(); at++) {
+                if (!(piece.words[at] & REVISIT_BLOCK_BIT)) {
+                    at++;  // all other records here have one more word
+                    continue;
+                }
+                text += (text.empty() ? "" : " ") + std::to_string(piece.thread) + ":" +
+                        std::to_string(piece.words[++at]);
+            }
+            return {};
+        };
+    }
+    std::string text;
+};
+
+SlotView slot_of(std::uint32_t thread, const std::vector<std::uint64_t>& words, std::uint64_t began = 0,
+                 std::uint64_t ended = 0) {
+    return {0, 1, thread, false, words, began, ended};
+}
+
+TEST(Interleave, turns_of_a_round_are_merged_by_progress) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> words;
+    put_access(words, 1);
+    put_access(words, 2);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 1));
+    put_access(words, 7);
+    put_access(words, 8);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 0));  // a second turn: the next round
+    put_access(words, 3);
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:1 1:7 0:2 1:8 0:3");
+}
+
+TEST(Interleave, a_turn_goes_on_in_the_next_slot) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> first, second;
+    put_access(first, 1);
+    first.push_back(REVISIT_RECORD(REVISIT_THREAD, 1));
+    put_access(first, 7);
+    put_access(second, 8);
+    second.push_back(REVISIT_RECORD(REVISIT_THREAD, 2));
+    put_access(second, 20);
+    put_access(second, 21);
+    ASSERT_TRUE(order.add(slot_of(0, first)));
+    ASSERT_TRUE(order.add(slot_of(1, second)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:1 1:7 2:20 1:8 2:21");
+}
+
+TEST(Interleave, a_thread_begins_after_the_call_that_made_it) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> words;
+    put_access(words, 1);
+    put_access(words, 2);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD_START, 1));
+    words.push_back(0);
+    put_access(words, 3);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 1));
+    put_access(words, 7);
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:1 0:2 0:3 1:7");
+}
+
+TEST(Interleave, what_a_lock_guards_is_not_mixed) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> words;
+    for (std::uint64_t thread = 0; thread < 2; thread++) {
+        words.push_back(REVISIT_RECORD(REVISIT_THREAD, thread));
+        put_sync(words, REVISIT_SYNC_LOCK, 0x1000);
+        for (std::uint64_t i = 1; i <= 3; i++) put_access(words, 10 * thread + i);
+        put_sync(words, REVISIT_SYNC_UNLOCK, 0x1000);
+        put_access(words, 10 * thread + 4);
+    }
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text.substr(0, out.text.find(" 0:4")), "0:1 0:2 0:3");
+    EXPECT_LT(out.text.find("0:3"), out.text.find("1:11"));
+    EXPECT_NE(out.text.find("1:14"), std::string::npos);
+}
+
+TEST(Interleave, a_lock_that_is_never_released_holds_nobody_up) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> words;
+    for (std::uint64_t thread = 0; thread < 2; thread++) {
+        words.push_back(REVISIT_RECORD(REVISIT_THREAD, thread));
+        put_sync(words, REVISIT_SYNC_LOCK, 0x1000);
+        put_access(words, thread);
+    }
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:0 1:1");
+}
+
+TEST(Interleave, stamped_slots_are_merged_by_time) {
+    Collected out;
+    Interleaver order(Interleaving::by_stamps, out.feed());
+    std::vector<std::uint64_t> begin, slow, fast;
+    put_access(begin, 100);
+    for (std::uint64_t i = 0; i < 4; i++) put_access(slow, i);
+    for (std::uint64_t i = 0; i < 4; i++) put_access(fast, 10 + i);
+    ASSERT_TRUE(order.add(slot_of(0, begin, 0, 1)));
+    ASSERT_TRUE(order.add(slot_of(1, fast, 100, 140)));  // at 100, 110, 120, 130
+    ASSERT_TRUE(order.add(slot_of(0, slow, 95, 215)));   // at 95, 125, 155, 185
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:100 0:0 1:10 1:11 1:12 0:1 1:13 0:2 0:3");
+}
+
+}  // namespace
+}  // namespace revisit::record
