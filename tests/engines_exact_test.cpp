@@ -273,7 +273,7 @@ TEST(ExactEngine, sites_and_pairs_agree_with_naive) {
 TEST(ExactEngine, a_surplus_of_pairs_is_counted_and_said) {
     EngineOptions options = exact_bins();
     options.pairs = true;
-    SiteAttribution attribution(options, 2);
+    SiteAttribution attribution(options, FrequentLimits{2, 2, 16});
     const Blocks blocks(6, 1);
     const std::vector<std::uint32_t> sites = {1, 2, 3, 4, 5, 2};
     const std::vector<std::uint32_t> distances = {SiteAttribution::kCold, 0, 0, 0, 0, 0};

@@ -13,6 +13,7 @@ namespace revisit::record {
 namespace {
 
 constexpr std::size_t kMostWords = std::size_t{1} << 23;
+constexpr std::size_t kMostFutexes = 4096;
 constexpr std::uint64_t kAlways = std::numeric_limits<std::uint64_t>::max();
 
 bool is_definition(std::uint64_t word) {
@@ -36,14 +37,6 @@ bool is_lock(std::uint64_t word, std::uint64_t kind) {
 
 }  // namespace
 
-Interleaver::Turn& Interleaver::turn_of(std::uint32_t thread) {
-    for (Turn& turn : turns_)
-        if (turn.thread == thread) return turn;
-    turns_.emplace_back();
-    turns_.back().thread = thread;
-    return turns_.back();
-}
-
 Result<void> Interleaver::hand_on(std::uint32_t thread, std::span<const std::uint64_t> words) {
     return feed_({0, producer_, thread, false, words});
 }
@@ -57,13 +50,59 @@ Result<void> Interleaver::add(const SlotView& slot) {
     return how_ == Interleaving::by_turns ? add_turns(slot) : add_stamped(slot);
 }
 
+// The clock that a record leaves its thread with, and others.
+void Interleaver::advance(Clock& clock, std::span<const std::uint64_t> record) {
+    clock.now += record.size();
+    clock.waits = false;
+    if (record[0] & REVISIT_BLOCK_BIT) return;
+    const std::uint64_t n = REVISIT_N(record[0]);
+    switch (REVISIT_TAG(record[0])) {
+        case REVISIT_THREAD_START:
+            threads_[static_cast<std::uint32_t>(n)].now = clock.now;
+            break;
+        case REVISIT_THREAD_EXIT:
+            clock.waits = true;
+            exit_ = {++events_, clock.now};
+            break;
+        case REVISIT_SYNC:
+            if (n == REVISIT_SYNC_SIGNAL) {
+                if (wakes_.size() > kMostFutexes) wakes_.clear();
+                wakes_[record[1]] = {++events_, clock.now};
+            } else if (n == REVISIT_SYNC_REST) {
+                clock.waits = true;
+                clock.since = events_;
+            } else if (n == REVISIT_SYNC_WAIT) {
+                auto woken = wakes_.find(record[1]);
+                const Event by =
+                    woken != wakes_.end() && woken->second.number > clock.since ? woken->second : exit_;
+                if (by.number > clock.since) clock.now = std::max(clock.now, by.time);
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+// Hands on what lies before the clocks of all threads that may still add something there; if that is
+// little, everything, and the clocks go on from there.
+Result<void> Interleaver::make_room() {
+    std::uint64_t until = kAlways;
+    for (const auto& [thread, clock] : threads_)
+        if (!clock.waits) until = std::min(until, clock.now);
+    if (until != 0) TRY(merge(until - 1));
+    if (buffered_ <= kMostWords / 2) return {};
+    std::uint64_t last = 0;
+    for (const Turn& turn : turns_) last = std::max(last, turn.end());
+    TRY(flush());
+    for (auto& [thread, clock] : threads_) clock.now = std::max(clock.now, last);
+    return {};
+}
+
 // Records go to the turn of the thread that they are of. A record that does not parse goes to the
 // decoder, which says what is wrong with it.
 Result<void> Interleaver::add_turns(const SlotView& slot) {
     std::uint32_t thread = slot.thread;
-    bool is_new_turn = true;
-    Turn* turn = nullptr;
-    threads_[thread] = true;
+    Clock* clock = &threads_[thread];
     for (std::size_t at = 0; at < slot.words.size();) {
         const std::uint64_t word = slot.words[at];
         const std::optional<std::size_t> more = record_length(word);
@@ -73,34 +112,27 @@ Result<void> Interleaver::add_turns(const SlotView& slot) {
         }
         const auto record = slot.words.subspan(at, 1 + *more);
         at += record.size();
-        const bool plain = (word & REVISIT_BLOCK_BIT) != 0;
-        if (!plain && REVISIT_TAG(word) == REVISIT_THREAD) {
-            is_new_turn |= thread != REVISIT_N(word);
+        if (!(word & REVISIT_BLOCK_BIT) && REVISIT_TAG(word) == REVISIT_THREAD) {
             thread = static_cast<std::uint32_t>(REVISIT_N(word));
-            threads_[thread] = true;
+            clock = &threads_[thread];
             continue;
         }
         if (is_definition(word)) {
             TRY(hand_on(thread, record));
             continue;
         }
-        if (is_new_turn) {
-            // A slot may end in the middle of a turn: the last one goes on.
-            const bool goes_on = !turns_.empty() && turns_.back().thread == thread;
-            const bool had_turn =
-                std::ranges::any_of(turns_, [&](const Turn& other) { return other.thread == thread; });
-            if ((had_turn && !goes_on) || buffered_ > kMostWords) TRY(flush());
-            turn = &turn_of(thread);
-            is_new_turn = false;
+        if (turns_.empty() || turns_.back().thread != thread) {
+            if (buffered_ > kMostWords) TRY(make_room());
+            turns_.emplace_back();
+            turns_.back().thread = thread;
         }
-        turn->records.push_back({static_cast<std::uint32_t>(turn->words.size()),
-                                 static_cast<std::uint32_t>(record.size()), turn->words.size()});
-        turn->words.insert(turn->words.end(), record.begin(), record.end());
+        Turn& turn = turns_.back();
+        advance(*clock, record);
+        const std::uint64_t time = clock->now - record.size();
+        turn.records.push_back({static_cast<std::uint32_t>(turn.words.size()),
+                                static_cast<std::uint32_t>(record.size()), time});
+        turn.words.insert(turn.words.end(), record.begin(), record.end());
         buffered_ += record.size();
-        if (!plain && REVISIT_TAG(word) == REVISIT_THREAD_START) {
-            TRY(flush());
-            is_new_turn = true;
-        }
     }
     return threads_.size() == 1 ? flush() : Result<void>();
 }
@@ -109,7 +141,7 @@ Result<void> Interleaver::add_turns(const SlotView& slot) {
 // enough slots that one with earlier records is not to be expected.
 Result<void> Interleaver::add_stamped(const SlotView& slot) {
     constexpr std::size_t kSlotsPerThread = 2, kMostSlots = 512;
-    threads_[slot.thread] = true;
+    threads_[slot.thread];
     if (threads_.size() == 1) return feed_(slot);
     Turn turn;
     turn.thread = slot.thread;
@@ -144,8 +176,10 @@ Result<void> Interleaver::flush() {
         Turn turn = std::move(turns_.front());
         turns_.clear();
         buffered_ = 0;
+        if (turn.is_done()) return {};
+        const auto left = std::span(turn.words).subspan(turn.records[turn.next].at);
         for (; !turn.is_done(); turn.next++) pass(turn);
-        return hand_on(turn.thread, turn.words);
+        return hand_on(turn.thread, left);
     }
     TRY(merge(kAlways));
     turns_.clear();
@@ -167,13 +201,14 @@ void Interleaver::pass(Turn& turn) {
     if (is_lock(record[0], REVISIT_SYNC_UNLOCK)) locks_.erase(record[1]);
 }
 
-// Hands on the turn's records up to that time, a wait or the end; at least one.
-Result<void> Interleaver::run_stretch(Turn& turn, std::uint64_t until) {
+// Hands on the turn's records up to the time when another one's is next, to a wait or the end; at least
+// one.
+Result<void> Interleaver::run_stretch(Turn& turn, std::uint64_t other, std::uint64_t until) {
     const std::uint32_t from = turn.records[turn.next].at;
     do {
         pass(turn);
         turn.next++;
-    } while (!turn.is_done() && turn.time() <= until && !waits(turn));
+    } while (!turn.is_done() && turn.time() < other && turn.time() <= until && !waits(turn));
     const std::uint32_t to =
         turn.is_done() ? static_cast<std::uint32_t>(turn.words.size()) : turn.records[turn.next].at;
     return hand_on(turn.thread, std::span(turn.words).subspan(from, to - from));
@@ -181,7 +216,9 @@ Result<void> Interleaver::run_stretch(Turn& turn, std::uint64_t until) {
 
 // The earliest first. Slots of one thread follow each other.
 Result<void> Interleaver::merge(std::uint64_t until) {
-    auto later = [](const Turn* a, const Turn* b) { return a->time() > b->time(); };
+    auto later = [](const Turn* a, const Turn* b) {
+        return std::pair(a->time(), a->thread) > std::pair(b->time(), b->thread);
+    };
     std::vector<Turn*> heap, waiting;
     auto push = [&](Turn* turn) {
         heap.push_back(turn);
@@ -210,7 +247,7 @@ Result<void> Interleaver::merge(std::uint64_t until) {
             continue;
         }
         const std::size_t held = locks_.size();
-        TRY(run_stretch(*turn, heap.empty() ? until : std::min(until, heap.front()->time())));
+        TRY(run_stretch(*turn, heap.empty() ? kAlways : heap.front()->time(), until));
         if (locks_.size() < held) {  // what waited goes on now, as much later
             const std::uint64_t now = turn->is_done() ? turn->end() : turn->time();
             for (Turn* other : std::exchange(waiting, {})) {
@@ -221,6 +258,8 @@ Result<void> Interleaver::merge(std::uint64_t until) {
         push_next_of(turn->thread);
     }
     std::erase_if(turns_, [](const Turn& turn) { return turn.is_done(); });
+    buffered_ = 0;
+    for (const Turn& turn : turns_) buffered_ += turn.words.size() - turn.records[turn.next].at;
     return {};
 }
 

@@ -204,6 +204,35 @@ static void thread_ended(ThreadId tid) {
     put(REVISIT_RECORD(REVISIT_THREAD_EXIT, thread[tid].number));
 }
 
+/* Futexes: who waits for whom. A thread that goes on after a wait has not run translated code yet. */
+#if defined(VGA_arm64)
+#define SYSCALL_FUTEX 98
+#else
+#define SYSCALL_FUTEX 202
+#endif
+enum { FUTEX_OPERATION = 127, WAIT = 0, WAKE = 1, WAIT_PI = 6, WAIT_BITSET = 9 };
+
+static Bool is_wait(UWord operation) {
+    operation &= FUTEX_OPERATION;
+    return operation == WAIT || operation == WAIT_PI || operation == WAIT_BITSET;
+}
+static void synchronised(UInt kind, Addr object) {
+    RV_(need)(2);
+    put(REVISIT_RECORD(REVISIT_SYNC, kind));
+    put(object);
+}
+static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count) {
+    if (number != SYSCALL_FUTEX || count < 2 || !(RV_(want)() & REVISIT_WANT_ORDER)) return;
+    thread_runs(tid, 0);
+    synchronised(is_wait(arguments[1]) ? REVISIT_SYNC_REST : REVISIT_SYNC_SIGNAL, arguments[0]);
+}
+static void after_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count, SysRes result) {
+    if (number != SYSCALL_FUTEX || count < 2 || !(RV_(want)() & REVISIT_WANT_ORDER)) return;
+    if (!is_wait(arguments[1])) return;
+    thread_runs(tid, 0);
+    synchronised(REVISIT_SYNC_WAIT, arguments[0]);
+}
+
 /* Functions known by name. */
 static const struct {
     const HChar* name;
@@ -296,12 +325,6 @@ static void chosen(UInt tag) {
     RV_(need)(2);
     put(REVISIT_RECORD(tag, 2));
     put_text("()", 2);
-}
-
-static void synchronised(UInt kind, Addr object) {
-    RV_(need)(2);
-    put(REVISIT_RECORD(REVISIT_SYNC, kind));
-    put(object);
 }
 
 static void freed(Addr address) {
@@ -468,6 +491,7 @@ static void before_options(void) {
     VG_(details_avg_translation_sizeB)(500);
     VG_(basic_tool_funcs)(options_read, RV_(instrument), finished);
     VG_(needs_command_line_options)(option, usage, usage_debug);
+    VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
     VG_(track_new_mem_startup)(memory_at_start);
     VG_(track_new_mem_mmap)(memory_mapped);
     VG_(track_die_mem_munmap)(memory_unmapped);
