@@ -125,7 +125,7 @@ int main(int count, char** values) {
             options.device = Device::gpu;
             const Profile truth = analyze(blocks.first(prefix), "exact", options).value();
             const Profile with = analyze(blocks.first(prefix), "hprda", options).value();
-            options.adjust = false;
+            options.hprda.adjust = false;
             const Profile without = analyze(blocks.first(prefix), "hprda", options).value();
             fmt::print(
                 " on 2^26: S {:.4f}, not adjusted {:.4f}; paper's error {:.2f} %, not adjusted {:.2f} "

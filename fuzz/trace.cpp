@@ -31,10 +31,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             reinterpret_cast<const std::uint8_t*>(packed.data()) + sizeof header,
             packed.size() - sizeof header);
         if (!header.plausible()) std::abort();
-        auto back = decode_accesses(header, bytes);
-        if (!back || back->count() != batch->count()) std::abort();
+        Columns back;
+        if (!decode_accesses(header, bytes, back) || back.count() != batch->count()) std::abort();
         for (std::size_t i = 0; i < batch->count(); ++i)
-            if (back->batch().at(i) != batch->at(i)) std::abort();
+            if (back.batch().at(i) != batch->at(i)) std::abort();
     }
     return 0;
 }

@@ -5,7 +5,6 @@
 // numpy, which is a copy.
 #include <array>
 
-#include "core/blocks.h"
 #include "module.h"
 
 namespace revisit {
@@ -80,18 +79,16 @@ Profile analyze_arrays(const py::object& addresses, const std::string& method,
     options.threads = workers;
     options.time = time;
     if (!(rate > 0 && rate <= 1)) throw PythonError("rate: expected a share above 0 and up to 1");
-    options.rate = rate;
-    options.target_error = target_error;
+    options.sample.rate = options.shards.rate = rate;
+    options.sample.target_error = target_error;
     options.time_model = time_model_of(time_model);
     options.seed = seed;
 
     py::gil_scoped_release counting;
-    auto engine = value_or_raise(make_engine(method, options));
-    BlockCutter cutter(options.granularity);
-    AccessBatch batch{address_column.values, site_column.values, size_column.values,
-                      thread_column.values, write_column.values};
-    value_or_raise(cutter.cut(batch, [&](const BlockBatch& piece) { return engine->add(piece); }));
-    Profile profile = value_or_raise(engine->finish());
+    Profile profile = value_or_raise(
+        analyze(AccessBatch{address_column.values, site_column.values, size_column.values,
+                            thread_column.values, write_column.values},
+                AnalyzeOptions{method, options, {}, {}}));
     profile.model = model;
     return profile;
 }

@@ -34,8 +34,8 @@ EngineOptions options_for(StackModel model, double rate) {
     EngineOptions options;
     options.model = model;
     options.granularity = 1;
-    options.rate = rate;
-    options.prune_share = 1;
+    options.sample.rate = rate;
+    options.sample.prune_share = 1;
     return options;
 }
 
@@ -212,7 +212,7 @@ TEST(Sample, batches_do_not_matter_and_seeds_do) {
 TEST(Sample, target_error_sets_the_number_of_samples) {
     ThreadedTrace trace = random_trace(5, 60000, 2, 300, 10);
     EngineOptions options = options_for(StackModel::private_, 0.5);
-    options.target_error = 0.03;  // 1068 samples
+    options.sample.target_error = 0.03;  // 1068 samples
     Profile profile = run("sample", trace, options);
     EXPECT_GE(profile.sampled->samples, 900);
     EXPECT_LE(profile.sampled->samples, 2 * 1068 + 1);
@@ -232,12 +232,12 @@ TEST(Sample, old_samples_are_pruned_and_the_share_is_told) {
     }
     EngineOptions options = options_for(StackModel::single, 0.05);
     EXPECT_EQ(run("sample", trace, options).sampled->pruned, 0);
-    options.prune_share = 0.99;
+    options.sample.prune_share = 0.99;
     Profile pruned = run("sample", trace, options);
     EXPECT_GT(pruned.sampled->pruned, 0.005);
     EXPECT_LE(pruned.sampled->pruned, 0.01);
     EXPECT_GT(accuracy(run("exact", trace, options).reuse, pruned.reuse), 0.9);
-    options.prune_after = 1'000'000;
+    options.sample.prune_after = 1'000'000;
     EXPECT_EQ(run("sample", trace, options).sampled->pruned, 0);
 }
 
@@ -252,7 +252,7 @@ TEST(Sample, pruning_gives_up_no_more_than_the_deepest_share) {
     }
     for (StackModel model : {StackModel::private_, StackModel::single}) {
         EngineOptions options = options_for(model, 0.05);
-        options.prune_share = 0.99;
+        options.sample.prune_share = 0.99;
         Profile sampled = run("sample", trace, options);
         EXPECT_LE(sampled.sampled->pruned, 0.01);
         EXPECT_GT(accuracy(run("exact", trace, options).reuse, sampled.reuse), 0.96);

@@ -221,9 +221,9 @@ TEST_F(Gpu, hprda_agrees_with_its_threads_form) {
     for (const auto& trace : traces)
         for (bool adjust : {true, false}) {
             EngineOptions options;
-            options.adjust = adjust;
-            options.thread_trace = trace.name == "large" ? 2048 : 37;
-            options.block_threads = trace.name == "large" ? 64 : 3;
+            options.hprda.adjust = adjust;
+            options.hprda.thread_trace = trace.name == "large" ? 2048 : 37;
+            options.hprda.block_threads = trace.name == "large" ? 64 : 3;
             BlockBatch batch{trace.blocks, {}, {}, {}};
             EXPECT_EQ(to_json(profile_of("hprda", Device::gpu, options, batch)),
                       to_json(profile_of("hprda", Device::cpu, options, batch)))

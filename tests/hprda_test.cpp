@@ -11,9 +11,9 @@ EngineOptions tuned(unsigned thread_trace, unsigned block_threads, bool adjust =
     EngineOptions options;
     options.granularity = 1;
     options.bins = Binning::exact();
-    options.thread_trace = thread_trace;
-    options.block_threads = block_threads;
-    options.adjust = adjust;
+    options.hprda.thread_trace = thread_trace;
+    options.hprda.block_threads = block_threads;
+    options.hprda.adjust = adjust;
     return options;
 }
 
@@ -67,7 +67,7 @@ TEST(Hprda, adjusted_distances_do_not_exceed_the_blocks_there_are) {
     for (auto& block : blocks) block = random() % 5000;
     EngineOptions options = tuned(512, 8);
     EXPECT_LE(analyze(blocks, "hprda", options).value().reuse.bins.back().low, 5000);
-    options.adjust = false;
+    options.hprda.adjust = false;
     EXPECT_GT(analyze(blocks, "hprda", options).value().reuse.bins.back().low, 5000);
 }
 

@@ -39,8 +39,8 @@ Profile estimate(const std::vector<std::uint64_t>& blocks, double rate,
     EngineOptions options;
     options.granularity = 1;
     options.bins = Binning::log2(64);
-    options.rate = rate;
-    options.sample_blocks = sample_blocks;
+    options.shards.rate = rate;
+    options.shards.most_blocks = sample_blocks;
     auto profile = analyze(blocks, "shards", options);
     EXPECT_TRUE(profile) << (profile ? "" : profile.error().sentence());
     return profile.value_or(Profile{});
@@ -84,7 +84,7 @@ TEST(Shards, stated_errors_cover_the_truth) {
     EngineOptions options;
     options.granularity = 1;
     Profile truth = analyze(blocks, "exact", options).value();
-    options.rate = 0.05;
+    options.shards.rate = 0.05;
     int covered = 0, bins = 0;
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         options.seed = seed;
@@ -110,9 +110,9 @@ TEST(Shards, seeds_change_the_sample_and_nothing_else_does) {
 
 TEST(Shards, what_it_cannot_do_is_said) {
     EngineOptions options;
-    options.rate = 0;
+    options.shards.rate = 0;
     EXPECT_FALSE(make_engine("shards", options));
-    options.rate = 0.5;
+    options.shards.rate = 0.5;
     options.time = true;
     EXPECT_FALSE(make_engine("shards", options));
 }

@@ -4,8 +4,10 @@
 // file) and an engine reads only the columns it needs. A column the source does not have is empty.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace revisit {
 
@@ -36,6 +38,48 @@ struct AccessBatch {
                 threads.empty() ? std::uint16_t{0} : threads[i],
                 flags.empty() ? std::uint8_t{0} : flags[i]};
     }
+};
+
+// Which columns a source has.
+struct ColumnSet {
+    bool sites = false;
+    bool sizes = false;
+    bool threads = false;
+    bool flags = false;
+    bool operator==(const ColumnSet&) const = default;
+};
+
+inline ColumnSet columns_of(const AccessBatch& batch) {
+    return {!batch.sites.empty(), !batch.sizes.empty(), !batch.threads.empty(), !batch.flags.empty()};
+}
+
+// Memory for accesses, column by column: what readers fill and hand out as a batch.
+struct AccessColumns {
+    ColumnSet has;
+    std::vector<std::uint64_t> addresses;
+    std::vector<std::uint32_t> sites;
+    std::vector<std::uint32_t> sizes;
+    std::vector<std::uint16_t> threads;
+    std::vector<std::uint8_t> flags;
+    std::vector<std::uint8_t> raw;  // bytes of the source that were not decoded yet
+
+    void clear() { resize(0); }
+    void resize(std::size_t count) {
+        addresses.resize(count);
+        sites.resize(has.sites ? count : 0);
+        sizes.resize(has.sizes ? count : 0);
+        threads.resize(has.threads ? count : 0);
+        flags.resize(has.flags ? count : 0);
+    }
+    void push(const Access& access) {
+        addresses.push_back(access.address);
+        if (has.sites) sites.push_back(access.site);
+        if (has.sizes) sizes.push_back(access.size);
+        if (has.threads) threads.push_back(access.thread);
+        if (has.flags) flags.push_back(access.flags);
+    }
+    std::size_t count() const { return addresses.size(); }
+    AccessBatch batch() const { return {addresses, sites, sizes, threads, flags}; }
 };
 
 // The same after cutting to a granularity: every access counts once in each block it touches.

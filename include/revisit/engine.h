@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "revisit/error.h"
 #include "revisit/profile.h"
 #include "revisit/time_model.h"
+#include "revisit/trace.h"
 
 namespace revisit {
 
@@ -21,29 +23,46 @@ enum class StackModel : std::uint8_t {
 
 enum class Device : std::uint8_t { cpu, gpu };
 
+struct SampleOptions {
+    double rate = 0.01;               // share of accesses that are chosen
+    double target_error = 0;          // half-width of every bin's share; picks the rate
+    double prune_share = 0.99;        // give up what is deeper than this share; 1 = never
+    std::uint64_t prune_after = 100;  // … of at least so many
+};
+
+struct ShardsOptions {
+    double rate = 0.01;             // share of blocks that are followed
+    std::uint64_t most_blocks = 0;  // follow at most so many; 0 = by rate alone
+};
+
+struct HprdaOptions {
+    unsigned thread_trace = 2048;  // accesses per thread
+    unsigned block_threads = 64;   // threads per block
+    bool adjust = true;            // by the effective factor
+};
+
 struct EngineOptions {
     Binning bins = Binning::log2(8);
-    std::uint64_t granularity = 64;  // recorded in the profile; blocks arrive already cut
+    std::uint64_t granularity = 64;  // of the profile; blocks that are added are cut already
     StackModel model = StackModel::single;
     Device device = Device::cpu;
-    bool shared = false;                       // private model: the shared stack's histogram as well
-    bool sharing = false;                      // private model: who took which block from whom
-    unsigned threads = 1;                      // 0 = all cores
-    bool time = false;                         // the time-distance histogram as well
-    bool sites = false;                        // histograms by site
-    bool pairs = false;                        // use → reuse site pairs
-    unsigned phases = 0;                       // windows of the run with histograms of their own
-    TimeModel time_model = TimeModel::phases;  // how the time method gets reuse distances
-    double rate = 0.01;                        // sampling engines: share of accesses or blocks
-    double target_error = 0;          // sample: half-width of every bin's share; picks the rate
-    double prune_share = 0.99;        // sample: give up what is deeper than this share; 1 = never
-    std::uint64_t prune_after = 100;  // sample: … of at least so many
-    std::uint64_t sample_blocks = 0;  // shards: follow at most so many blocks; 0 = by rate alone
-    unsigned thread_trace = 2048;     // hprda: accesses a thread
-    unsigned block_threads = 64;      // hprda: threads a block
-    bool adjust = true;               // hprda: by the effective factor
-    std::uint64_t seed = 1;
+    bool shared = false;     // private model: the shared stack's histogram as well
+    bool sharing = false;    // private model: who took which block from whom
+    unsigned threads = 1;    // 0 = all cores
+    bool time = false;       // the time-distance histogram as well
+    bool sites = false;      // histograms by site
+    bool pairs = false;      // use → reuse site pairs
+    unsigned phases = 0;     // windows of the run with histograms of their own
+    std::uint64_t seed = 1;  // of all randomness
+    // Of the methods of these names.
+    TimeModel time_model = TimeModel::phases;  // how `time` gets reuse distances
+    SampleOptions sample = {};
+    ShardsOptions shards = {};
+    HprdaOptions hprda = {};
 };
+
+// Called with accesses so far, and out of how many; 0 = unknown.
+using AccessProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 // Fed batch by batch, then finished once. `add` takes blocks in trace order and does not keep the
 // spans.
@@ -51,6 +70,12 @@ class Engine {
  public:
     virtual ~Engine() = default;
     virtual Result<void> add(const BlockBatch& batch) = 0;
+    // Engines that read a trace where it lies, on several threads or from a device, take it whole:
+    // after what was added, before what will be. They cut it to their granularity themselves.
+    virtual bool takes_ranges() const { return false; }
+    virtual Result<void> add_ranges(const AccessRanges&, const AccessProgress&) {
+        return fail(ErrorCode::unsupported, "this engine takes blocks");
+    }
     virtual Result<Profile> finish() = 0;
     // The histogram of what was added, for the windows of a run; not every engine knows it.
     virtual Result<Histogram> reuse_so_far() {
@@ -66,9 +91,5 @@ struct EngineEntry {
 
 std::span<const EngineEntry> engines();
 Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options);
-
-// The whole way in one call, for addresses in memory.
-Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method = "exact",
-                        const EngineOptions& options = {});
 
 }  // namespace revisit

@@ -3,6 +3,7 @@
 
 #include "revisit/access.h"
 #include "revisit/accuracy.h"
+#include "revisit/analyze.h"
 #include "revisit/cache.h"
 #include "revisit/engine.h"
 #include "revisit/error.h"

@@ -35,14 +35,48 @@ struct TraceInfo {
     std::string extra_json;  // recorders' attribution (contexts, objects, region marks), opaque here
 };
 
+// A file that holds nothing but little-endian 8-byte addresses.
+struct AddressFile {
+    int descriptor = -1;
+    std::uint64_t offset = 0;  // of the first address
+    std::uint64_t count = 0;   // addresses
+};
+
+// Accesses that any thread may read, in any order, more than once, as cheaply as copying them: a plain
+// file of records of one size, or arrays in memory.
+class AccessRanges {
+ public:
+    virtual ~AccessRanges() = default;
+    virtual std::uint64_t count() const = 0;  // accesses
+    // Accesses [first, first + count), valid as long as `into` and the source are.
+    virtual Result<AccessBatch> read(std::uint64_t first, std::size_t count,
+                                     AccessColumns& into) const = 0;
+    // For engines that read the file on ways of their own.
+    virtual std::optional<AddressFile> address_file() const { return std::nullopt; }
+};
+
+// Parts of a trace, in order, each of which any thread may decode.
+class AccessChunks {
+ public:
+    virtual ~AccessChunks() = default;
+    virtual std::size_t count() const = 0;  // chunks
+    // The accesses of a chunk, perhaps none; valid as long as `into` is.
+    virtual Result<AccessBatch> decode(std::size_t chunk, AccessColumns& into) const = 0;
+};
+
+// A source of accesses. All can be read as a stream; some offer more, and analyze() makes use of it.
 class TraceReader {
  public:
     virtual ~TraceReader() = default;
     // The next accesses, valid until the next call; an empty batch is the end.
     virtual Result<AccessBatch> next() = 0;
+    // The whole trace, whatever was read as a stream; null where it can only be read as a stream.
+    virtual const AccessRanges* ranges() const { return nullptr; }
+    virtual const AccessChunks* chunks() const { return nullptr; }
     virtual TraceInfo info() const { return {}; }
-    // Whether its sites stand for places in code: profiles of it are by site unless told otherwise.
-    virtual bool tells_places() const { return false; }
+    // Whether it has sites, and they stand for places in code: profiles of it are by site unless told
+    // otherwise.
+    virtual Result<bool> tells_places() { return false; }
     // Bytes of the file read so far and in all (0 = unknown), for progress.
     virtual std::uint64_t bytes_read() const { return 0; }
     virtual std::uint64_t bytes_total() const { return 0; }
@@ -58,6 +92,9 @@ class TraceWriter {
 
 // `format` empty: told by content, compression unpacked on the way. Path "-" is standard input.
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format = {});
+// Several as one, in their order: a trace that was stored in pieces.
+Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
+                                                 std::string_view format = {});
 Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path,
                                                   std::string_view format = {});
 

@@ -1,11 +1,11 @@
 // revisit analyze: a stored trace in, a profile out.
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cluster/cluster.h"
 #include "core/blocks.h"
+#include "core/try.h"
 #include "engines/set_associative.h"
 #include "symbols/origins.h"
 
@@ -21,7 +21,8 @@ struct Simulation {
 class AnalyzeCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("TRACE", trace_, "the trace; - is standard input")->required();
+        app.add_option("TRACE", traces_, "the trace, or its pieces in order; - is standard input")
+            ->required();
         app.add_option("--format", format_, "the trace's format, where its content does not tell it")
             ->type_name("NAME");
         std::string methods;
@@ -74,98 +75,86 @@ class AnalyzeCommand : public Command {
     }
 
     Result<int> run() override {
-        auto options = analysis_.engine_options();
-        if (!options) return std::unexpected(options.error());
-        options->time = time_;
-        options->sites = sites_;
-        options->pairs = pairs_;
-        if (auto applied = sampling_.apply(*options); !applied) return std::unexpected(applied.error());
-        model_.apply(*options);
-        options->sample_blocks = sample_blocks_;
-        options->thread_trace = thread_trace_;
-        options->block_threads = block_threads_;
-        options->adjust = !no_adjust_;
-        options->device = device_ == "gpu" ? Device::gpu : Device::cpu;
-        if (cluster_) return run_on_cluster(*options);
-        auto reader = open_trace(trace_, format_);
-        if (!reader) return std::unexpected(reader.error());
-        std::uint64_t natural = (*reader)->info().natural_granularity;
-        if (!analysis_.granularity_given() && natural != 0) options->granularity = natural;
-        auto first = (*reader)->next();
-        if (!first) return std::unexpected(first.error());
-        if ((*reader)->tells_places() && !first->sites.empty() && !no_sites_) {
-            EngineOptions told = *options;
+        AnalyzeOptions analysis;
+        analysis.method = method_;
+        analysis.engine = TRY(engine_options());
+        EngineOptions& options = analysis.engine;
+        if (cluster_) return run_on_cluster(options);
+        const auto trace = TRY(open_traces(traces_, format_));
+        std::uint64_t natural = trace->info().natural_granularity;
+        if (!analysis_.granularity_given() && natural != 0) options.granularity = natural;
+        if (!no_sites_ && TRY(trace->tells_places())) {
+            EngineOptions told = options;
             told.sites = told.pairs = true;
-            if (make_engine(method_, told)) *options = told;
+            if (make_engine(method_, told)) options = told;
         }
-        auto engine = make_engine(method_, *options);
-        if (!engine) return std::unexpected(engine.error());
-        std::vector<Simulation> simulations;
-        for (const std::string& text : simulate_) {
-            auto spec = CacheSpec::parse(text);
-            if (!spec) return fail("--simulate: " + spec.error().message);
-            auto cache = CacheSimulator::create(*spec);
-            if (!cache) return std::unexpected(cache.error());
-            simulations.push_back({std::move(*cache), BlockCutter(spec->line)});
-        }
-        if (auto fed = feed(**reader, *first, **engine, *options, simulations); !fed)
-            return std::unexpected(fed.error());
-        auto profile = (*engine)->finish();
-        if (!profile) return std::unexpected(profile.error());
-        profile->model = model_.name();
-        if (TraceInfo info = (*reader)->info(); !info.extra_json.empty()) {
+        std::vector<Simulation> simulations = TRY(make_simulations());
+        if (!simulations.empty())
+            analysis.also = [&](const AccessBatch& batch) { return simulate(simulations, batch); };
+        Progress progress("analyzing", output_.quiet);
+        analysis.progress = [&](std::uint64_t done, std::uint64_t total) {
+            progress.update(done, total, done);
+        };
+        Profile profile = TRY(analyze(*trace, analysis));
+        profile.model = model_.name();
+        if (TraceInfo info = trace->info(); !info.extra_json.empty()) {
             auto origins = origins_from(info);
-            if (!origins) return fail(trace_, "", origins.error().message);
-            explain(*profile, *origins);
-        } else {  // numbers that stand for no place are told only when asked for
-            if (!sites_) profile->sites.clear();
-            if (!pairs_) profile->pairs.clear();
+            if (!origins) return fail(traces_.front(), "", origins.error().message);
+            explain(profile, *origins);
+        } else {  // unresolved site ids appear only with --sites
+            if (!sites_) profile.sites.clear();
+            if (!pairs_) profile.pairs.clear();
         }
-        if (auto shown = show(*profile, simulations); !shown) return std::unexpected(shown.error());
+        TRY(show(profile, simulations));
         return 0;
     }
 
  private:
+    Result<EngineOptions> engine_options() const {
+        EngineOptions options = TRY(analysis_.engine_options());
+        options.time = time_;
+        options.sites = sites_;
+        options.pairs = pairs_;
+        TRY(sampling_.apply(options));
+        model_.apply(options);
+        options.shards.most_blocks = sample_blocks_;
+        options.hprda = {thread_trace_, block_threads_, !no_adjust_};
+        options.device = device_ == "gpu" ? Device::gpu : Device::cpu;
+        return options;
+    }
+
     Result<int> run_on_cluster(EngineOptions options) {
         if (method_ != "exact" || !simulate_.empty())
             return fail("--cluster goes with the exact method and nothing simulated");
+        if (traces_.size() > 1) return fail("--cluster reads one trace");
         if (!analysis_.granularity_given()) options.granularity = 0;
-        auto profile = analyze_on_cluster(trace_, format_, options);
-        if (!profile) return std::unexpected(profile.error());
-        if (!*profile) return 0;  // rank 0 speaks
-        (*profile)->model = model_.name();
-        if (auto shown = show(**profile, {}); !shown) return std::unexpected(shown.error());
+        auto profile = TRY(analyze_on_cluster(traces_.front(), format_, options));
+        if (!profile) return 0;  // rank 0 speaks
+        profile->model = model_.name();
+        TRY(show(*profile, {}));
         return 0;
     }
 
-    Result<void> feed(TraceReader& reader, Result<AccessBatch> batch, Engine& engine,
-                      const EngineOptions& options, std::vector<Simulation>& simulations) {
-        Progress progress("analyzing", output_.quiet);
-        BlockCutter cutter(options.granularity);
-        if (options.sharing) cutter.keep_parts();
-        std::uint64_t accesses = 0;
-        for (;; batch = reader.next()) {
-            if (!batch) return std::unexpected(batch.error());
-            if (batch->count() == 0) return {};
-            auto added = cutter.cut(*batch, [&](const BlockBatch& piece) { return engine.add(piece); });
-            if (!added) return added;
-            for (Simulation& simulation : simulations) {
-                auto simulated =
-                    simulation.cutter.cut(*batch, [&](const BlockBatch& piece) -> Result<void> {
-                        simulation.cache.access(piece.blocks);
-                        return {};
-                    });
-                if (!simulated) return simulated;
-            }
-            accesses += batch->count();
-            progress.update(reader.bytes_read(), reader.bytes_total(), accesses);
+    Result<std::vector<Simulation>> make_simulations() const {
+        std::vector<Simulation> simulations;
+        for (const std::string& text : simulate_) {
+            auto spec = CacheSpec::parse(text);
+            if (!spec) return fail("--simulate: " + spec.error().message);
+            simulations.push_back({TRY(CacheSimulator::create(*spec)), BlockCutter(spec->line)});
         }
+        return simulations;
+    }
+    static Result<void> simulate(std::vector<Simulation>& simulations, const AccessBatch& batch) {
+        for (Simulation& simulation : simulations)
+            TRY(simulation.cutter.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+                simulation.cache.access(piece.blocks);
+                return {};
+            }));
+        return {};
     }
 
     Result<void> show(const Profile& profile, const std::vector<Simulation>& simulations) {
-        if (!output_.output.empty()) {
-            if (auto saved = save_profile(profile, output_.output); !saved) return saved;
-        }
+        if (!output_.output.empty()) TRY(save_profile(profile, output_.output));
         if (output_.json) return print(with_simulations(to_json(profile), simulations));
         std::string text = terminal_report(profile, host_caches(), stdout_style());
         if (!simulations.empty()) text += "\nSimulated beside predicted\n";
@@ -179,7 +168,7 @@ class AnalyzeCommand : public Command {
             if (output_.output.empty())
                 text += fmt::format(
                     "\nNext: revisit analyze -o profile.json {} && revisit cache profile.json\n",
-                    trace_);
+                    fmt::join(traces_, " "));
             else
                 text += fmt::format("\nProfile written to {}. Next: revisit cache {}\n", output_.output,
                                     output_.output);
@@ -206,7 +195,7 @@ class AnalyzeCommand : public Command {
         return json + ",\n  \"simulated\": " + list.dump() + "\n}\n";
     }
 
-    std::string trace_;
+    std::vector<std::string> traces_;
     std::string format_;
     std::string method_ = "exact";
     ModelOption model_;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "core/files.h"
+#include "core/try.h"
 
 namespace revisit {
 
@@ -151,13 +152,11 @@ Result<void> SamplingOptions::apply(EngineOptions& options) const {
         into = *share;
         return {};
     };
-    if (auto taken = take("--rate", rate, options.rate); !taken) return taken;
-    if (!target_error.empty())
-        if (auto taken = take("--target-error", target_error, options.target_error); !taken)
-            return taken;
-    if (auto taken = take("--prune", prune == "off" ? "1" : prune, options.prune_share); !taken)
-        return taken;
-    options.prune_after = prune_after;
+    TRY(take("--rate", rate, options.sample.rate));
+    options.shards.rate = options.sample.rate;
+    if (!target_error.empty()) TRY(take("--target-error", target_error, options.sample.target_error));
+    TRY(take("--prune", prune == "off" ? "1" : prune, options.sample.prune_share));
+    options.sample.prune_after = prune_after;
     return {};
 }
 
@@ -206,6 +205,21 @@ Result<LowLocalityOptions> low_locality_options(const std::vector<std::string>& 
     }
     std::sort(out.coverages.begin(), out.coverages.end());
     return out;
+}
+
+std::string with_hint(const Error& error) {
+    std::string sentence = error.sentence();
+    switch (error.code) {
+        case ErrorCode::unknown_format:
+            return sentence + "; give --format";
+        case ErrorCode::no_threads:
+            return sentence + "; use --threads 1";
+        case ErrorCode::device:
+        case ErrorCode::device_memory:
+            return sentence + "; use --device cpu";
+        default:
+            return sentence;
+    }
 }
 
 TerminalStyle stdout_style() {

@@ -1,6 +1,7 @@
 // revisit convert: a trace in one format to a trace in another.
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "core/try.h"
 #include "formats/format.h"
 
 namespace revisit {
@@ -30,22 +31,17 @@ class ConvertCommand : public Command {
     }
 
     Result<int> run() override {
-        auto reader = open_trace(in_, format_);
-        if (!reader) return std::unexpected(reader.error());
-        auto writer = create_trace(out_, to_);
-        if (!writer) return std::unexpected(writer.error());
+        const auto reader = TRY(open_trace(in_, format_));
+        const auto writer = TRY(create_trace(out_, to_));
         Progress progress("converting", quiet_);
         for (std::uint64_t accesses = 0;;) {
-            auto batch = (*reader)->next();
-            if (!batch) return std::unexpected(batch.error());
-            if (batch->count() == 0) break;
-            if (auto written = (*writer)->write(*batch); !written)
-                return std::unexpected(written.error());
-            accesses += batch->count();
-            progress.update((*reader)->bytes_read(), (*reader)->bytes_total(), accesses);
+            const AccessBatch batch = TRY(reader->next());
+            if (batch.count() == 0) break;
+            TRY(writer->write(batch));
+            accesses += batch.count();
+            progress.update(reader->bytes_read(), reader->bytes_total(), accesses);
         }
-        if (auto finished = (*writer)->finish((*reader)->info()); !finished)
-            return std::unexpected(finished.error());
+        TRY(writer->finish(reader->info()));
         return 0;
     }
 

@@ -1,5 +1,5 @@
-// The program: finds the command, lets it run, turns an Error into one line (a compiler's own words keep
-// theirs) and status 2.
+// The program: finds the command, lets it run, turns an Error into one line (a compiler's own words
+// keep theirs) and status 2.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
         if (!declared[i]->parsed()) continue;
         auto status = made[i]->run();
         return status ? *status
-                      : complain("revisit " + declared[i]->get_name(), status.error().sentence());
+                      : complain("revisit " + declared[i]->get_name(), with_hint(status.error()));
     }
     fmt::print("{}", app.help());
     return 0;

@@ -192,19 +192,19 @@ class ProfileCommand : public Command {
     }
     void sample_inside(record::RunOptions& run, EngineOptions& engine) const {
         // Samples a thousandth as often as those of a trace pay: a run has accesses enough.
-        if (sampling_.rate_option->count() == 0) engine.rate = 1e-4;
+        if (sampling_.rate_option->count() == 0) engine.sample.rate = 1e-4;
         run.decode.contexts = run.decode.objects = false;
         run.want &= ~std::uint32_t{REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS};
         run.want |= REVISIT_WANT_SAMPLES;
         if (engine.model == StackModel::single) run.want |= REVISIT_WANT_SHARED;
         if (sequential_) run.want |= REVISIT_WANT_IN_TURN;
-        run.plan.rate = engine.rate;
-        if (engine.target_error > 0) {
+        run.plan.rate = engine.sample.rate;
+        if (engine.sample.target_error > 0) {
             run.plan.rate = kFirstRate;
-            run.plan.wanted = static_cast<std::uint64_t>(samples_for_error(engine.target_error));
+            run.plan.wanted = static_cast<std::uint64_t>(samples_for_error(engine.sample.target_error));
         }
-        run.plan.prune_share = engine.prune_share;
-        run.plan.prune_after = engine.prune_after;
+        run.plan.prune_share = engine.sample.prune_share;
+        run.plan.prune_after = engine.sample.prune_after;
         run.plan.seed = engine.seed;
         run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
     }

@@ -19,6 +19,21 @@ bool any_crosses(const std::uint64_t* addresses, const std::uint32_t* sizes, int
 
 }  // namespace
 
+void BlockColumns::clear() {
+    blocks.clear();
+    sites.clear();
+    threads.clear();
+    flags.clear();
+}
+
+void BlockColumns::append(const BlockBatch& batch) {
+    auto extend = [](auto& to, auto from) { to.insert(to.end(), from.begin(), from.end()); };
+    extend(blocks, batch.blocks);
+    extend(sites, batch.sites);
+    extend(threads, batch.threads);
+    extend(flags, batch.flags);
+}
+
 BlockCutter::BlockCutter(std::uint64_t granularity)
     : granularity_(std::max<std::uint64_t>(1, granularity)) {
     if (std::has_single_bit(granularity_)) shift_ = std::countr_zero(granularity_);

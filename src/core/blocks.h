@@ -9,10 +9,23 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/try.h"
 #include "revisit/access.h"
 #include "revisit/error.h"
 
 namespace revisit {
+
+// Memory for blocks, column by column.
+struct BlockColumns {
+    std::vector<std::uint64_t> blocks;
+    std::vector<std::uint32_t> sites;
+    std::vector<std::uint16_t> threads;
+    std::vector<std::uint8_t> flags;
+
+    void clear();
+    void append(const BlockBatch& batch);  // as many columns as the batches before it
+    BlockBatch batch() const { return {blocks, sites, threads, flags}; }
+};
 
 class BlockCutter {
  public:
@@ -24,13 +37,17 @@ class BlockCutter {
     // Calls `sink(BlockBatch) -> Result<void>` for the pieces of `batch`, in order.
     template <class Sink>
     Result<void> cut(const AccessBatch& batch, Sink&& sink) {
-        if (granularity_ == 1)
-            return sink(BlockBatch{batch.addresses, batch.sites, batch.threads, batch.flags});
+        if (granularity_ == 1) return sink(as_they_are(batch));
         Position at;
         while (at.access < batch.count()) {
-            if (Result<void> done = sink(next_piece(batch, at)); !done) return done;
+            TRY(sink(next_piece(batch, at)));
         }
         return {};
+    }
+
+    // Granularity 1: every address is a block.
+    static BlockBatch as_they_are(const AccessBatch& batch) {
+        return {batch.addresses, batch.sites, batch.threads, batch.flags};
     }
 
     std::uint64_t block_of(std::uint64_t address) const {

@@ -35,19 +35,21 @@
 #include <chrono>
 #include <future>
 #include <new>
-#include <numeric>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "core/parallel.h"
+#include "core/try.h"
 #include "engines/chunk_resolver.h"
 #include "engines/exact.h"
+#include "engines/trace_window.h"
 
 namespace revisit {
 namespace {
 
-constexpr std::string_view kNoMemory = "not enough memory to count on several threads; use --threads 1";
+std::unexpected<Error> no_memory() {
+    return fail(ErrorCode::no_threads, "not enough memory to count on several threads");
+}
 
 // First touches take some 75 bytes each, tables included, and may be all there is: windows that could
 // need more than a quarter of the machine are not tried.
@@ -55,57 +57,6 @@ std::size_t most_window() {
     const auto pages = static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES)));
     const auto page = static_cast<std::uint64_t>(std::max(4096L, sysconf(_SC_PAGESIZE)));
     return std::min<std::uint64_t>(StackParts::kMostPlaces / 2, pages * page / (4 * 75));
-}
-
-// First touches of a chunk, as shares of its accesses.
-struct FirstTouches {
-    double share = 1;
-    double in_order = 0;  // of all accesses, those in long runs of blocks that go up by one each
-    bool only_repeats = false;
-
-    double scattered() const { return std::max(0.0, share - in_order); }
-};
-
-// From the blocks whose hash falls in 1/1024: few enough that a cache line's worth of accesses is
-// passed over at once.
-FirstTouches estimate_first_touches(std::span<const std::uint64_t> blocks, unsigned threads) {
-    constexpr unsigned kBits = 10;
-    constexpr std::size_t kAtOnce = 64, kPiece = std::size_t{1} << 19;
-    if (blocks.empty()) return {};
-    auto hash = [](std::uint64_t block) {
-        return static_cast<std::uint32_t>(block ^ block >> 32 ^ block >> 15) * 0x9e3779b1u;
-    };
-    std::vector<std::unordered_set<std::uint64_t>> seen(blocks.size() / kPiece + 1);
-    std::vector<std::size_t> runs(seen.size());
-    parallel_for(threads, seen.size(), [&](std::size_t piece) {
-        auto rest = blocks.subspan(piece * kPiece);
-        rest = rest.first(std::min(kPiece, rest.size()));
-        for (; rest.size() >= kAtOnce; rest = rest.subspan(kAtOnce)) {
-            std::uint32_t least = ~0u;
-            runs[piece] += consecutive<kAtOnce>(rest.data());
-            for (std::size_t j = 0; j < kAtOnce; ++j) least = std::min(least, hash(rest[j]));
-            if (least >> (32 - kBits) != 0) continue;
-            for (std::uint64_t block : rest.first(kAtOnce))
-                if (hash(block) >> (32 - kBits) == 0) seen[piece].insert(block);
-        }
-    });
-    for (std::size_t piece = 1; piece < seen.size(); ++piece) seen[0].merge(seen[piece]);
-    const auto accesses = static_cast<double>(blocks.size());
-    const double share = static_cast<double>(seen[0].size() << kBits) / accesses;
-    const auto in_runs = static_cast<double>(kAtOnce * std::reduce(runs.begin(), runs.end()));
-    return {share, std::min(share, in_runs / accesses), false};
-}
-
-// Nearly all accesses repeat the one before: counting them takes no longer than reading them.
-bool only_repeats(std::span<const std::uint64_t> blocks) {
-    constexpr std::size_t kLookedAt = 1024;
-    if (blocks.size() < 2 * kLookedAt) return false;
-    std::size_t repeats = 0;
-    for (std::size_t i = 1; i <= kLookedAt; ++i) {
-        const std::size_t at = i * (blocks.size() / (kLookedAt + 1));
-        repeats += blocks[at] == blocks[at - 1];
-    }
-    return repeats * 16 > kLookedAt * 15;
 }
 
 double now() {  // ns
@@ -181,11 +132,11 @@ class ThreadedExactEngine : public Engine {
             // A trace that is in memory anyway is counted where it lies.
             while (collected_.size() == 0 &&
                    batch.count() >= (first ? least : threads_ * tuning_.first_chunk)) {
-                if (auto done = wait(); !done) return done;
+                TRY(wait());
                 const std::size_t take =
                     std::min({batch.count(), threads_ * tuning_.direct_chunk, most_window_});
                 const auto window = batch.part(0, take);
-                if (auto done = count_window(window, first_touches(window.blocks)); !done) return done;
+                TRY(count_window(window, first_touches(window)));
                 drop(take);
             }
             while (batch.count() != 0) {
@@ -193,13 +144,13 @@ class ThreadedExactEngine : public Engine {
                 collected_.append(batch.part(0, take), attributes());
                 drop(take);
                 if (collected_.size() < threads_ * chunk_) break;
-                const FirstTouches touches = first_touches(collected_.blocks);
+                const FirstTouches touches = first_touches(collected_.batch());
                 if (touches.share > 1.0 / 16 && 2 * threads_ * chunk_ <= most_window_ &&
                     chunk_ < tuning_.most_chunk) {
                     chunk_ *= 2;
                     continue;
                 }
-                if (auto done = wait(); !done) return done;
+                TRY(wait());
                 std::swap(counting_, collected_);
                 collected_.clear();
                 running_ = std::async(std::launch::async, [this, touches] {
@@ -208,37 +159,59 @@ class ThreadedExactEngine : public Engine {
             }
             return {};
         } catch (const std::bad_alloc&) {
-            return fail(std::string(kNoMemory));
+            return no_memory();
+        }
+    }
+
+    // Sites and times are looked up again where they lie, so those traces are collected.
+    bool takes_ranges() const override {
+        return !attributes() && !options_.time && options_.phases == 0;
+    }
+    Result<void> add_ranges(const AccessRanges& trace, const AccessProgress& progress) override {
+        try {
+            TRY(count_collected());
+            const std::uint64_t total = trace.count();
+            for (std::uint64_t at = 0; at < total;) {
+                // Often enough to show how far it is, and few enough for long chunks.
+                const std::size_t take = std::min<std::uint64_t>(
+                    {total - at, threads_ * tuning_.direct_chunk, most_window_});
+                const TraceWindow window(trace, options_.granularity, at, take);
+                TRY(count_window(window, first_touches(window)));
+                at += take;
+                if (progress) progress(at, total);
+            }
+            return {};
+        } catch (const std::bad_alloc&) {
+            return no_memory();
         }
     }
 
     Result<Histogram> reuse_so_far() override {
         try {
-            if (auto done = count_collected(); !done) return std::unexpected(done.error());
+            TRY(count_collected());
             last_look_ = std::exchange(since_look_, 0);
             if (!resolver_) return alone_->reuse_so_far();
             Histogram histogram = resolver_->reuse();
             if (alone_) {
-                if (auto done = alone_->settle(); !done) return std::unexpected(done.error());
+                TRY(alone_->settle());
                 histogram.merge(alone_->distances().histogram());
             }
             histogram.cold = static_cast<double>(live());
             return histogram;
         } catch (const std::bad_alloc&) {
-            return fail(std::string(kNoMemory));
+            return no_memory();
         }
     }
 
     Result<Profile> finish() override {
-        auto reuse = reuse_so_far();
-        if (!reuse) return std::unexpected(reuse.error());
+        Histogram reuse = TRY(reuse_so_far());
         if (!resolver_) return alone_->finish();
         try {
             Profile profile;
             profile.method = "exact";
             profile.granularity = options_.granularity;
             profile.accesses = static_cast<double>(now_);
-            profile.reuse = std::move(*reuse);
+            profile.reuse = std::move(reuse);
             profile.distinct = profile.reuse.cold;
             if (alone_) take_counts();
             if (options_.time) {
@@ -248,7 +221,7 @@ class ThreadedExactEngine : public Engine {
             if (attributes()) resolver_->fill_sites(profile);
             return profile;
         } catch (const std::bad_alloc&) {
-            return fail(std::string(kNoMemory));
+            return no_memory();
         }
     }
 
@@ -262,13 +235,13 @@ class ThreadedExactEngine : public Engine {
     std::size_t live() const { return alone_ ? alone_->live() : resolver_->live(); }
 
     Result<void> count_collected() {
-        if (auto done = wait(); !done) return done;
-        auto counted = count_window(collected_.batch(), first_touches(collected_.blocks));
+        TRY(wait());
+        auto counted = count_window(collected_.batch(), first_touches(collected_.batch()));
         collected_.clear();
         return counted;
     }
 
-    Result<void> count_window(BlockBatch window, const FirstTouches& touches) {
+    Result<void> count_window(TraceWindow window, const FirstTouches& touches) {
         try {
             while (window.count() != 0) {
                 const Step step = next_step(window, touches);
@@ -278,23 +251,22 @@ class ThreadedExactEngine : public Engine {
                 if (step.together) {
                     // A short part has more first touches than the window.
                     const double share =
-                        window.count() == 0 ? touches.share : first_touches(part.blocks).share;
-                    if (auto done = count_together(part, share, step.calibrate); !done) return done;
+                        window.count() == 0 ? touches.share : first_touches(part).share;
+                    now_ += TRY(count_together(part, share, step.calibrate));
                     alone_since_ = 0;
                 } else {
                     const bool was_alone = alone_ != nullptr;
-                    if (auto done = count_alone(part); !done) return done;
+                    now_ += TRY(count_alone(part));
                     // Moving the stack over is not what an access costs.
                     if (was_alone && pace_.known())
                         pace_.alone =
                             (now() - begin) / static_cast<double>(part.count()) / pace_.access;
                     alone_since_ += part.count();
                 }
-                now_ += part.count();
             }
             return {};
         } catch (const std::bad_alloc&) {
-            return fail(std::string(kNoMemory));
+            return no_memory();
         }
     }
 
@@ -303,7 +275,7 @@ class ThreadedExactEngine : public Engine {
         std::size_t accesses;
         bool calibrate = false;
     };
-    Step next_step(const BlockBatch& window, const FirstTouches& touches) const {
+    Step next_step(const TraceWindow& window, const FirstTouches& touches) const {
         const std::size_t left = window.count();
         if (left < threads_ * tuning_.least_chunk) return {!alone_, left};
         if (!tuning_.weigh || threads_ >= tuning_.sure_from) return {true, left};
@@ -321,7 +293,7 @@ class ThreadedExactEngine : public Engine {
 
     // Where nothing was measured yet. A first touch costs some three accesses to scattered blocks; in
     // order it costs one, and hardly anything in a long scan where nothing but distances is wanted.
-    Step first_step(const BlockBatch& window, const FirstTouches& touches, bool stay) const {
+    Step first_step(const TraceWindow& window, const FirstTouches& touches, bool stay) const {
         const std::size_t left = window.count(), trial = 4 * threads_ * tuning_.trial;
         if (stay) return {!alone_, left};
         if (!attributes() && touches.only_repeats) return {false, left};
@@ -338,13 +310,14 @@ class ThreadedExactEngine : public Engine {
 
     // Of one of the chunks, the middle one; of a quarter of it where looking at all would take a
     // noticeable part of the time, which finds rather too many.
-    FirstTouches first_touches(std::span<const std::uint64_t> blocks) const {
-        if (blocks.size() < threads_ * tuning_.least_chunk) return {};  // left to one thread anyway
-        if (only_repeats(blocks)) return {0, 0, true};
-        const std::size_t chunk = blocks.size() / threads_;
-        const bool is_short = blocks.size() < 4 * threads_ * tuning_.trial;
-        return estimate_first_touches(
-            blocks.subspan(chunk * (threads_ / 2), is_short ? chunk / 4 : chunk), threads_);
+    FirstTouches first_touches(const TraceWindow& window) const {
+        const std::size_t count = window.count();
+        if (count < threads_ * tuning_.least_chunk) return {};  // left to one thread anyway
+        if (only_repeats(window)) return {0, 0, true};
+        const std::size_t chunk = count / threads_;
+        const bool is_short = count < 4 * threads_ * tuning_.trial;
+        return estimate_first_touches(window.part(chunk * (threads_ / 2), is_short ? chunk / 4 : chunk),
+                                      threads_);
     }
 
     // Engines beside each other, and those that take the stack over, keep times by position.
@@ -354,15 +327,16 @@ class ThreadedExactEngine : public Engine {
         return options;
     }
 
-    Result<void> count_alone(const BlockBatch& part) {
+    // Gives the number of blocks, as does count_together.
+    Result<std::uint64_t> count_alone(const TraceWindow& part) {
         if (!alone_) {
             alone_ = std::make_unique<ExactEngine>(piece_options());
             if (options_.time) alone_->keep_times(now_);
             if (attributes()) alone_->attribute_to(resolver_->take_attribution());
             const StackParts::Stack stack = resolver_->take_stack();
-            if (auto done = alone_->touch(stack.blocks, stack.sites, stack.times); !done) return done;
+            TRY(alone_->touch(stack.blocks, stack.sites, stack.times));
         }
-        return alone_->add(part);
+        return part.each([&](const BlockBatch& batch) { return alone_->add(batch); });
     }
 
     // Leaves an engine that has nothing but the stack.
@@ -371,7 +345,7 @@ class ThreadedExactEngine : public Engine {
         if (attributes()) resolver_->give_attribution(alone_->take_attribution());
     }
 
-    Result<void> count_together(const BlockBatch& window, double share, bool calibrate) {
+    Result<std::uint64_t> count_together(const TraceWindow& window, double share, bool calibrate) {
         // Cores are not equally fast at all times. Where it costs few first touches, chunks are cut
         // smaller, so that whoever is done takes another.
         const bool divisible = window.count() >= 4 * threads_ * tuning_.least_chunk;
@@ -383,7 +357,7 @@ class ThreadedExactEngine : public Engine {
         if (!resolver_) resolver_.emplace(options_, threads_, std::max(threads_, tuning_.parts));
         std::optional<ChunkTouches> before;
         if (alone_) {
-            if (auto done = alone_->settle(); !done) return done;
+            TRY(alone_->settle());
             take_counts();
             if (alone_->live() != 0) before = touches_of(*alone_, {}, {});
             alone_.reset();
@@ -392,7 +366,7 @@ class ThreadedExactEngine : public Engine {
             static_cast<std::size_t>(share * static_cast<double>(window.count() / threads_));
         std::vector<CountedChunk> chunks;
         for (std::size_t k = 0; k < pieces; ++k) chunks.emplace_back(options_.bins);
-        std::vector<Result<void>> status(pieces);
+        std::vector<Result<std::uint64_t>> status(pieces);
         auto count_piece = [&](std::size_t k, unsigned threads) {
             const auto low = window.count() * k / pieces, high = window.count() * (k + 1) / pieces;
             EngineOptions options = piece_options();
@@ -405,41 +379,47 @@ class ThreadedExactEngine : public Engine {
         const double begin = now();
         resolver_->crew().run(pieces - calibrate,
                               [&](std::size_t k) { count_piece(k + calibrate, 1); });
-        for (const Result<void>& done : status)
+        std::uint64_t blocks = 0;
+        for (const Result<std::uint64_t>& done : status) {
             if (!done) return done;
+            blocks += *done;
+        }
         const double counted = now();
         std::size_t first_touches = 0;
         for (const CountedChunk& chunk : chunks) first_touches += chunk.touches.count();
-        if (auto done = resolver_->resolve(std::move(before), chunks, window, now_); !done) return done;
+        TRY(resolver_->resolve(std::move(before), chunks, window.in_memory(), now_));
         const auto per_piece = static_cast<double>(window.count()) / static_cast<double>(pieces);
         pace_.access =
             (counted - begin) * threads_ / (per_piece * static_cast<double>(pieces - calibrate));
         if (calibrate) pace_.alone = (begin - start) / per_piece / pace_.access;
         pace_.first_touch =
             (now() - counted) * threads_ / static_cast<double>(std::max<std::size_t>(first_touches, 1));
-        return {};
+        return blocks;
     }
 
-    // One thread counts a chunk that begins at `time`, with an engine that starts empty.
-    Result<void> count_chunk(CountedChunk& chunk, const EngineOptions& options, const BlockBatch& part,
-                             std::uint64_t time, std::size_t expected) const {
+    // One thread counts a chunk that begins at `time`, with an engine that starts empty. Of what is
+    // read from a source, how many blocks came before is not known yet, and not needed.
+    Result<std::uint64_t> count_chunk(CountedChunk& chunk, const EngineOptions& options,
+                                      const TraceWindow& part, std::uint64_t time,
+                                      std::size_t expected) const {
         ExactEngine engine(options);
         engine.expect(expected, part.count());
         if (options_.time) engine.keep_times(time);
         if (attributes()) engine.attribute_to(SiteAttribution::piece(options, time));
         BigVector<std::uint64_t> list;
         list.reserve(expected + expected / 16);
-        TouchStretches stretches(part.blocks);
+        TouchStretches stretches(part.in_memory().blocks);
         engine.list_first_touches(
             &list, resolver_->wants_times_of_touches() ? &chunk.first_at : nullptr, &stretches);
-        if (auto added = engine.add(part); !added) return added;
-        if (auto settled = engine.settle(); !settled) return settled;
+        const std::uint64_t blocks =
+            TRY(part.each([&](const BlockBatch& batch) { return engine.add(batch); }));
+        TRY(engine.settle());
         chunk.begin = time;
         chunk.distances = engine.take_distances();
         chunk.times = engine.take_time_distances();
         if (attributes()) chunk.sites = engine.take_attribution();
         chunk.touches = touches_of(engine, std::move(list), std::move(stretches));
-        return {};
+        return blocks;
     }
 
     // Without a list, the order of first touches does not matter.

@@ -76,11 +76,11 @@ Summary analyze_thread_block(std::span<const std::uint64_t> accesses, const Engi
     std::unordered_map<std::uint64_t, Node> nodes;
     std::vector<std::uint32_t> merged;
     std::uint32_t sum = 0;
-    for (std::size_t at = 0; at < accesses.size(); at += options.thread_trace) {
+    for (std::size_t at = 0; at < accesses.size(); at += options.hprda.thread_trace) {
         Summary thread;
-        analyze_thread(
-            accesses.subspan(at, std::min<std::size_t>(options.thread_trace, accesses.size() - at)),
-            thread);
+        analyze_thread(accesses.subspan(
+                           at, std::min<std::size_t>(options.hprda.thread_trace, accesses.size() - at)),
+                       thread);
         out.distances.insert(out.distances.end(), thread.distances.begin(), thread.distances.end());
         const auto count = static_cast<std::uint32_t>(thread.blocks.size());
         for (const AccessInfo& info : thread.blocks) {
@@ -97,7 +97,8 @@ Summary analyze_thread_block(std::span<const std::uint64_t> accesses, const Engi
     }
     const std::uint64_t distinct = nodes.size();
     auto brought_down = [&](std::uint32_t value) {
-        return options.adjust ? static_cast<std::uint32_t>(adjusted(value, distinct, sum)) : value;
+        return options.hprda.adjust ? static_cast<std::uint32_t>(adjusted(value, distinct, sum))
+                                    : value;
     };
     for (std::uint32_t distance : merged) out.distances.push_back(brought_down(distance));
     for (const auto& [block, node] : nodes)
@@ -111,7 +112,7 @@ class HprdaEngine : public Engine {
     explicit HprdaEngine(const EngineOptions& options)
         : options_(options),
           threads_(thread_count(options.threads)),
-          block_accesses_(std::size_t{options.thread_trace} * options.block_threads),
+          block_accesses_(std::size_t{options.hprda.thread_trace} * options.hprda.block_threads),
           parts_(threads_),
           tally_(options) {}
 
@@ -204,7 +205,7 @@ Profile HprdaTally::profile(std::uint64_t accesses, std::uint64_t distinct, std:
     DistanceCounter all = counted_;
     for (const Bin& bin : raw_.histogram().bins) {
         const std::uint64_t middle = bin.low + (bin.high - bin.low) / 2;
-        all.add(options_.adjust ? adjusted(middle, distinct, sum) : middle,
+        all.add(options_.hprda.adjust ? adjusted(middle, distinct, sum) : middle,
                 static_cast<std::uint64_t>(bin.count));
     }
     all.add_cold(distinct);
@@ -217,8 +218,8 @@ Profile HprdaTally::profile(std::uint64_t accesses, std::uint64_t distinct, std:
     profile.notes.push_back(fmt::format(
         "an approximation: distances across traces of {} accesses are sums that count shared blocks "
         "again{}",
-        options_.thread_trace,
-        options_.adjust
+        options_.hprda.thread_trace,
+        options_.hprda.adjust
             ? fmt::format(", brought down by an effective factor of {:.3g}",
                           sum == 0 ? 1.0 : static_cast<double>(distinct) / static_cast<double>(sum))
             : ""));
@@ -229,8 +230,8 @@ Result<void> check_hprda(const EngineOptions& options) {
     if (auto good = require_single_model("hprda", options); !good) return good;
     if (options.time || options.sites || options.pairs)
         return fail("the hprda method has no time distances, sites or pairs; use exact");
-    if (options.thread_trace < 1 || options.thread_trace > 65535 || options.block_threads < 1 ||
-        options.block_threads > 1024)
+    if (options.hprda.thread_trace < 1 || options.hprda.thread_trace > 65535 ||
+        options.hprda.block_threads < 1 || options.hprda.block_threads > 1024)
         return fail("hprda takes 1 to 65535 accesses a thread and 1 to 1024 threads a block");
     return {};
 }

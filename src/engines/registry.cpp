@@ -1,7 +1,6 @@
 // The table of engines. A new engine is one file and one line here.
 #include <fmt/format.h>
 
-#include "core/blocks.h"
 #include "engines/phases.h"
 #include "gpu/gpu.h"
 #include "revisit/engine.h"
@@ -39,7 +38,8 @@ std::span<const EngineEntry> engines() {
 
 Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options) {
     if (options.device == Device::gpu) {
-        if (options.phases != 0) return fail("--device gpu does not cut a run into phases");
+        if (options.phases != 0)
+            return fail(ErrorCode::unsupported, "the GPU does not cut a run into phases");
         return make_gpu_engine(name, options);
     }
     std::string names;
@@ -52,18 +52,6 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineO
         names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
     }
     return fail(fmt::format("expected a method out of {}, found \"{}\"", names, name));
-}
-
-Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method,
-                        const EngineOptions& options) {
-    auto engine = make_engine(method, options);
-    if (!engine) return std::unexpected(engine.error());
-    BlockCutter cutter(options.granularity);
-    if (options.sharing) cutter.keep_parts();
-    AccessBatch batch{addresses, {}, {}, {}, {}};
-    auto added = cutter.cut(batch, [&](const BlockBatch& piece) { return (*engine)->add(piece); });
-    if (!added) return std::unexpected(added.error());
-    return (*engine)->finish();
 }
 
 }  // namespace revisit

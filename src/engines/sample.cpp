@@ -160,11 +160,11 @@ class SampleEngine : public Engine {
     explicit SampleEngine(const EngineOptions& options)
         : options_(options),
           is_private_(options.model == StackModel::private_),
-          rate_(options.target_error > 0 ? 1 : options.rate),
-          wanted_(options.target_error > 0
-                      ? static_cast<std::uint64_t>(samples_for_error(options.target_error))
+          rate_(options.sample.target_error > 0 ? 1 : options.sample.rate),
+          wanted_(options.sample.target_error > 0
+                      ? static_cast<std::uint64_t>(samples_for_error(options.sample.target_error))
                       : 0),
-          limit_(options.prune_share, options.prune_after),
+          limit_(options.sample.prune_share, options.sample.prune_after),
           random_(options.seed),
           tally_(options) {
         to_next_ = gap();
@@ -188,7 +188,8 @@ class SampleEngine : public Engine {
             }
             return {};
         } catch (const std::bad_alloc&) {
-            return fail("not enough memory for the samples' distance sets; use a lower --rate");
+            return fail(ErrorCode::no_memory,
+                        "not enough memory for the samples' distance sets; the rate is too high");
         }
     }
 
@@ -369,8 +370,8 @@ class SampleEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_sample(const EngineOptions& options) {
-    if (!(options.rate > 0 && options.rate <= 1))
-        return fail(fmt::format("expected a rate above 0 and up to 1, found {}", options.rate));
+    if (!(options.sample.rate > 0 && options.sample.rate <= 1))
+        return fail(fmt::format("expected a rate above 0 and up to 1, found {}", options.sample.rate));
     if (options.shared) return fail("the sample method takes one model at a time");
     return std::make_unique<SampleEngine>(options);
 }

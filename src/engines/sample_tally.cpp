@@ -62,7 +62,7 @@ Profile SampleTally::profile(const SampleCounts& counts) const {
     const double period = counts.samples == 0 ? 0 : out.accesses / n;
     out.sampled = Sampling{period, n, counts.samples == 0 ? 0 : static_cast<double>(counts.pruned) / n};
     if (counts.samples == 0) {
-        if (counts.accesses != 0) out.notes.push_back("no access was chosen; use a higher --rate");
+        if (counts.accesses != 0) out.notes.push_back("no access was chosen; the rate is too low");
         return out;
     }
     out.reuse = scaled(reuse_.histogram(), counts);

@@ -68,7 +68,7 @@ class FixedRate : public Engine {
     FixedRate(const EngineOptions& options, std::unique_ptr<Engine> exact)
         : options_(options),
           hash_(options.seed),
-          threshold_(static_cast<std::uint64_t>(std::ceil(options.rate * kHashes))),
+          threshold_(static_cast<std::uint64_t>(std::ceil(options.shards.rate * kHashes))),
           exact_(std::move(exact)),
           blocks_(kPiece),
           groups_(kPiece) {}
@@ -126,7 +126,7 @@ class FixedSize : public Engine {
     explicit FixedSize(const EngineOptions& options)
         : options_(options),
           hash_(options.seed),
-          threshold_(static_cast<std::uint64_t>(std::ceil(options.rate * kHashes))) {}
+          threshold_(static_cast<std::uint64_t>(std::ceil(options.shards.rate * kHashes))) {}
 
     Result<void> add(const BlockBatch& batch) override {
         for (std::uint64_t block : batch.blocks) {
@@ -159,7 +159,7 @@ class FixedSize : public Engine {
             found->second = now_;
         }
         times_.insert(now_++);
-        if (last_.size() > options_.sample_blocks) let_go();
+        if (last_.size() > options_.shards.most_blocks) let_go();
     }
     void let_go() {
         threshold_ = std::max<std::uint64_t>(1, by_hash_.rbegin()->first);
@@ -223,9 +223,10 @@ Result<std::unique_ptr<Engine>> make_shards(const EngineOptions& options) {
         return std::unexpected(good.error());
     if (options.time || options.sites || options.pairs)
         return fail("the shards method has no time distances, sites or pairs; use exact or sample");
-    if (!(options.rate > 0 && options.rate <= 1))
-        return fail(fmt::format("expected a rate above 0 and at most 1, found {}", options.rate));
-    if (options.sample_blocks != 0) return std::make_unique<FixedSize>(options);
+    if (!(options.shards.rate > 0 && options.shards.rate <= 1))
+        return fail(
+            fmt::format("expected a rate above 0 and at most 1, found {}", options.shards.rate));
+    if (options.shards.most_blocks != 0) return std::make_unique<FixedSize>(options);
     EngineOptions inner = options;
     inner.bins = Binning::exact();
     inner.sites = true;

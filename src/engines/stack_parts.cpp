@@ -176,19 +176,21 @@ void ChunkTouches::free_tables() {
 }
 
 // The places that the pages hold for blocks, by the batch where these lie side by side.
-void ChunkTouches::read_pages(std::span<const std::uint64_t> blocks, bool in_order,
-                              std::uint32_t* places) {
+void ChunkTouches::read_pages(const TouchStretches::Run& run, std::uint32_t* places) {
     using Pages = LastAccessPages<std::uint32_t>;
     constexpr std::size_t kScattered = 16 * kBatch;
-    for (std::size_t at = 0; in_order && at < blocks.size();) {  // the first tells all
-        const std::uint64_t block = blocks[0] + at;
-        const std::size_t in_page = block & (Pages::kPage - 1);
-        const std::size_t count = std::min(blocks.size() - at, Pages::kPage - in_page);
-        std::memcpy(places + at, pages_->leaf_of_page(block >> Pages::kPageBits) + in_page,
-                    count * sizeof *places);
-        at += count;
-        if (at == blocks.size()) return;
+    if (run.blocks == nullptr) {
+        for (std::size_t at = 0; at < run.count;) {
+            const std::uint64_t block = run.first + at;
+            const std::size_t in_page = block & (Pages::kPage - 1);
+            const std::size_t count = std::min(run.count - at, Pages::kPage - in_page);
+            std::memcpy(places + at, pages_->leaf_of_page(block >> Pages::kPageBits) + in_page,
+                        count * sizeof *places);
+            at += count;
+        }
+        return;
     }
+    std::span<const std::uint64_t> blocks(run.blocks, run.count);
     while (!blocks.empty()) {
         const std::size_t in_page = blocks[0] & (Pages::kPage - 1);
         std::size_t done = kBatch;
@@ -212,8 +214,8 @@ std::vector<std::uint32_t> ChunkTouches::read_places(const PartOf& part_of, std:
     const std::size_t low = piece * kPiece, high = std::min(low + kPiece, listed());
     std::vector<std::uint32_t> out(high - low);
     if (pages_) {
-        stretches_.each(list_, low, high, [&](std::size_t at, auto blocks, bool in_order) {
-            read_pages(blocks, in_order, out.data() + at - low);
+        stretches_.each(list_, low, high, [&](std::size_t at, const TouchStretches::Run& run) {
+            read_pages(run, out.data() + at - low);
         });
         return out;
     }

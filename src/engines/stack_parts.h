@@ -96,7 +96,7 @@ class ChunkTouches {
     void free_tables();
     std::size_t listed() const { return list_.size() + stretches_.count(); }
     std::vector<std::uint32_t> read_places(const PartOf& part_of, std::size_t piece);
-    void read_pages(std::span<const std::uint64_t> blocks, bool in_order, std::uint32_t* places);
+    void read_pages(const TouchStretches::Run& run, std::uint32_t* places);
 
     std::size_t count_ = 0;          // of blocks
     BigVector<std::uint64_t> list_;  // in order of first touch, but for

@@ -9,26 +9,29 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/try.h"
+
 namespace revisit {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{4} << 20;
 
+std::unexpected<Error> cannot(const std::string& file, const char* what) {
+    return fail(ErrorCode::io, file, {}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
+}
+
+// Reads on from where the descriptor is; the file it belongs to closes it.
 class DescriptorSource : public ByteSource {
  public:
-    DescriptorSource(int descriptor, std::string name, std::shared_ptr<std::uint64_t> bytes_read,
+    DescriptorSource(std::shared_ptr<const PlainFile> file, std::shared_ptr<std::uint64_t> bytes_read,
                      std::uint64_t left = ~std::uint64_t{0})
-        : descriptor_(descriptor),
-          name_(std::move(name)),
-          bytes_read_(std::move(bytes_read)),
-          left_(left) {}
-    ~DescriptorSource() override { close(descriptor_); }
+        : file_(std::move(file)), bytes_read_(std::move(bytes_read)), left_(left) {}
 
     Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
         for (;;) {
-            ssize_t count = ::read(descriptor_, into, std::min<std::uint64_t>(size, left_));
+            ssize_t count = ::read(file_->descriptor(), into, std::min<std::uint64_t>(size, left_));
             if (count < 0 && errno == EINTR) continue;
-            if (count < 0) return fail(name_, {}, fmt::format("cannot read: {}", std::strerror(errno)));
+            if (count < 0) return cannot(file_->name(), "read");
             *bytes_read_ += static_cast<std::uint64_t>(count);
             left_ -= static_cast<std::uint64_t>(count);
             return static_cast<std::size_t>(count);
@@ -36,8 +39,7 @@ class DescriptorSource : public ByteSource {
     }
 
  private:
-    int descriptor_;
-    std::string name_;
+    std::shared_ptr<const PlainFile> file_;
     std::shared_ptr<std::uint64_t> bytes_read_;
     std::uint64_t left_;  // to the end of the range
 };
@@ -59,24 +61,48 @@ class MemorySource : public ByteSource {
 
 }  // namespace
 
+PlainFile::~PlainFile() {
+    close(descriptor_);
+}
+
+Result<void> PlainFile::read(std::uint64_t at, void* into, std::size_t size) const {
+    auto* to = static_cast<std::uint8_t*>(into);
+    while (size != 0) {
+        const ssize_t count = pread(descriptor_, to, size, static_cast<off_t>(begin_ + at));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return cannot(name_, "read");
+        if (count == 0)
+            return fail(ErrorCode::io, name_, fmt::format("byte {}", begin_ + at),
+                        fmt::format("expected {} bytes, found the end: the file became shorter while "
+                                    "it was read",
+                                    size_));
+        to += count;
+        at += static_cast<std::uint64_t>(count);
+        size -= static_cast<std::size_t>(count);
+    }
+    return {};
+}
+
 Result<ByteStream> ByteStream::open(const std::string& path) {
     ByteStream stream;
     stream.name_ = path == "-" ? "standard input" : path;
-    int descriptor = path == "-" ? dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return fail(stream.name_, {}, fmt::format("cannot open: {}", std::strerror(errno)));
-    auto source = std::make_unique<DescriptorSource>(descriptor, stream.name_, stream.file_bytes_read_);
+    const int descriptor = path == "-" ? dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return cannot(stream.name_, "open");
     struct stat status{};
-    if (fstat(descriptor, &status) == 0) {
-        if (S_ISDIR(status.st_mode))
-            return fail(stream.name_, {}, "expected a trace, found a directory");
-        if (S_ISREG(status.st_mode))
-            stream.file_bytes_total_ = static_cast<std::uint64_t>(status.st_size);
+    std::uint64_t begin = 0;
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+        // Standard input may have been read from already.
+        begin = static_cast<std::uint64_t>(std::max<off_t>(0, lseek(descriptor, 0, SEEK_CUR)));
+        const auto size = static_cast<std::uint64_t>(status.st_size);
+        stream.file_bytes_total_ = size - std::min(begin, size);
     }
-    auto plain = unpacked(std::move(source), stream.name_);
-    if (!plain) return std::unexpected(plain.error());
-    stream.packed_ = (*plain)->unpacks();
-    stream.source_ = std::move(*plain);
+    auto file =
+        std::make_shared<const PlainFile>(descriptor, begin, stream.file_bytes_total_, stream.name_);
+    if (S_ISDIR(status.st_mode)) return fail(stream.name_, {}, "expected a trace, found a directory");
+    if (file->size() != 0) stream.file_ = file;
+    stream.source_ =
+        TRY(unpacked(std::make_unique<DescriptorSource>(file, stream.file_bytes_read_), stream.name_));
+    stream.packed_ = stream.source_->unpacks();
     return stream;
 }
 
@@ -84,12 +110,12 @@ Result<ByteStream> ByteStream::open_range(const std::string& path, std::uint64_t
                                           std::uint64_t end) {
     ByteStream stream;
     stream.name_ = path;
-    int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return fail(path, {}, fmt::format("cannot open: {}", std::strerror(errno)));
-    stream.source_ =
-        std::make_unique<DescriptorSource>(descriptor, path, stream.file_bytes_read_, end - begin);
-    if (lseek(descriptor, static_cast<off_t>(begin), SEEK_SET) < 0)
-        return fail(path, {}, fmt::format("cannot seek: {}", std::strerror(errno)));
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return cannot(path, "open");
+    auto file = std::make_shared<const PlainFile>(descriptor, begin, end - begin, path);
+    if (lseek(descriptor, static_cast<off_t>(begin), SEEK_SET) < 0) return cannot(path, "seek");
+    if (end > begin) stream.file_ = file;
+    stream.source_ = std::make_unique<DescriptorSource>(file, stream.file_bytes_read_, end - begin);
     stream.position_ = begin;
     stream.file_bytes_total_ = end - begin;
     return stream;
@@ -98,9 +124,7 @@ Result<ByteStream> ByteStream::open_range(const std::string& path, std::uint64_t
 Result<ByteStream> ByteStream::of_memory(std::string bytes, std::string name) {
     ByteStream stream;
     stream.name_ = std::move(name);
-    auto plain = unpacked(std::make_unique<MemorySource>(std::move(bytes)), stream.name_);
-    if (!plain) return std::unexpected(plain.error());
-    stream.source_ = std::move(*plain);
+    stream.source_ = TRY(unpacked(std::make_unique<MemorySource>(std::move(bytes)), stream.name_));
     return stream;
 }
 
@@ -115,10 +139,9 @@ Result<std::span<const std::uint8_t>> ByteStream::peek(std::size_t want) {
         }
         if (buffer_.size() < std::max(want, kBlock)) buffer_.resize(std::max(want, kBlock));
         while (end_ < want && !ended_) {
-            auto count = source_->read(buffer_.data() + end_, buffer_.size() - end_);
-            if (!count) return std::unexpected(count.error());
-            if (*count == 0) ended_ = true;
-            end_ += *count;
+            const std::size_t count = TRY(source_->read(buffer_.data() + end_, buffer_.size() - end_));
+            if (count == 0) ended_ = true;
+            end_ += count;
         }
     }
     return std::span<const std::uint8_t>(buffer_.data() + begin_, end_ - begin_);

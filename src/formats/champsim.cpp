@@ -57,7 +57,7 @@ bool recognize_champsim(std::span<const std::uint8_t> head) {
 }
 
 Result<std::unique_ptr<TraceReader>> open_champsim(ByteStream stream) {
-    return std::make_unique<FixedRecordReader<Instruction>>(std::move(stream));
+    return std::make_unique<MixedRecordReader<Instruction>>(std::move(stream));
 }
 Result<std::unique_ptr<TraceWriter>> create_champsim(std::unique_ptr<ByteSink> sink) {
     return std::make_unique<ChampsimWriter>(std::move(sink));

@@ -70,6 +70,7 @@ Field field_named(std::string_view name) {
 struct Csv {
     std::vector<Field> fields;
     ColumnSet columns() const { return {true, true, true, true}; }
+    bool ready() const { return !fields.empty(); }
 
     std::string parse(std::string_view line, Columns& columns) {
         if (trimmed(line).empty()) return {};

@@ -8,6 +8,19 @@ namespace {
 
 struct Din {
     ColumnSet columns() const { return {false, false, false, true}; }
+    bool ready() const { return true; }
+
+    // "0 7ffe1234\n"
+    const char* parse_usual(const char* at, const char*, Columns& columns) const {
+        const char label = at[0];
+        if (label < '0' || label > '2' || at[1] != ' ') return nullptr;
+        at += 2;
+        Access access;
+        if (!take_hexadecimal(at, access.address) || *at != '\n') return nullptr;
+        access.flags = label == '1' ? kWrite : 0;
+        if (label != '2') columns.push(access);
+        return at + 1;
+    }
 
     std::string parse(std::string_view line, Columns& columns) const {
         std::string_view text = trimmed(line);

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "core/try.h"
 #include "formats/byte_stream.h"
 #include "formats/columns.h"
 #include "formats/compress.h"
@@ -28,28 +30,95 @@ void store(std::uint8_t* at, T value) {
     std::memcpy(at, &value, sizeof value);
 }
 
-// `Record` gives kBytes, kColumns and `static void parse(const uint8_t*, Columns&)`.
+// Records of one access each, in a plain file. `Record` gives kBytes, kColumns and
+// `static void decode(const uint8_t* records, size_t count, Columns&)`, which fills columns of that
+// size.
+template <class Record>
+class RecordRanges final : public AccessRanges {
+ public:
+    // Null where the file does not hold whole records: a stream says where it ends.
+    static std::unique_ptr<RecordRanges> of(const ByteStream& stream) {
+        auto file = stream.file();
+        if (!file || stream.packed() || file->size() % Record::kBytes != 0) return nullptr;
+        return std::make_unique<RecordRanges>(std::move(file));
+    }
+    explicit RecordRanges(std::shared_ptr<const PlainFile> file) : file_(std::move(file)) {}
+
+    std::uint64_t count() const override { return file_->size() / Record::kBytes; }
+    Result<AccessBatch> read(std::uint64_t first, std::size_t count, Columns& into) const override {
+        into.has = Record::kColumns;
+        into.resize(count);
+        if constexpr (Record::kBytes == sizeof(std::uint64_t)) {  // nothing but addresses
+            TRY(file_->read(first * Record::kBytes, into.addresses.data(), count * Record::kBytes));
+        } else {
+            into.raw.resize(count * Record::kBytes);
+            TRY(file_->read(first * Record::kBytes, into.raw.data(), into.raw.size()));
+            Record::decode(into.raw.data(), count, into);
+        }
+        return into.batch();
+    }
+    std::optional<AddressFile> address_file() const override {
+        if (Record::kBytes != sizeof(std::uint64_t)) return std::nullopt;
+        return AddressFile{file_->descriptor(), file_->begin(), count()};
+    }
+
+ private:
+    std::shared_ptr<const PlainFile> file_;
+};
+
+// The same as a stream.
 template <class Record>
 class FixedRecordReader : public TraceReader {
  public:
-    explicit FixedRecordReader(ByteStream stream) : stream_(std::move(stream)) {
+    explicit FixedRecordReader(ByteStream stream)
+        : stream_(std::move(stream)), ranges_(RecordRanges<Record>::of(stream_)) {
+        columns_.has = Record::kColumns;
+    }
+
+    Result<AccessBatch> next() override {
+        auto bytes = TRY(stream_.peek(kReadBatch * Record::kBytes));
+        if (bytes.empty()) return AccessBatch{};
+        const std::size_t records = std::min(kReadBatch, bytes.size() / Record::kBytes);
+        if (records == 0)
+            return stream_.error_here(fmt::format("expected {} of {} bytes, found the end after {}",
+                                                  Record::kName, Record::kBytes, bytes.size()));
+        columns_.resize(records);
+        Record::decode(bytes.data(), records, columns_);
+        stream_.consume(records * Record::kBytes);
+        return columns_.batch();
+    }
+    const AccessRanges* ranges() const override { return ranges_.get(); }
+    std::uint64_t bytes_read() const override { return stream_.file_bytes_read(); }
+    std::uint64_t bytes_total() const override { return stream_.file_bytes_total(); }
+
+ private:
+    ByteStream stream_;
+    std::unique_ptr<RecordRanges<Record>> ranges_;
+    Columns columns_;
+};
+
+// Records that hold any number of accesses. `Record` gives kBytes, kColumns and
+// `static void parse(const uint8_t*, Columns&)`.
+template <class Record>
+class MixedRecordReader : public TraceReader {
+ public:
+    explicit MixedRecordReader(ByteStream stream) : stream_(std::move(stream)) {
         columns_.has = Record::kColumns;
     }
 
     Result<AccessBatch> next() override {
         columns_.clear();
         while (columns_.count() < kReadBatch) {
-            auto bytes = stream_.peek(Record::kBytes);
-            if (!bytes) return std::unexpected(bytes.error());
-            if (bytes->empty()) break;
-            std::size_t records = bytes->size() / Record::kBytes;
+            auto bytes = TRY(stream_.peek(Record::kBytes));
+            if (bytes.empty()) break;
+            std::size_t records = bytes.size() / Record::kBytes;
             if (records == 0)
                 return stream_.error_here(
                     fmt::format("expected a record of {} bytes, found the end after {}", Record::kBytes,
-                                bytes->size()));
+                                bytes.size()));
             std::size_t done = 0;
             for (; done < records && columns_.count() < kReadBatch; ++done)
-                Record::parse(bytes->data() + done * Record::kBytes, columns_);
+                Record::parse(bytes.data() + done * Record::kBytes, columns_);
             stream_.consume(done * Record::kBytes);
         }
         return columns_.batch();

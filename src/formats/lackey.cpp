@@ -13,6 +13,28 @@ bool is_comment(std::string_view line) {
 
 struct Lackey {
     ColumnSet columns() const { return {false, true, false, true}; }
+    bool ready() const { return true; }
+
+    // " L 1ffeffe7e8,8\n" or "I  04000a00,4\n"
+    const char* parse_usual(const char* at, const char*, Columns& columns) const {
+        const bool fetches = at[0] == 'I' && at[1] == ' ' && at[2] == ' ';
+        const char kind = at[1];
+        if (!fetches && (at[0] != ' ' || at[2] != ' ' || (kind != 'L' && kind != 'S' && kind != 'M')))
+            return nullptr;
+        at += 3;
+        Access access;
+        if (!take_hexadecimal(at, access.address) || *at != ',') return nullptr;
+        for (++at; *at >= '0' && *at <= '9'; ++at) {
+            access.size = access.size * 10 + static_cast<std::uint32_t>(*at - '0');
+            if (access.size > 100'000'000) return nullptr;
+        }
+        if (*at != '\n' || access.size == 0) return nullptr;
+        if (fetches) return at + 1;
+        if (kind != 'S') columns.push(access);
+        access.flags = kWrite;
+        if (kind != 'L') columns.push(access);
+        return at + 1;
+    }
 
     std::string parse(std::string_view line, Columns& columns) const {
         std::string_view text = trimmed(line);

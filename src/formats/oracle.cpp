@@ -11,8 +11,10 @@ namespace {
 struct Request {
     static constexpr std::size_t kBytes = 24;
     static constexpr ColumnSet kColumns{};
-    static void parse(const std::uint8_t* at, Columns& columns) {
-        columns.push({load<std::uint64_t>(at + 4), 0, 0, 0, 0});
+    static constexpr std::string_view kName = "a record";
+    static void decode(const std::uint8_t* at, std::size_t count, Columns& columns) {
+        for (std::size_t i = 0; i < count; ++i)
+            columns.addresses[i] = load<std::uint64_t>(at + i * kBytes + 4);
     }
 };
 

@@ -10,9 +10,16 @@ namespace {
 struct Record {
     static constexpr std::size_t kBytes = 16;
     static constexpr ColumnSet kColumns{true, true, true, true};
-    static void parse(const std::uint8_t* at, Columns& columns) {
-        columns.push({load<std::uint64_t>(at), load<std::uint32_t>(at + 8), at[14],
-                      load<std::uint16_t>(at + 12), at[15]});
+    static constexpr std::string_view kName = "a record";
+    static void decode(const std::uint8_t* at, std::size_t count, Columns& columns) {
+        for (std::size_t i = 0; i < count; ++i, at += kBytes) {
+            columns.addresses[i] = load<std::uint64_t>(at);
+            const auto rest = load<std::uint64_t>(at + 8);
+            columns.sites[i] = static_cast<std::uint32_t>(rest);
+            columns.threads[i] = static_cast<std::uint16_t>(rest >> 32);
+            columns.sizes[i] = static_cast<std::uint8_t>(rest >> 48);
+            columns.flags[i] = static_cast<std::uint8_t>(rest >> 56);
+        }
     }
     static void format(const Access& access, std::uint8_t* at) {
         store(at, access.address);
@@ -48,7 +55,7 @@ class RecordWriter : public TraceWriter {
             access.size = left;
             split.push(access);
             if (split.count() < kReadBatch) continue;
-            if (auto done = inner_.write(split.batch()); !done) return done;
+            TRY(inner_.write(split.batch()));
             split.clear();
         }
         return inner_.write(split.batch());

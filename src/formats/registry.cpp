@@ -1,6 +1,7 @@
 // The table of trace formats. A new format is one file and one line here.
 #include <fmt/format.h>
 
+#include "core/try.h"
 #include "formats/format.h"
 
 namespace revisit {
@@ -79,9 +80,8 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
             return fail(fmt::format("expected a format out of {}, found \"{}\"", names(), format));
         return entry;
     }
-    auto head = stream.peek(kSniffWindow);
-    if (!head) return std::unexpected(head.error());
-    auto window = head->first(std::min(head->size(), kSniffWindow));
+    const auto head = TRY(stream.peek(kSniffWindow));
+    const auto window = head.first(std::min(head.size(), kSniffWindow));
     if (window.empty()) return by_name("u64");  // an empty trace, in any format
     // A name that says a binary format outweighs a guess; text and magic numbers outweigh the name.
     const FormatEntry* named = by_suffix(path);
@@ -92,22 +92,18 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
         return named != nullptr && !sure ? named : &entry;
     }
     if (named != nullptr) return named;
-    return fail(
-        stream.name(), {},
-        fmt::format("cannot tell the trace's format from its content; give --format ({})", names()));
+    return fail(ErrorCode::unknown_format, stream.name(), {},
+                fmt::format("cannot tell the trace's format from its content ({})", names()));
 }
 
 Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,
                                                  std::string_view path) {
-    auto entry = tell_format(stream, format, path);
-    if (!entry) return std::unexpected(entry.error());
-    return (*entry)->open(std::move(stream));
+    const FormatEntry* entry = TRY(tell_format(stream, format, path));
+    return entry->open(std::move(stream));
 }
 
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format) {
-    auto stream = ByteStream::open(path);
-    if (!stream) return std::unexpected(stream.error());
-    return open_stream(std::move(*stream), format, path);
+    return open_stream(TRY(ByteStream::open(path)), format, path);
 }
 
 Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path, std::string_view format) {
@@ -117,9 +113,7 @@ Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path, std::
     if (entry == nullptr) entry = by_name("revisit");
     if (entry->create == nullptr)
         return fail(path, {}, fmt::format("the {} format can only be read", entry->name));
-    auto sink = create_sink(path);
-    if (!sink) return std::unexpected(sink.error());
-    return entry->create(std::move(*sink));
+    return entry->create(TRY(create_sink(path)));
 }
 
 }  // namespace revisit

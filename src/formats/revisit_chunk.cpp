@@ -19,6 +19,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/try.h"
+
 namespace revisit {
 namespace {
 
@@ -182,14 +184,14 @@ void encode_text(std::uint32_t magic, std::string_view text, std::string& out) {
     pack(magic, 0, text, out);
 }
 
-Result<Columns> decode_accesses(const ChunkHeader& header, std::span<const std::uint8_t> packed) {
-    auto plain = unpack(header, packed);
-    if (!plain) return std::unexpected(plain.error());
-    const auto* at = reinterpret_cast<const std::uint8_t*>(plain->data());
-    const auto* end = at + plain->size();
+Result<void> decode_accesses(const ChunkHeader& header, std::span<const std::uint8_t> packed,
+                             Columns& columns) {
+    const std::string plain = TRY(unpack(header, packed));
+    const auto* at = reinterpret_cast<const std::uint8_t*>(plain.data());
+    const auto* end = at + plain.size();
     auto broken = [] { return fail("the chunk's columns are broken"); };
-    if (plain->size() < kPlainHeader || at[0] > 15 || at[1] > kLargestLag || at[2] > 1) return broken();
-    Columns columns;
+    if (plain.size() < kPlainHeader || at[0] > 15 || at[1] > kLargestLag || at[2] > 1) return broken();
+    columns.clear();
     columns.has = {(at[0] & 1) != 0, (at[0] & 2) != 0, (at[0] & 4) != 0, (at[0] & 8) != 0};
     Predictor predictor;
     predictor.lag = at[1];
@@ -209,7 +211,7 @@ Result<Columns> decode_accesses(const ChunkHeader& header, std::span<const std::
         columns.addresses[i] = predictor.predict(slot) + unzigzag(columns.addresses[i]);
         predictor.learn(slot, columns.addresses[i]);
     }
-    return columns;
+    return {};
 }
 
 Result<std::string> decode_text(const ChunkHeader& header, std::span<const std::uint8_t> packed) {

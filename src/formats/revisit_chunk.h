@@ -33,7 +33,8 @@ void encode_accesses(const AccessBatch& batch, std::string& out);
 void encode_text(std::uint32_t magic, std::string_view text, std::string& out);
 
 // The packed bytes of a chunk back; the Error has no file or place, the caller knows them.
-Result<Columns> decode_accesses(const ChunkHeader& header, std::span<const std::uint8_t> packed);
+Result<void> decode_accesses(const ChunkHeader& header, std::span<const std::uint8_t> packed,
+                             Columns& columns);
 Result<std::string> decode_text(const ChunkHeader& header, std::span<const std::uint8_t> packed);
 
 }  // namespace revisit

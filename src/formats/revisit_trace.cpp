@@ -6,8 +6,8 @@
 // to the index. A reader of a pipe goes chunk by chunk; a reader of a file may start anywhere the index
 // says. A file without its trailer was cut short and is refused.
 //
-// Reading overlaps: the next chunks unpack on other threads while the engine works on this one, in
-// memory bounded by the number of chunks in flight.
+// Chunks of a file are decoded by whoever analyzes it (AccessChunks). Read as a stream, the next chunks
+// unpack on other threads while this one is used, in memory bounded by the number of chunks in flight.
 #include <algorithm>
 #include <deque>
 #include <future>
@@ -56,27 +56,126 @@ Result<TraceInfo> info_from_json(const std::string& text) {
     return info;
 }
 
+std::unexpected<Error> broken_at(const std::string& file, std::uint64_t place, const Error& error) {
+    return fail(file, fmt::format("byte {}", place), error.message);
+}
+
+// The access chunks of a plain file, by its index, and what else the trace knows.
+class IndexedChunks final : public AccessChunks {
+ public:
+    // Null where the file has no index that holds together: a stream finds out what is wrong with it.
+    static std::unique_ptr<IndexedChunks> of(const ByteStream& stream) {
+        if (!stream.file() || stream.packed()) return nullptr;
+        auto chunks = std::make_unique<IndexedChunks>(stream.file());
+        return chunks->read_index() ? std::move(chunks) : nullptr;
+    }
+    explicit IndexedChunks(std::shared_ptr<const PlainFile> file) : file_(std::move(file)) {}
+
+    std::size_t count() const override { return places_.size(); }
+    Result<AccessBatch> decode(std::size_t chunk, Columns& into) const override {
+        const std::uint64_t place = places_[chunk];
+        ChunkHeader header;
+        TRY(file_->read(place, &header, sizeof header));
+        const std::uint64_t end = chunk + 1 < places_.size() ? places_[chunk + 1] : end_;
+        if (header.magic != kAccessChunk || !header.plausible() ||
+            header.packed_bytes != end - place - sizeof header)
+            return fail(file_->name(), fmt::format("byte {}", place),
+                        "expected a chunk of a revisit trace");
+        into.raw.resize(header.packed_bytes);
+        TRY(file_->read(place + sizeof header, into.raw.data(), into.raw.size()));
+        if (auto done = decode_accesses(header, into.raw, into); !done)
+            return broken_at(file_->name(), place, done.error());
+        return into.batch();
+    }
+    const TraceInfo& info() const { return info_; }
+
+ private:
+    Result<std::string> read_text(std::uint64_t place, std::uint64_t end, std::uint32_t magic) const {
+        ChunkHeader header;
+        if (end > file_->size() || end - place < sizeof header) return fail("no such chunk");
+        TRY(file_->read(place, &header, sizeof header));
+        if (header.magic != magic || !header.plausible() ||
+            header.packed_bytes != end - place - sizeof header)
+            return fail("no such chunk");
+        std::vector<std::uint8_t> packed(header.packed_bytes);
+        TRY(file_->read(place + sizeof header, packed.data(), packed.size()));
+        return decode_text(header, packed);
+    }
+
+    Result<void> read_index() {
+        const std::uint64_t size = file_->size();
+        std::uint8_t trailer[16];
+        if (size < kMagic.size() + sizeof trailer) return fail("too short");
+        TRY(file_->read(size - sizeof trailer, trailer, sizeof trailer));
+        const auto index_at = load<std::uint64_t>(trailer);
+        if (std::memcmp(trailer + 8, kEndMagic.data(), kEndMagic.size()) != 0 ||
+            index_at > size - sizeof trailer)
+            return fail("no trailer");
+        const std::string index = TRY(read_text(index_at, size - sizeof trailer, kIndexChunk));
+        std::uint64_t least = kMagic.size();
+        for (std::size_t at = 0; at + 16 <= index.size(); at += 16) {
+            std::uint64_t place;
+            std::memcpy(&place, index.data() + at, sizeof place);
+            if (place < least || place > index_at - sizeof(ChunkHeader) || (at == 0 && place != least))
+                return fail("places that do not rise");
+            least = place + sizeof(ChunkHeader);
+            places_.push_back(place);
+        }
+        // The other chunk lies after the last one of accesses.
+        end_ = kMagic.size();
+        if (!places_.empty()) {
+            ChunkHeader header;
+            TRY(file_->read(places_.back(), &header, sizeof header));
+            end_ = places_.back() + sizeof header + header.packed_bytes;
+        }
+        if (end_ > index_at) return fail("chunks that overlap");
+        info_ = TRY(info_from_json(TRY(read_text(end_, index_at, kInfoChunk))));
+        return {};
+    }
+
+    std::shared_ptr<const PlainFile> file_;
+    std::vector<std::uint64_t> places_;  // of access chunks
+    std::uint64_t end_ = 0;              // of the last one
+    TraceInfo info_;
+};
+
 class RevisitReader : public TraceReader {
  public:
     explicit RevisitReader(ByteStream stream)
         : stream_(std::move(stream)),
-          most_in_flight_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u) + 1) {}
+          most_in_flight_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u) + 1),
+          chunks_(IndexedChunks::of(stream_)) {
+        if (chunks_) info_ = chunks_->info();
+    }
 
     Result<AccessBatch> next() override {
-        while (!ended_ && in_flight_.size() < most_in_flight_) {
-            if (auto done = read_chunk(); !done) return std::unexpected(done.error());
-        }
+        TRY(read_ahead());
         if (in_flight_.empty()) return AccessBatch{};
         std::uint64_t place = in_flight_.front().place;
         auto columns = in_flight_.front().columns.get();
         in_flight_.pop_front();
-        if (!columns)
-            return fail(stream_.name(), fmt::format("byte {}", place), columns.error().message);
+        if (!columns) return broken_at(stream_.name(), place, columns.error());
         current_ = std::move(*columns);
         return current_.batch();
     }
+    const AccessChunks* chunks() const override { return chunks_.get(); }
     TraceInfo info() const override { return info_; }
-    bool tells_places() const override { return true; }
+    Result<bool> tells_places() override {
+        if (chunks_) {
+            if (chunks_->count() == 0) return false;
+            Columns first;
+            return !TRY(chunks_->decode(0, first)).sites.empty();
+        }
+        TRY(read_ahead());
+        if (in_flight_.empty()) return false;
+        // Put back as it came.
+        Result<Columns> columns = in_flight_.front().columns.get();
+        const bool has_sites = columns && columns->has.sites;
+        std::promise<Result<Columns>> again;
+        again.set_value(std::move(columns));
+        in_flight_.front().columns = again.get_future();
+        return has_sites;
+    }
     std::uint64_t bytes_read() const override { return stream_.file_bytes_read(); }
     std::uint64_t bytes_total() const override { return stream_.file_bytes_total(); }
 
@@ -86,39 +185,44 @@ class RevisitReader : public TraceReader {
         std::future<Result<Columns>> columns;
     };
 
+    Result<void> read_ahead() {
+        while (!ended_ && in_flight_.size() < most_in_flight_) TRY(read_chunk());
+        return {};
+    }
+
     Result<void> read_chunk() {
-        auto head = stream_.peek(sizeof(ChunkHeader));
-        if (!head) return std::unexpected(head.error());
-        if (head->size() < sizeof(ChunkHeader))
+        const auto head = TRY(stream_.peek(sizeof(ChunkHeader)));
+        if (head.size() < sizeof(ChunkHeader))
             return stream_.error_here("expected another chunk, found the end: the trace was cut short");
         ChunkHeader header;
-        std::memcpy(&header, head->data(), sizeof header);
+        std::memcpy(&header, head.data(), sizeof header);
         bool known =
             header.magic == kAccessChunk || header.magic == kInfoChunk || header.magic == kIndexChunk;
         if (!known || !header.plausible())
             return stream_.error_here("expected a chunk of a revisit trace");
         std::uint64_t place = stream_.position();
         stream_.consume(sizeof header);
-        auto packed = take(header.packed_bytes);
-        if (!packed) return std::unexpected(packed.error());
+        auto packed = TRY(take(header.packed_bytes));
         if (header.magic == kAccessChunk) {
             in_flight_.push_back(
-                {place, std::async(std::launch::async, [header, bytes = std::move(*packed)] {
-                     return decode_accesses(header, bytes);
-                 })});
+                {place, std::async(std::launch::async,
+                                   [header, bytes = std::move(packed)]() -> Result<Columns> {
+                                       Columns columns;
+                                       TRY(decode_accesses(header, bytes, columns));
+                                       return columns;
+                                   })});
             return {};
         }
-        auto text = decode_text(header, *packed);
-        if (!text) return fail(stream_.name(), fmt::format("byte {}", place), text.error().message);
+        auto text = decode_text(header, packed);
+        if (!text) return broken_at(stream_.name(), place, text.error());
         if (header.magic == kInfoChunk) {
             auto info = info_from_json(*text);
-            if (!info) return fail(stream_.name(), fmt::format("byte {}", place), info.error().message);
+            if (!info) return broken_at(stream_.name(), place, info.error());
             info_ = std::move(*info);
             return {};
         }
-        auto trailer = stream_.peek(16);
-        if (!trailer) return std::unexpected(trailer.error());
-        if (trailer->size() != 16 || std::memcmp(trailer->data() + 8, kEndMagic.data(), 8) != 0)
+        const auto trailer = TRY(stream_.peek(16));
+        if (trailer.size() != 16 || std::memcmp(trailer.data() + 8, kEndMagic.data(), 8) != 0)
             return stream_.error_here("expected the trailer of a revisit trace and the end");
         ended_ = true;
         return {};
@@ -130,12 +234,11 @@ class RevisitReader : public TraceReader {
         std::vector<std::uint8_t> out;
         while (out.size() < size) {
             std::size_t want = std::min(kStep, size - out.size());
-            auto bytes = stream_.peek(want);
-            if (!bytes) return std::unexpected(bytes.error());
-            if (bytes->size() < want)
+            const auto bytes = TRY(stream_.peek(want));
+            if (bytes.size() < want)
                 return stream_.error_here(
                     "expected the rest of a chunk, found the end: the trace was cut short");
-            out.insert(out.end(), bytes->begin(), bytes->begin() + static_cast<std::ptrdiff_t>(want));
+            out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(want));
             stream_.consume(want);
         }
         return out;
@@ -144,6 +247,7 @@ class RevisitReader : public TraceReader {
     ByteStream stream_;
     std::size_t most_in_flight_;
     std::deque<InFlight> in_flight_;
+    std::unique_ptr<IndexedChunks> chunks_;
     Columns current_;
     TraceInfo info_;
     bool ended_ = false;
@@ -156,7 +260,7 @@ class RevisitWriter : public TraceWriter {
     Result<void> write(const AccessBatch& batch) override {
         if (batch.count() == 0) return {};
         if (!(columns_of(batch) == pending_.has)) {  // chunks hold one set of columns
-            if (auto done = flush(); !done) return done;
+            TRY(flush());
             pending_.has = columns_of(batch);
         }
         for (std::size_t i = 0; i < batch.count();) {
@@ -172,21 +276,19 @@ class RevisitWriter : public TraceWriter {
             append(pending_.threads, batch.threads);
             append(pending_.flags, batch.flags);
             i += take;
-            if (pending_.count() == kChunkAccesses) {
-                if (auto done = flush(); !done) return done;
-            }
+            if (pending_.count() == kChunkAccesses) TRY(flush());
         }
         return {};
     }
 
     Result<void> finish(const TraceInfo& info) override {
-        if (auto done = flush(); !done) return done;
+        TRY(flush());
         encode_text(kInfoChunk, info_to_json(info), out_);
         std::uint64_t index_at = written_ + out_.size();
         encode_text(kIndexChunk, index_, out_);
         out_.append(reinterpret_cast<const char*>(&index_at), sizeof index_at);
         out_ += kEndMagic;
-        if (auto done = sink_->write(out_); !done) return done;
+        TRY(sink_->write(out_));
         return sink_->finish();
     }
 
@@ -220,9 +322,8 @@ bool recognize_revisit(std::span<const std::uint8_t> head) {
 }
 
 Result<std::unique_ptr<TraceReader>> open_revisit(ByteStream stream) {
-    auto head = stream.peek(kMagic.size());
-    if (!head) return std::unexpected(head.error());
-    if (!recognize_revisit(*head)) return stream.error_here("expected a revisit trace");
+    const auto head = TRY(stream.peek(kMagic.size()));
+    if (!recognize_revisit(head)) return stream.error_here("expected a revisit trace");
     stream.consume(kMagic.size());
     return std::make_unique<RevisitReader>(std::move(stream));
 }

@@ -182,9 +182,9 @@ Result<std::unique_ptr<Engine>> make_gpu_hprda(const EngineOptions& options) {
     if (auto good = check_hprda(options); !good) return std::unexpected(good.error());
     try {
         gpu::HprdaSettings settings;
-        settings.thread_trace = options.thread_trace;
-        settings.block_threads = options.block_threads;
-        settings.adjust = options.adjust;
+        settings.thread_trace = options.hprda.thread_trace;
+        settings.block_threads = options.hprda.block_threads;
+        settings.adjust = options.hprda.adjust;
         return std::make_unique<GpuHprdaEngine>(options, gpu::make_hprda_counter(settings));
     } catch (const std::exception& failure) {
         return fail(failure.what());

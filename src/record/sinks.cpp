@@ -71,8 +71,8 @@ class ProfileSink : public ProcessSink {
 class SampledSink : public ProcessSink {
  public:
     SampledSink(const EngineOptions& options, TakeProfile take)
-        : target_error_(options.target_error),
-          rate_(options.rate),
+        : target_error_(options.sample.target_error),
+          rate_(options.sample.rate),
           tally_(options),
           take_(std::move(take)) {}
 

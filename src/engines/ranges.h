@@ -1,0 +1,28 @@
+// Reading ranges of a trace piece by piece, cut to blocks, in memory that stays in the second-level
+// cache.
+#pragma once
+
+#include <algorithm>
+
+#include "core/blocks.h"
+#include "revisit/trace.h"
+
+namespace revisit {
+
+// 128 KiB of addresses, as much of blocks: reading less at a time costs system calls, reading more
+// costs cache that the engine has use for.
+inline constexpr std::size_t kRangeAtOnce = std::size_t{1} << 14;
+
+// Calls use(BlockBatch) -> Result<void> for accesses [first, first + count), in order.
+template <class Use>
+Result<void> each_block_of(const AccessRanges& ranges, BlockCutter& cutter, AccessColumns& columns,
+                           std::uint64_t first, std::uint64_t count, Use use) {
+    for (const std::uint64_t end = first + count; first < end;) {
+        const std::size_t take = std::min<std::uint64_t>(kRangeAtOnce, end - first);
+        TRY(cutter.cut(TRY(ranges.read(first, take, columns)), use));
+        first += take;
+    }
+    return {};
+}
+
+}  // namespace revisit
