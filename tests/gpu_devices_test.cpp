@@ -35,6 +35,7 @@ class HostDevice final : public gpu::ExactCounter {
             if (sites != nullptr) ++sites_.at(sites[i] * width() + bin);
         }
     }
+    void add_addresses(const gpu::AddressInput&) override {}
     void expect_sites(std::uint32_t sites) override { sites_.resize(sites * width()); }
     gpu::Touches take_touches() override {
         for (const Entry& entry : stack_) {

@@ -13,7 +13,7 @@
 
 #include "revisit/engine.h"
 #include "revisit/profile.h"
-#include "revisit/trace.h"
+#include "revisit/source.h"
 
 namespace revisit {
 

@@ -11,8 +11,8 @@
 #include "revisit/access.h"
 #include "revisit/error.h"
 #include "revisit/profile.h"
+#include "revisit/source.h"
 #include "revisit/time_model.h"
-#include "revisit/trace.h"
 
 namespace revisit {
 

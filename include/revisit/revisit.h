@@ -10,6 +10,7 @@
 #include "revisit/generate.h"
 #include "revisit/histogram.h"
 #include "revisit/profile.h"
+#include "revisit/source.h"
 #include "revisit/time_model.h"
 #include "revisit/trace.h"
 #include "revisit/units.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/blocks.h"
-#include "revisit/trace.h"
+#include "revisit/source.h"
 
 namespace revisit {
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "gpu/exact_counter.h"
+
 namespace revisit::gpu {
 
 using u16 = std::uint16_t;
@@ -15,9 +17,14 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 inline void check(cudaError_t status, const char* what) {
-    if (status != cudaSuccess)
-        throw std::runtime_error(std::string("the GPU could not ") + what + ": " +
-                                 cudaGetErrorString(status));
+    if (status == cudaSuccess) return;
+    const std::string sentence =
+        std::string("the GPU could not ") + what + ": " + cudaGetErrorString(status);
+    if (status == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();  // it is not for the next call
+        throw OutOfMemory(sentence);
+    }
+    throw std::runtime_error(sentence);
 }
 
 template <class T>

@@ -3,11 +3,17 @@
 // All devices that there are count, or those that REVISIT_GPU_DEVICES names: "0,2", or "0,0" to let one
 // device be two, which is how several were tried where there is one.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <future>
 
+#include "core/parallel.h"
 #include "engines/hprda.h"
+#include "engines/ranges.h"
 #include "gpu/devices.h"
 #include "gpu/gpu.h"
 #include "gpu/hprda_counter.h"
@@ -26,7 +32,7 @@ bool counted_on_device(const Binning& bins) {
 
 Result<std::vector<int>> devices_to_use() {
     const gpu::Devices devices = gpu::find_devices();
-    if (devices.list.empty()) return fail("--device gpu: " + devices.why);
+    if (devices.list.empty()) return fail(ErrorCode::device, devices.why);
     std::vector<int> out;
     const char* const wanted = std::getenv("REVISIT_GPU_DEVICES");
     if (wanted == nullptr) {
@@ -56,10 +62,53 @@ gpu::Settings settings_for(const EngineOptions& options, int device) {
     return settings;
 }
 
+std::unexpected<Error> device_error(const std::exception& failure) {
+    if (dynamic_cast<const gpu::OutOfMemory*>(&failure) != nullptr)
+        return fail(ErrorCode::device_memory, failure.what());
+    return fail(ErrorCode::device, failure.what());
+}
+
+// An error of the host on its way through the device's code.
+struct HostFailure : std::runtime_error {
+    explicit HostFailure(Error what) : std::runtime_error(what.message), error(std::move(what)) {}
+    Error error;
+};
+
 class GpuExactEngine : public Engine {
  public:
-    GpuExactEngine(const EngineOptions& options, std::unique_ptr<gpu::ExactCounter> counter)
-        : options_(options), counter_(std::move(counter)) {}
+    // The device starts in the background, which takes some 0.4 s, while the trace is made ready.
+    GpuExactEngine(const EngineOptions& options, int device)
+        : options_(options),
+          starting_(std::async(std::launch::async, [settings = settings_for(options, device)] {
+              return gpu::make_exact_counter(settings);
+          })) {}
+
+    bool takes_ranges() const override { return !options_.sites; }
+    Result<void> add_ranges(const AccessRanges& trace, const AccessProgress& progress) override {
+        AccessColumns first;
+        if (trace.count() == 0) return {};
+        // Accesses of known size touch any number of blocks: those are cut on the host.
+        if (options_.granularity > 1 && !TRY(trace.read(0, 1, first)).sizes.empty())
+            return add_cut(trace, progress);
+        try {
+            gpu::AddressInput input;
+            input.count = trace.count();
+            input.granularity = options_.granularity;
+            input.threads = thread_count(options_.threads);
+            input.read = [&, file = trace.address_file()](std::uint64_t from, std::size_t count,
+                                                          std::uint64_t* into) {
+                if (!file || !read_file(*file, from, count, into))
+                    read_addresses(trace, from, count, into);
+            };
+            if (progress) input.progress = [&](std::uint64_t done) { progress(done, input.count); };
+            counter().add_addresses(input);
+            return {};
+        } catch (const HostFailure& failure) {
+            return std::unexpected(failure.error);
+        } catch (const std::exception& failure) {
+            return device_error(failure);
+        }
+    }
 
     Result<void> add(const BlockBatch& batch) override {
         try {
@@ -67,19 +116,19 @@ class GpuExactEngine : public Engine {
             if (options_.sites) {
                 numbers_.number(batch, numbered_);
                 if (const std::uint32_t expected = numbers_.news(); expected != 0)
-                    counter_->expect_sites(expected);
+                    counter().expect_sites(expected);
                 sites = numbered_.data();
             }
-            counter_->add(batch.blocks.data(), batch.count(), gpu::Memory::pageable, sites);
+            counter().add(batch.blocks.data(), batch.count(), gpu::Memory::pageable, sites);
             return {};
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
     Result<Profile> finish() override {
         try {
-            const gpu::Outcome outcome = counter_->finish();
+            const gpu::Outcome outcome = counter().finish();
             Profile profile;
             profile.method = "exact";
             profile.granularity = options_.granularity;
@@ -96,12 +145,55 @@ class GpuExactEngine : public Engine {
             }
             return profile;
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
  private:
+    gpu::ExactCounter& counter() {
+        if (!counter_) counter_ = starting_.get();
+        return *counter_;
+    }
+    // Straight to where they are wanted. False where that fails: the trace knows what is wrong.
+    static bool read_file(const AddressFile& file, std::uint64_t from, std::size_t count,
+                          std::uint64_t* into) {
+        char* to = reinterpret_cast<char*>(into);
+        std::size_t left = count * sizeof *into;
+        std::uint64_t at = file.offset + from * sizeof *into;
+        while (left != 0) {
+            const ssize_t got = pread(file.descriptor, to, left, static_cast<off_t>(at));
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return false;
+            to += got;
+            at += static_cast<std::uint64_t>(got);
+            left -= static_cast<std::size_t>(got);
+        }
+        return true;
+    }
+    static void read_addresses(const AccessRanges& trace, std::uint64_t from, std::size_t count,
+                               std::uint64_t* into) {
+        AccessColumns columns;
+        for (std::size_t done = 0; done < count;) {
+            const std::size_t take = std::min(kRangeAtOnce, count - done);
+            const auto batch = trace.read(from + done, take, columns);
+            if (!batch) throw HostFailure(batch.error());
+            std::memcpy(into + done, batch->addresses.data(), take * sizeof(std::uint64_t));
+            done += take;
+        }
+    }
+    Result<void> add_cut(const AccessRanges& trace, const AccessProgress& progress) {
+        BlockCutter cutter(options_.granularity);
+        AccessColumns columns;
+        std::uint64_t blocks = 0;
+        return each_block_of(trace, cutter, columns, 0, trace.count(), [&](const BlockBatch& piece) {
+            blocks += piece.count();
+            if (progress) progress(std::min(blocks, trace.count()), trace.count());
+            return add(piece);
+        });
+    }
+
     EngineOptions options_;
+    std::future<std::unique_ptr<gpu::ExactCounter>> starting_;
     std::unique_ptr<gpu::ExactCounter> counter_;
     SiteNumbers numbers_;
     std::vector<std::uint32_t> numbered_;
@@ -117,7 +209,7 @@ class GpuPart final : public PartCounter {
             counter_->add(blocks.data(), blocks.size(), gpu::Memory::pageable);
             return {};
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
     Result<PartCount> finish() override {
@@ -126,7 +218,7 @@ class GpuPart final : public PartCounter {
             return PartCount{histogram_of(counter_->finish().reuse, options_.bins, 0),
                              std::move(touches.first), std::move(touches.last)};
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
@@ -146,7 +238,7 @@ class GpuHprdaEngine : public Engine {
             if (collected_.size() >= kAtOnce) hand_over();
             return {};
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
@@ -162,7 +254,7 @@ class GpuHprdaEngine : public Engine {
             });
             return tally.profile(outcome.accesses, outcome.distinct, outcome.sum);
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
@@ -187,7 +279,7 @@ Result<std::unique_ptr<Engine>> make_gpu_hprda(const EngineOptions& options) {
         settings.adjust = options.hprda.adjust;
         return std::make_unique<GpuHprdaEngine>(options, gpu::make_hprda_counter(settings));
     } catch (const std::exception& failure) {
-        return fail(failure.what());
+        return device_error(failure);
     }
 }
 
@@ -210,20 +302,19 @@ GpuReport describe_gpu() {
 Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const EngineOptions& options) {
     if (method == "hprda") return make_gpu_hprda(options);
     if (method != "exact")
-        return fail(fmt::format("--device gpu: the {} method runs on the CPU", method));
+        return fail(ErrorCode::unsupported, fmt::format("the {} method runs on the CPU", method));
     if (auto good = require_single_model("GPU's exact", options); !good)
         return std::unexpected(good.error());
-    if (options.pairs) return fail("--device gpu has no pairs; use --device cpu");
+    if (options.pairs) return fail(ErrorCode::device, "the GPU counts no pairs of sites");
     const bool on_device = counted_on_device(options.bins);
     if (options.sites && !on_device)
-        return fail(fmt::format("--device gpu counts sites in bins log2 to log2:{}, found {}",
+        return fail(ErrorCode::device,
+                    fmt::format("the GPU counts sites in bins log2 to log2:{}, found {}",
                                 gpu::kMostPerOctave, options.bins.spec()));
     auto devices = devices_to_use();
     if (!devices) return std::unexpected(devices.error());
     try {
-        if (devices->size() == 1)
-            return std::make_unique<GpuExactEngine>(
-                options, gpu::make_exact_counter(settings_for(options, devices->front())));
+        if (devices->size() == 1) return std::make_unique<GpuExactEngine>(options, devices->front());
         std::vector<std::unique_ptr<gpu::ExactCounter>> counters;
         for (int device : *devices) {
             gpu::Settings settings = settings_for(options, device);
@@ -232,7 +323,7 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
         }
         return make_devices_engine(options, std::move(counters));
     } catch (const std::exception& failure) {
-        return fail(failure.what());
+        return device_error(failure);
     }
 }
 
@@ -245,7 +336,7 @@ Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions& 
         settings.touches = true;
         return std::make_unique<GpuPart>(options, gpu::make_exact_counter(settings));
     } catch (const std::exception& failure) {
-        return fail(failure.what());
+        return device_error(failure);
     }
 }
 
@@ -256,11 +347,11 @@ GpuReport describe_gpu() {
 }
 
 Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view, const EngineOptions&) {
-    return fail("--device gpu: this build has no CUDA; build with nvcc on the path");
+    return fail(ErrorCode::not_built, "this build has no CUDA; build with nvcc on the path");
 }
 
 Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions&, unsigned) {
-    return fail("--device gpu: this build has no CUDA; build with nvcc on the path");
+    return fail(ErrorCode::not_built, "this build has no CUDA; build with nvcc on the path");
 }
 
 #endif

@@ -17,6 +17,7 @@
 #include <map>
 #include <utility>
 
+#include "gpu/address_feed.cuh"
 #include "gpu/exact_counter.h"
 #include "gpu/link_kernels.cuh"
 
@@ -76,6 +77,10 @@ class Counter final : public ExactCounter {
         check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, settings_.device),
               "tell its size");
         check(cudaStreamSynchronize(compute_), "start");
+        // A chunk takes some 60 bytes per access while it is counted: on a small or busy device, less.
+        std::size_t free = 0, total = 0;
+        check(cudaMemGetInfo(&free, &total), "tell its memory");
+        most_chunk_ = std::clamp<std::size_t>(free / 2 / 64, std::size_t{1} << 20, kUsualChunk);
     }
     Counter(const Counter&) = delete;
     Counter& operator=(const Counter&) = delete;
@@ -115,6 +120,38 @@ class Counter final : public ExactCounter {
                 count -= take;
                 if (staged_ >= staging_limit_) hand_over(sites != nullptr);
             }
+        }
+    }
+
+    // Chunk k + 1 is fetched, by threads of its own, while chunk k is counted.
+    void add_addresses(const AddressInput& input) override {
+        turn_to_device();
+        drain();
+        AddressFeed feed(input, settings_.device);
+        u64 started = 0;
+        std::size_t lengths[2] = {}, current = 0;
+        std::future<void> fetched[2];
+        auto start = [&](std::size_t slot) {
+            lengths[slot] = std::min<u64>(input.count - started, chunk_size(most_chunk_));
+            if (lengths[slot] == 0) return;
+            input_[slot].require(lengths[slot]);
+            fetched[slot] = std::async(
+                std::launch::async, [&feed, to = input_[slot].data(), started, count = lengths[slot]] {
+                    feed.fetch(started, count, to);
+                });
+            started += lengths[slot];
+        };
+        start(0);
+        for (u64 done = 0; lengths[current] != 0; current ^= 1) {
+            fetched[current].get();
+            start(current ^ 1);
+            u64* const blocks = input_[current].data();
+            if (input.granularity > 1)
+                to_blocks<<<grid(lengths[current]), 256, 0, compute_>>>(blocks, lengths[current],
+                                                                        input.granularity);
+            count_chunk(blocks, nullptr, lengths[current]);
+            done += lengths[current];
+            if (input.progress) input.progress(done);
         }
     }
 
@@ -500,6 +537,7 @@ class Counter final : public ExactCounter {
 
     Settings settings_;
     DeviceBins bins_;
+    std::size_t most_chunk_ = kUsualChunk;
     int processors_ = 1;
     cudaStream_t compute_ = nullptr, copy_ = nullptr;
     cudaEvent_t copied_[2] = {};
@@ -532,9 +570,9 @@ std::unique_ptr<ExactCounter> make_exact_counter(const Settings& settings) {
     if (settings.per_octave > kMostPerOctave)
         throw std::runtime_error("the GPU counts at most 32 bins a power of two");
     const Devices devices = find_devices();
-    if (devices.list.empty()) throw std::runtime_error("--device gpu: " + devices.why);
+    if (devices.list.empty()) throw std::runtime_error(devices.why);
     if (static_cast<std::size_t>(settings.device) >= devices.list.size())
-        throw std::runtime_error("--device gpu: there is no device " + std::to_string(settings.device));
+        throw std::runtime_error("there is no GPU " + std::to_string(settings.device));
     return std::make_unique<Counter>(settings);
 }
 

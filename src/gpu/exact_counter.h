@@ -1,16 +1,23 @@
 // The GPU's exact counter as the rest of the program sees it: plain C++20, no CUDA.
 //
-// Failures are thrown as std::runtime_error with a sentence; engine.cpp turns them into Errors.
+// Failures are thrown as std::runtime_error with a sentence, OutOfMemory among them; engine.cpp turns
+// them into Errors.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace revisit::gpu {
+
+struct OutOfMemory : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 struct Device {
     std::string name;
@@ -64,6 +71,16 @@ struct Touches {
     std::vector<std::uint64_t> first, first_times, last, last_times;
 };
 
+// Addresses that a counter fetches itself and cuts to blocks on the device.
+struct AddressInput {
+    std::uint64_t count = 0;
+    std::uint64_t granularity = 1;
+    // Addresses [first, first + count), by any thread; throws what went wrong.
+    std::function<void(std::uint64_t first, std::size_t count, std::uint64_t* into)> read;
+    std::function<void(std::uint64_t done)> progress;
+    unsigned threads = 1;  // that may read
+};
+
 class ExactCounter {
  public:
     virtual ~ExactCounter() = default;
@@ -71,6 +88,7 @@ class ExactCounter {
     // do not go together.
     virtual void add(const std::uint64_t* blocks, std::size_t count, Memory where,
                      const std::uint32_t* sites = nullptr) = 0;
+    virtual void add_addresses(const AddressInput& input) = 0;
     // From now on accesses carry sites 0 … sites-1: all of them, from the first, and in log2 bins only.
     virtual void expect_sites(std::uint32_t sites) = 0;
     // Of all accesses since the last call. The next ones begin with an empty stack; counts add up.

@@ -401,7 +401,7 @@ class Counter final : public HprdaCounter {
 
 std::unique_ptr<HprdaCounter> make_hprda_counter(const HprdaSettings& settings) {
     if (const Devices devices = find_devices(); devices.list.empty())
-        throw std::runtime_error("--device gpu: " + devices.why);
+        throw std::runtime_error(devices.why);
     return std::make_unique<Counter>(settings);
 }
 

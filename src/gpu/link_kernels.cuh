@@ -35,6 +35,14 @@ struct Sequence {
     }
 };
 
+// Addresses to blocks, where they lie.
+__global__ void __launch_bounds__(256) to_blocks(u64* addresses, u64 count, u64 granularity) {
+    const bool is_power = (granularity & (granularity - 1)) == 0;
+    const int shift = 63 - __clzll(static_cast<long long>(granularity));
+    for (u64 i = blockIdx.x * u64{256} + threadIdx.x; i < count; i += gridDim.x * u64{256})
+        addresses[i] = is_power ? addresses[i] >> shift : addresses[i] / granularity;
+}
+
 // range[0] = smallest block, range[1] = ~largest, by atomic minimum from all ones.
 __global__ void __launch_bounds__(256) find_range(Sequence all, unsigned long long* range) {
     u64 low = ~u64{0}, high = ~u64{0};
