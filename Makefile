@@ -8,7 +8,7 @@ SETUP  ?= yes
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 export SETUP JOBS
 
-.PHONY: build check demo docs bench bench-record eval-time eval-multicore eval-sharing eval-watch eval-predict fuzz install package release-check format tidy clean setup
+.PHONY: build check demo docs bench bench-commands bench-guard bench-record eval-time eval-multicore eval-sharing eval-watch eval-predict fuzz install package release-check format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -49,6 +49,14 @@ eval-watch: build
 bench: build
 	@status=0; for bench in bench_engines bench_parallel "bench_parallel beside" "bench_parallel ranks" "bench_parallel volume" bench_multicore; do \
 	    $(BUILD)/$$bench || status=1; done; exit $$status
+
+# The program by the clock, files in the page cache.
+bench-commands: build
+	@$(BUILD)/bench_commands $(BUILD)/revisit
+
+# Under three minutes: ratios and memory against the bounds in bench/bounds.txt.
+bench-guard: build
+	@$(BUILD)/bench_commands $(BUILD)/revisit guard bench/bounds.txt
 
 bench-record: build
 	@bench/record.py $(BUILD)

@@ -94,7 +94,7 @@ with tempfile.TemporaryDirectory() as folder:
         alone = subprocess.run([revisit, "analyze", *options], capture_output=True, text=True, check=True)
         expect(profile(together.stdout) == profile(alone.stdout), "near.u64 on 2 ranks with a GPU differs")
     else:
-        expect(together.returncode == 2 and together.stderr.count("--device gpu: ") == 1 and together.stdout == "",
+        expect(together.returncode == 2 and together.stderr.count("CUDA") == 1 and together.stdout == "",
                f"no GPU: status {together.returncode}, {together.stderr}")
 
     missing = ranks(2, str(folder / "missing.u64"))

@@ -142,7 +142,30 @@ TEST(Formats, binary_layouts_are_told_from_each_other) {
     EXPECT_EQ(parse(champsim)->size(), 100u);
     EXPECT_EQ(complaint(addresses),
               "t: cannot tell the trace's format from its content (revisit, lackey, din, csv, "
-              "champsim, oracle, records, u64)");
+              "perf, champsim, oracle, records, u64)");
+}
+
+TEST(Formats, perf_samples_have_address_thread_direction_and_instruction) {
+    const std::string samples =
+        "# captured\n"
+        "my sort  4242/4243 [002]  71.250001:  1 cpu/mem-loads,ldlat=30/P:     7f12a0   5080144 |OP "
+        "LOAD|LVL L1 hit|SNP None   401136 sort+0x16 (/bin/sort)\n"
+        "sort 7 [000] 71.3:  1 cpu/mem-stores/P:  7f12c8  |OP STORE|LVL L1 miss|  401140 sort+0x20 "
+        "(/bin/sort)\n"
+        "\t          401000 main+0x3 (/bin/sort)\n\n"
+        "sort 7 [000] 71.4:  1 cycles:  0  401150 sort+0x30 (/bin/sort)\n";
+    auto accesses = parse(samples);
+    ASSERT_TRUE(accesses) << accesses.error().sentence();
+    EXPECT_EQ(*accesses, (std::vector<Access>{{0x7f12a0, 0x401136, 0, 4243, 0},
+                                              {0x7f12c8, 0x401140, 0, 7, kWrite}}));
+    auto bare = parse("  7f12a0   401136\n  7f12a8   40113a\n", "perf");
+    ASSERT_TRUE(bare) << bare.error().sentence();
+    EXPECT_EQ(*bare,
+              (std::vector<Access>{{0x7f12a0, 0x401136, 0, 0, 0}, {0x7f12a8, 0x40113a, 0, 0, 0}}));
+    EXPECT_EQ(complaint("sort 7 71.3: 1 cycles:  nowhere\n", "perf"),
+              "t: line 1: expected a hexadecimal data address, found \"nowhere\"");
+    EXPECT_EQ(complaint(samples + "what is this\n", "perf"),
+              "t: line 7: expected a sample or a line of its call chain, found \"what is this\"");
 }
 
 TEST(Formats, nothing_is_an_empty_trace) {

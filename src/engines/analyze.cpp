@@ -215,6 +215,12 @@ class Join {
             const AccessBatch batch = TRY(trace.next());
             if (batch.count() == 0) return {};
             TRY(add(batch));
+            if (!options_.progress) continue;
+            // How many there will be is a guess from the bytes so far.
+            const double read = static_cast<double>(trace.bytes_read());
+            const double share = read > 0 ? static_cast<double>(trace.bytes_total()) / read : 0;
+            options_.progress(accesses_,
+                              static_cast<std::uint64_t>(share * static_cast<double>(accesses_)));
         }
     }
 

@@ -15,6 +15,7 @@ REVISIT_DECLARE_FORMAT(lackey)
 REVISIT_DECLARE_FORMAT(din)
 REVISIT_DECLARE_FORMAT(csv)
 REVISIT_DECLARE_FORMAT(champsim)
+REVISIT_DECLARE_FORMAT(perf)
 REVISIT_DECLARE_FORMAT(oracle)
 REVISIT_DECLARE_FORMAT(records)
 REVISIT_DECLARE_FORMAT(u64)
@@ -31,6 +32,7 @@ constexpr FormatEntry kFormats[] = {
     {"din", "dinero: label and hexadecimal address a line", ".din", recognize_din, open_din,
      create_din},
     {"csv", "columns address, thread, write, site, size", ".csv", recognize_csv, open_csv, create_csv},
+    {"perf", "perf script's samples with data addresses", ".perf", recognize_perf, open_perf, nullptr},
     {"champsim", "ChampSim's 64-byte instruction records", ".champsim .champsimtrace",
      recognize_champsim, open_champsim, create_champsim, 64},
     {"oracle", "libCacheSim's oracleGeneral", ".oracleGeneral .oracle", recognize_oracle, open_oracle,
@@ -88,7 +90,7 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
     for (const FormatEntry& entry : kFormats) {
         if (entry.recognizes == nullptr || !entry.recognizes(window)) continue;
         bool sure = entry.name == "revisit" || entry.name == "lackey" || entry.name == "din" ||
-                    entry.name == "csv";
+                    entry.name == "csv" || entry.name == "perf";
         return named != nullptr && !sure ? named : &entry;
     }
     if (named != nullptr) return named;
