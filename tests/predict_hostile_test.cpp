@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "predict/extremes.h"
+#include "predict/certify/extremes.h"
 #include "predict/predict.h"
 
 namespace revisit::predict {

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "predict/plane.h"
+#include "predict/fit/plane.h"
 
 namespace revisit::predict {
 namespace {

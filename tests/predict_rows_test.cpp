@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "predict/rows.h"
+#include "predict/fit/rows.h"
 
 namespace revisit::predict {
 namespace {

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <map>
 
-#include "predict/conflicts.h"
 #include "predict/explain.h"
+#include "predict/run/conflicts.h"
 #include "predict/sweep.h"
 #include "random_nests.h"
 #include "revisit/accuracy.h"
@@ -164,7 +164,7 @@ class FromSource : public ::testing::Test {
         EXPECT_TRUE(p) << p.error().sentence();
         if (!p) return {};
         EXPECT_TRUE(p->profile.exact.value_or(false))
-            << (p->failures.empty() ? "" : p->failures.front());
+            << (p->failures.empty() ? "" : p->failures.front().sentence());
         return distances(p->profile);
     }
 };
@@ -505,7 +505,7 @@ TEST_F(OddSource, branches_on_data_are_estimates) {
     const auto p = predict(r);
     ASSERT_TRUE(p);
     EXPECT_FALSE(p->profile.exact.value_or(true));
-    EXPECT_NE(p->failures.front().find("the data decides"), std::string::npos);
+    EXPECT_NE(p->failures.front().text.find("the data decides"), std::string::npos);
 }
 
 TEST_F(FromSource, lines_too_many_to_interpret_are_estimated_within_the_budget) {
@@ -543,9 +543,9 @@ TEST_F(FromSource, estimates_keep_what_they_promise) {
         ASSERT_TRUE(p);
         EXPECT_FALSE(p->profile.exact.value_or(true));
         const std::string before = "with accuracy ";
-        const auto at = p->failures.back().find(before);
-        ASSERT_NE(at, std::string::npos) << p->failures.back();
-        const double stated = std::stod(p->failures.back().substr(at + before.size()));
+        const auto at = p->failures.back().text.find(before);
+        ASSERT_NE(at, std::string::npos) << p->failures.back().sentence();
+        const double stated = std::stod(p->failures.back().text.substr(at + before.size()));
         const double is = accuracy(truth.reuse, p->profile.reuse);
         EXPECT_GE(is, stated) << file;
         EXPECT_GE(is, least) << file;
@@ -567,7 +567,7 @@ TEST_F(FromSource, triangles_by_lines_have_formulas) {
         r.budget = 60;
         const auto p = predict(r);
         ASSERT_TRUE(p);
-        EXPECT_TRUE(p->failures.empty()) << file << ": " << p->failures.front();
+        EXPECT_TRUE(p->failures.empty()) << file << ": " << p->failures.front().sentence();
         EXPECT_EQ(distances(p->profile), distances(truth)) << file;
     }
 }

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "predict/slice.h"
+#include "predict/slice/slice.h"
 
 namespace revisit::predict {
 

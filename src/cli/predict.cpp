@@ -8,10 +8,11 @@
 
 #include "cli/command.h"
 #include "core/files.h"
-#include "predict/conflicts.h"
+#include "core/try.h"
+#include "predict/certify/verify.h"
 #include "predict/explain.h"
+#include "predict/run/conflicts.h"
 #include "predict/sweep.h"
-#include "predict/verify.h"
 
 namespace revisit {
 namespace {
@@ -131,8 +132,8 @@ class PredictCommand : public Command {
         if (!prediction) return std::unexpected(prediction.error());
         if (only_exact_ && !prediction->failures.empty()) {
             std::string why;
-            for (const auto& f : prediction->failures) why += "not exact: " + f + "\n";
-            if (auto shown = print(why); !shown) return std::unexpected(shown.error());
+            for (const auto& f : prediction->failures) why += "not exact: " + f.sentence() + "\n";
+            TRY(print(why));
             return 1;
         }
         const double seconds =
@@ -174,8 +175,7 @@ class PredictCommand : public Command {
             else if (!checked->equal && prediction->profile.exact.value_or(false))
                 status = 1;
         }
-        if (auto shown = show(*prediction, seconds, more, mapped); !shown)
-            return std::unexpected(shown.error());
+        TRY(show(*prediction, seconds, more, mapped));
         return status;
     }
 
@@ -303,10 +303,8 @@ class PredictCommand : public Command {
             text += "   " + bar + (point.exact ? "" : " estimate") + "\n";
             csv += "\n";
         }
-        if (!output_.output.empty())
-            if (auto written = write_file(output_.output, csv); !written)
-                return std::unexpected(written.error());
-        if (auto shown = print(text); !shown) return std::unexpected(shown.error());
+        if (!output_.output.empty()) TRY(write_file(output_.output, csv));
+        TRY(print(text));
         return 0;
     }
 

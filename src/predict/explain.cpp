@@ -6,8 +6,9 @@
 #include <numeric>
 #include <set>
 
-#include "predict/evaluate.h"
-#include "predict/fixed_numbers.h"
+#include "core/try.h"
+#include "predict/fit/evaluate.h"
+#include "predict/fit/fixed_numbers.h"
 
 namespace revisit::predict {
 namespace {
@@ -241,22 +242,21 @@ Result<std::string> explain(const Request& request, const Prediction& prediction
     options.keep = false;
     options.deadline = Deadline(3);
     options.max_accesses = 40'000'000'000;
-    auto trace = interpret(program, sizes, options);
-    if (!trace) return std::unexpected(trace.error());
-    std::string out = "Control-flow graph and execution counts at " + sizes_text(sizes) +
-                      (trace->complete ? ""
-                                       : " (of its first " + number(static_cast<double>(trace->count)) +
-                                             " accesses)") +
-                      "\n";
+    auto trace = TRY(interpret(program, sizes, options));
+    std::string out =
+        "Control-flow graph and execution counts at " + sizes_text(sizes) +
+        (trace.complete ? ""
+                        : " (of its first " + number(static_cast<double>(trace.count)) + " accesses)") +
+        "\n";
     for (std::size_t f = 0; f < program.functions.size(); ++f) {
         const Function& function = program.functions[f];
         out += "  " + function.name + "\n";
         for (std::size_t b = 0; b < function.blocks.size(); ++b)
             out += "    " + block_name(function.blocks[b], b) + " x " +
-                   number(static_cast<double>(trace->block_counts[f][b])) +
-                   edges_text(function, b, trace->block_counts[f]) + "\n";
+                   number(static_cast<double>(trace.block_counts[f][b])) +
+                   edges_text(function, b, trace.block_counts[f]) + "\n";
     }
-    out += "\nLoop-annotated trace\n  [" + bracket_notation(program, *trace) + "]\n";
+    out += "\nLoop-annotated trace\n  [" + bracket_notation(program, trace) + "]\n";
     if (!prediction.model)
         return out + "\nThe run was interpreted whole: no formulas. --method fit finds them.\n";
     const Model& model = *prediction.model;

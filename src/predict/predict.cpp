@@ -13,12 +13,15 @@
 #include <numeric>
 #include <set>
 
-#include "predict/address_space.h"
-#include "predict/certify.h"
-#include "predict/fixed_numbers.h"
-#include "predict/layouts.h"
-#include "predict/sampling.h"
-#include "predict/verify.h"
+#include "core/try.h"
+#include "predict/certify/certify.h"
+#include "predict/certify/layouts.h"
+#include "predict/certify/verify.h"
+#include "predict/estimate/estimate.h"
+#include "predict/fit/fixed_numbers.h"
+#include "predict/fit/sampling.h"
+#include "predict/run/address_space.h"
+#include "predict/run/simulate.h"
 
 namespace revisit::predict {
 namespace {
@@ -37,7 +40,7 @@ class Predictor {
         auto programs = session_.compiled({request_.macros});
         if (!programs) return std::unexpected(programs.error());
         session_.target = std::move(programs->front());
-        if (auto known = known_parameters(); !known) return std::unexpected(known.error());
+        TRY(known_parameters());
         if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
             std::string names;
             for (const auto& n : open) names += " --param " + n + "=…";
@@ -50,8 +53,7 @@ class Predictor {
             if (!prediction) return prediction;
             if (request_.method == Method::estimate ||
                 (!prediction->failures.empty() && request_.estimate))
-                if (auto done = estimated(*prediction, *learnt_); !done)
-                    return std::unexpected(done.error());
+                TRY(estimated(*prediction, *learnt_));
             finish(*prediction);
             return prediction;
         }
@@ -76,9 +78,7 @@ class Predictor {
         if (short_enough_) return interpreted(kInterpretAtMost, Deadline());
         if (request_.granularity <= 1)
             if (auto p = repeated(); p) return std::move(*p);
-        if (prediction && request_.estimate)
-            if (auto done = estimated(*prediction, *learnt_); !done)
-                return std::unexpected(done.error());
+        if (prediction && request_.estimate) TRY(estimated(*prediction, *learnt_));
         if (prediction && (request_.estimate || prediction->failures.empty()) &&
             too_few(*prediction, *counted))
             return fail(request_.source.path, "",
@@ -195,7 +195,7 @@ class Predictor {
         p.target = std::make_shared<const Program>(session_.target);
         assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
-        for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line);
+        for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line.sentence());
     }
 
     // Blocks of the heap that need not start where a block of the granularity does.
@@ -409,19 +409,20 @@ class Predictor {
                             totals_of(model)};
         // Calls in calls grow as no power of a size does.
         for (const auto& doubt : learning.doubts)
-            if (doubt.find("recursion in") != std::string::npos)
+            if (doubt.kind == Doubt::Kind::recursion)
                 return fail(request_.source.path, "",
-                            doubt +
+                            doubt.sentence() +
                                 ", more accesses than can be interpreted in the time allowed, and "
                                 "nothing to estimate them by");
         for (const auto& failure : p.failures)
-            if (failure.ends_with("needs more than 59 bits"))
-                return fail(request_.source.path, "", failure);
+            if (failure.kind == Doubt::Kind::too_large)
+                return fail(request_.source.path, "", failure.sentence());
         auto e = estimate(how, request_,
                           Deadline(std::max({8.0, request_.budget / 2, session_.deadline.left()})));
         if (!e)
-            return fail(e.error().file, e.error().place,
-                        (p.failures.empty() ? "" : p.failures.front() + "; ") + e.error().message);
+            return fail(
+                e.error().file, e.error().place,
+                (p.failures.empty() ? "" : p.failures.front().sentence() + "; ") + e.error().message);
         if (e->profile.accesses >= 0x1p62)
             return fail(request_.source.path, "", "makes more accesses than 62 bits count");
         p.profile = std::move(e->profile);

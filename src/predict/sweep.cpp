@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/try.h"
+
 namespace revisit::predict {
 namespace {
 
@@ -50,9 +52,8 @@ Result<bool> is_macro(const Request& request, const std::string& name, std::int6
     std::vector<Parameters> both(2, macros);
     both[0][name] = low;
     both[1][name] = high;
-    const auto programs = compile(request.source, both);
-    if (!programs) return std::unexpected(programs.error());
-    if (to_text(programs->front()) == to_text(programs->back()))
+    const auto programs = TRY(compile(request.source, both));
+    if (to_text(programs.front()) == to_text(programs.back()))
         return fail(request.source.path, "", "--sweep: nothing depends on " + name);
     return true;
 }
@@ -71,9 +72,8 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
     const std::uint64_t interpreted = std::min<std::uint64_t>(request.simulate_up_to, 2'000'000);
     sizes[name] = high;
     request.untied.insert(name);
-    auto top = predict(request);
-    if (!top) return std::unexpected(top.error());
-    const Model* model = top->model && top->failures.empty() ? top->model.get() : nullptr;
+    auto top = TRY(predict(request));
+    const Model* model = top.model && top.failures.empty() ? top.model.get() : nullptr;
     std::int64_t modulus = 1;
     if (model)
         for (const Axis& a : model->design.axes)
@@ -92,14 +92,14 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
         SweepPoint point;
         point.value = value;
         if (value == high) {
-            point.profile = std::move(top->profile);
+            point.profile = std::move(top.profile);
             point.exact = point.profile.exact.value_or(false);
             points.push_back(std::move(point));
             continue;
         }
         sizes[name] = value;
         const auto at = model ? size_at(*model, name, value) : std::vector<std::int64_t>{};
-        std::vector<std::string> failures;
+        std::vector<Doubt> failures;
         if (model && !at.empty() && like_the_samples(*model, at)) {
             point.profile =
                 evaluate_model(*model, at, request.bins, failures, Deadline(request.budget));

@@ -1,0 +1,38 @@
+// Whether what a program does depends on where its objects lie.
+//
+// Pointers that are compared (which of two arrays lies first?) or taken apart as numbers (is it at a
+// page's start?) make the linker's and the allocator's choices part of the program. Where a program has
+// such operations, the beginning of its run is measured in several layouts, arrays in another order and
+// moved by other numbers of lines: loops that end at a pointer do the same in all of them. By elements,
+// since what shares a line is a matter of layout anyway. Cost. Four times kAccesses accesses.
+#include "predict/certify/layouts.h"
+
+namespace revisit::predict {
+namespace {
+
+constexpr std::uint64_t kAccesses = 500'000;
+constexpr int kLayouts = 3;
+
+}  // namespace
+
+std::optional<std::string> depends_on_layout(const Program& program, const Parameters& parameters,
+                                             const Request& request) {
+    if (!program.addresses_compared) return std::nullopt;
+    Request other = request;
+    other.granularity = 1;
+    std::optional<Simulation> first;
+    for (int layout = 0; layout <= kLayouts; ++layout) {
+        other.layout = layout;
+        auto run = simulate(program, parameters, other, Binning::log2(), Deadline(1), kAccesses);
+        // What cannot be run, or not this far in time, is another's to tell.
+        if (!run || (!run->complete && run->profile.accesses < kAccesses)) return std::nullopt;
+        if (!first)
+            first = std::move(*run);
+        else if (first->profile.accesses != run->profile.accesses ||
+                 !(first->profile.reuse == run->profile.reuse))
+            return "what it does depends on where its arrays lie";
+    }
+    return std::nullopt;
+}
+
+}  // namespace revisit::predict

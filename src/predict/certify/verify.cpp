@@ -1,0 +1,183 @@
+// A prediction against a recorded run.
+//
+// The one check that shares nothing with the prediction but the compiler: the source is compiled to
+// machine code with the recording plug-in, run, and its accesses measured by the exact engine. A main
+// is written around it: integers get the request's sizes, pointers get zeroed arrays as long as the
+// prediction's own run reaches, everything else is 1. The addresses of static arrays are given away, so
+// that nothing is optimised away which another function might have read; arrays are moved to 64-byte
+// boundaries, where the prediction puts them.
+#include "predict/certify/verify.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "core/try.h"
+#include "revisit/accuracy.h"
+
+namespace revisit::predict {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+    Folder() {
+        std::string name = (fs::temp_directory_path() / "revisit-verify.XXXXXX").string();
+        if (mkdtemp(name.data())) path_ = name;
+    }
+    ~Folder() {
+        std::error_code ignored;
+        if (!path_.empty()) fs::remove_all(path_, ignored);
+    }
+    Folder(const Folder&) = delete;
+    const fs::path& path() const { return path_; }
+
+ private:
+    fs::path path_;
+};
+
+// Bytes each pointer argument is used for, by argument number.
+Result<std::map<std::size_t, std::uint64_t>> array_sizes(const Program& program,
+                                                         const Parameters& sizes) {
+    std::map<std::size_t, std::uint64_t> reach;
+    bool below = false;
+    RunOptions options;
+    options.keep = false;
+    options.max_accesses = 4'000'000'000;
+    options.sink = [&](std::span<const std::uint64_t> addresses, std::span<const std::uint32_t>,
+                       std::span<const std::uint32_t> bytes) {
+        for (std::size_t i = 0; i < addresses.size(); ++i)
+            if (const auto place = argument_place(addresses[i])) {
+                below |= place->offset < 0;
+                auto& end = reach[place->pointer];
+                end = std::max(end, static_cast<std::uint64_t>(place->offset) + bytes[i]);
+            }
+        return !below;
+    };
+    const auto trace = TRY(interpret(program, sizes, options));
+    if (below) return fail("a pointer argument is used below where it points");
+    return reach;
+}
+
+Result<std::string> driver(const Request& request, const Program& program) {
+    Parameters sizes = request.macros;
+    sizes.insert(request.parameters.begin(), request.parameters.end());
+    const auto reach = TRY(array_sizes(program, sizes));
+    const Function& f = program.functions.front();
+    std::string arrays, call;
+    std::size_t pointer = 0;
+    Parameters globals = request.parameters;
+    for (const Argument& a : f.arguments) {
+        call += call.empty() ? "" : ", ";
+        if (a.kind == Kind::pointer) {
+            const auto at = reach.find(pointer++);
+            const auto bytes = at == reach.end() ? 64 : at->second;
+            const auto name = "revisit_array_" + std::to_string(pointer);
+            arrays +=
+                "char " + name + "[" + std::to_string(bytes) + "] __attribute__((aligned(64)));\n";
+            call += "(void *)" + name;
+        } else if (const auto value = globals.find(a.name); value != globals.end()) {
+            call += std::to_string(value->second);
+            globals.erase(value);
+        } else {
+            call += "1";
+        }
+    }
+    std::string assignments;
+    for (const auto& [name, value] : globals)
+        assignments += "  " + name + " = " + std::to_string(value) + ";\n";
+    // Names with a dot are no names of the file's scope: static locals, literals.
+    for (const Global& g : program.globals)
+        if (!g.constant && g.name.find('.') == std::string::npos)
+            assignments += "  revisit_kept = (void *)&" + g.name + ";\n";
+    return "#define main revisit_main_of_the_source\n#include \"" +
+           fs::absolute(request.source.path).string() +
+           "\"\n#undef main\nvoid *volatile revisit_kept;\n" + arrays + "int main(void) {\n" +
+           assignments + "  __typeof__(&" + f.name + ") volatile called = " + f.name + ";\n  called(" +
+           call + ");\n  return 0;\n}\n";
+}
+
+Result<void> must(std::vector<std::string> arguments, const std::string& what) {
+    std::string out, messages;
+    const auto status = TRY(run_program(std::move(arguments), out, messages));
+    if (status == 0) return {};
+    while (!messages.empty() && messages.back() == '\n') messages.pop_back();
+    return fail("--verify: " + what + " failed: " + messages.substr(0, messages.find('\n')));
+}
+
+}  // namespace
+
+bool has_local_arrays(const Program& program) {
+    for (const Function& f : program.functions)
+        for (const Block& b : f.blocks)
+            for (const Instruction& i : b.code)
+                if (i.op == Op::reserve) return true;
+    return false;
+}
+
+Result<Verification> verify(const Request& request, const Prediction& prediction) {
+    if (request.source.path.ends_with(".ll") || request.source.path.ends_with(".bc"))
+        return fail(request.source.path, "", "--verify needs C source");
+    if (!prediction.target) return fail("--verify: nothing was predicted");
+    std::error_code ignored;
+    const auto self = fs::read_symlink("/proc/self/exe", ignored);
+    fs::path compiler;
+    for (const auto& place :
+         {self.parent_path() / "revisit-clang", self.parent_path() / "../bin/revisit-clang"})
+        if (access(place.c_str(), X_OK) == 0) compiler = place;
+    if (const char* given = std::getenv("REVISIT_COMPILER")) compiler = given;
+    fs::path program = self;
+    if (const char* given = std::getenv("REVISIT_VERIFY_PROGRAM")) program = given;
+    if (compiler.empty())
+        return fail("--verify: revisit-clang is not beside this program (built without clang 19)");
+    Folder folder;
+    if (folder.path().empty()) return fail("--verify: cannot make a temporary folder");
+    const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+    auto text = TRY(driver(request, *prediction.target));
+    std::ofstream(at("driver.c")) << text;
+    std::vector<std::string> compile{compiler.string(), request.source.optimise ? "-O1" : "-O0"};
+    for (const char* flag : {"-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
+                             "-fno-builtin", "-fdata-sections", "-w", "-c", "-o"})
+        compile.emplace_back(flag);
+    compile.push_back(at("driver.o"));
+    compile.insert(compile.end(), request.source.flags.begin(), request.source.flags.end());
+    for (const auto& [name, value] : request.macros)
+        compile.push_back("-D" + name + "=" + std::to_string(value));
+    compile.push_back("-I" + fs::absolute(request.source.path).parent_path().string());
+    compile.push_back(at("driver.c"));
+    TRY(must(std::move(compile), "compiling"));
+    // Without objcopy arrays lie where the compiler puts them; by elements that changes nothing.
+    std::string nothing, messages;
+    std::vector<std::string> align{"objcopy"};
+    for (const char* section : {".bss*", ".data*", ".tbss*", ".tdata*"})
+        align.insert(align.end(), {"--set-section-alignment", std::string(section) + "=64"});
+    // Constants by name: sections of merged literals must stay as they are.
+    for (const Global& g : prediction.target->globals)
+        if (g.constant && g.size >= 64)
+            align.insert(align.end(), {"--set-section-alignment", ".rodata." + g.name + "=64"});
+    align.push_back(at("driver.o"));
+    (void)run_program(std::move(align), nothing, messages);
+    if (auto done = must({compiler.string(), at("driver.o"), "-lm", "-o", at("driver")}, "linking");
+        !done)
+        return std::unexpected(done.error());
+    if (auto done = must({program.string(), "profile", "--via", "clang", "--method", "exact",
+                          "--function", prediction.target->functions.front().name, "--granularity",
+                          std::to_string(request.granularity), "--bins", request.bins.spec(), "--quiet",
+                          "-o", at("measured.json"), "--", at("driver")},
+                         "the recorded run");
+        !done)
+        return std::unexpected(done.error());
+    auto measured = TRY(load_profile(at("measured.json")));
+    Verification v;
+    v.equal =
+        measured.accesses == prediction.profile.accesses && measured.reuse == prediction.profile.reuse;
+    v.accuracy = accuracy(measured.reuse, prediction.profile.reuse);
+    v.measured = std::move(measured);
+    return v;
+}
+
+}  // namespace revisit::predict

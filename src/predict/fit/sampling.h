@@ -1,0 +1,70 @@
+// From a target to a model: which programs, which sizes, which samples.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "predict/certify/extremes.h"
+#include "predict/fit/family.h"
+#include "predict/fit/fixed_numbers.h"
+#include "predict/fit/model.h"
+#include "predict/request.h"
+
+namespace revisit::predict {
+
+// What one prediction works on.
+struct Session {
+    const Request& request;
+    Deadline deadline;
+    Parameters sizes;  // given: macros and parameters
+    Program target;    // as compiled at them
+
+    Result<std::vector<Program>> compiled(const std::vector<Parameters>& macros) const;
+};
+
+// The program at any sizes like the target's. Sizes that are macros need a compiler: its constants are
+// interpolated from a few compilations, or it is compiled each time. Large fixed numbers are sizes too.
+class Programs {
+ public:
+    static Result<Programs> prepare(const Session& session, std::int64_t modulus,
+                                    const Pinned& pinned = {});
+
+    Result<Program> at(const Parameters& sizes) const;
+    bool whole() const { return family_ && family_->whole(); }  // tiles may vary
+    const Program& target() const { return target_; }           // with its numbers as parameters
+    const Parameters& sizes() const { return sizes_; }          // of the target, numbers among them
+    const std::vector<Doubt>& left() const { return left_; }    // numbers that are not varied
+
+ private:
+    explicit Programs(const Session& session) : session_(&session) {}
+    // Compiles at a few sizes and interpolates; returns the programs of the target's shape.
+    Result<std::vector<Program>> compile_family(bool near);
+    Parameters macros_at(const Parameters& sizes) const;
+    std::vector<std::int64_t> family_size(const Parameters& sizes) const;
+
+    const Session* session_;
+    Design design_;  // of the macros alone
+    std::optional<ProgramFamily> family_;
+    VariedNumbers numbers_;
+    Program target_;
+    Parameters sizes_;
+    std::vector<Doubt> left_;
+};
+
+struct Learning {
+    Programs programs;
+    std::set<Doubt> doubts;
+    Reach reach;          // how far the samples' numbers went
+    bool sampled = true;  // false: nothing but the design, for an estimate
+};
+
+// Runs the samples and fits. `period`: iterations after which places within blocks repeat, 1 =
+// elements. The model has its modulus; the rest is filled in.
+Result<Learning> learn_model(const Session& session, Model& model, std::int64_t period,
+                             bool proportional, const Deadline& deadline);
+
+Error too_deep(const Session& session);
+
+bool data_decides(const std::set<Doubt>& doubts);
+
+}  // namespace revisit::predict

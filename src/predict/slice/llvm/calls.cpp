@@ -1,0 +1,116 @@
+// Calls: followed, taken as operations of the slice, or named as what could not be followed.
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include "predict/slice/llvm/slicer.h"
+#include "predict/slice/llvm/values.h"
+
+namespace revisit::predict {
+
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::isa;
+
+void Slicer::write_call(llvm::CallBase& c) {
+    auto* callee = c.getCalledFunction();
+    if (callee && index_.count(callee)) {
+        Call call;
+        call.function = static_cast<std::int32_t>(index_[callee]);
+        for (auto& a : callee->args())
+            call.arguments.push_back(needed_.count(&a) ? reg(c.getArgOperand(a.getArgNo())) : -1);
+        if (needed_.count(&c)) call.dst = reg(&c);
+        emit(Op::call, c).imm = static_cast<std::int64_t>(out_->calls.size());
+        out_->calls.push_back(std::move(call));
+        return;
+    }
+    if (auto* m = dyn_cast<llvm::AnyMemIntrinsic>(&c)) {
+        auto* transfer = dyn_cast<llvm::AnyMemTransferInst>(m);
+        std::int64_t id = 0;
+        if (transfer) id = reference(c, transfer->getRawSource(), false, kAtOnce);
+        const auto wrote = reference(c, m->getRawDest(), true, kAtOnce);
+        if (!transfer) id = wrote;
+        const auto to = reg(m->getRawDest()), length = reg(m->getLength());
+        const auto from = transfer ? reg(transfer->getRawSource()) : -1;
+        auto& out = emit(transfer ? Op::move : Op::fill, c);
+        out.a = to;
+        out.b = transfer ? from : length;
+        out.c = transfer ? length : -1;
+        out.imm = id;
+        return;
+    }
+    if (auto* i = dyn_cast<llvm::IntrinsicInst>(&c)) {
+        using I = llvm::Intrinsic::IndependentIntrinsics;
+        switch (static_cast<I>(i->getIntrinsicID())) {
+            case I::smax:
+            case I::smin:
+            case I::umax:
+            case I::umin:
+                if (needed_.count(i)) {
+                    const auto id = i->getIntrinsicID();
+                    write_op(id == I::smax   ? Op::smax
+                             : id == I::smin ? Op::smin
+                             : id == I::umax ? Op::umax
+                                             : Op::umin,
+                             *i, i->getArgOperand(0), i->getArgOperand(1));
+                }
+                return;
+            case I::abs:
+                if (needed_.count(i)) write_op(Op::abs, *i, i->getArgOperand(0), i->getArgOperand(0));
+                return;
+            case I::usub_sat:  // the larger of both less the second
+                if (needed_.count(i)) {
+                    const auto a = reg(i->getArgOperand(0)), b = reg(i->getArgOperand(1)), d = reg(i);
+                    const auto larger = next_register();
+                    ++extra_;
+                    auto& max = emit(Op::umax, c);
+                    max.dst = larger, max.a = a, max.b = b;
+                    auto& out = emit(Op::sub, c);
+                    out.dst = d, out.a = larger, out.b = b;
+                }
+                return;
+            case I::expect:
+            case I::threadlocal_address:
+                if (needed_.count(i)) write_op(Op::copy, *i, i->getArgOperand(0), i->getArgOperand(0));
+                return;
+            case I::stacksave: {
+                const auto d = reg(i);
+                emit(Op::stack_save, c).dst = d;
+                return;
+            }
+            case I::stackrestore: {
+                const auto a = reg(i->getArgOperand(0));
+                emit(Op::stack_restore, c).a = a;
+                return;
+            }
+            default:
+                if (touches_memory(*i))
+                    limit(c, "what " + i->getCalledFunction()->getName().str() +
+                                 " touches is not counted");
+                break;
+        }
+    } else if (callee && is_allocation(callee)) {
+        if (!needed_.count(&c)) return;
+        const auto a = reg(c.getArgOperand(0));
+        const auto b =
+            c.arg_size() > 1 && callee->getName() != "aligned_alloc" ? reg(c.getArgOperand(1)) : -1;
+        const auto aligned = callee->getName() == "aligned_alloc" ? reg(c.getArgOperand(1)) : a;
+        const auto d = reg(&c);
+        auto& out = emit(Op::allocate, c);
+        out.dst = d, out.a = aligned, out.b = b;
+        out.imm = promised_alignment(c);
+        return;
+    } else if (!callee || !is_harmless(callee)) {
+        const auto what =
+            callee ? "calls " + callee->getName().str() +
+                         ", which is not in the file: what it touches is not counted"
+                   : std::string(c.isInlineAsm() ? "inline assembly" : "calls through a pointer") +
+                         ": what it touches is not counted";
+        limit(c, what);
+    }
+    if (needed_.count(&c)) {
+        const auto d = reg(&c);
+        emit(Op::unknown, c).dst = d;
+    }
+}
+
+}  // namespace revisit::predict

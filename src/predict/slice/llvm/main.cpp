@@ -1,0 +1,137 @@
+// revisit-slice: C or LLVM IR in, slices out. Run by `revisit predict`; a program of its own so that
+// only it loads libLLVM.
+//
+//   revisit-slice OPT FUNCTION SOURCE [COMMON -D/-I FLAGS…] [-- FLAGS OF ONE VARIANT…]…
+//
+// Compiles the source once a variant (macros are the sizes) and prints one program for each. clang's
+// own messages go to standard error; exit status 2 is a source that does not compile.
+#include <fcntl.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IRReader/IRReader.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "predict/slice/llvm/lower.h"
+
+extern char** environ;
+
+namespace {
+
+using Flags = std::vector<std::string>;
+
+bool ends_with(const std::string& text, const char* end) {
+    return llvm::StringRef(text).ends_with(end);
+}
+
+struct Compilation {
+    std::string output;
+    pid_t child = -1;
+};
+
+// Starts clang; the caller waits.
+Compilation compile(const std::string& clang, const std::string& source, bool optimised,
+                    const Flags& common, const Flags& own, const std::string& folder,
+                    std::size_t number) {
+    Compilation c{folder + "/" + std::to_string(number) + ".bc", -1};
+    Flags arguments{clang,        "-g",           "-fno-discard-value-names",
+                    "-emit-llvm", "-c",           "-o",
+                    c.output,     "-fno-builtin", "-w"};
+    if (optimised)
+        arguments.insert(arguments.end(), {"-O1", "-Xclang", "-disable-llvm-passes"});
+    else
+        arguments.push_back("-O0");
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    arguments.insert(arguments.end(), own.begin(), own.end());
+    arguments.push_back(source);
+    std::vector<char*> raw;
+    for (auto& a : arguments) raw.push_back(a.data());
+    raw.push_back(nullptr);
+    if (posix_spawnp(&c.child, raw[0], nullptr, nullptr, raw.data(), environ) != 0) c.child = -1;
+    return c;
+}
+
+int slice(const std::string& path, bool optimised, const std::string& given) {
+    llvm::LLVMContext context;
+    llvm::SMDiagnostic error;
+    auto module = llvm::parseIRFile(path, error, context);
+    if (!module) {
+        std::fprintf(
+            stderr, "no LLVM IR that LLVM 19 reads: %s",
+            error.getLineNo() > 0 ? ("line " + std::to_string(error.getLineNo()) + ": ").c_str() : "");
+        std::fprintf(stderr, "%s\n", error.getMessage().str().c_str());
+        return 2;
+    }
+    const auto function = revisit::predict::chosen_function(*module, given);
+    if (optimised) revisit::predict::optimise(*module, function);
+    const auto program = revisit::predict::lower(*module, function);
+    if (!program) {
+        std::fprintf(stderr, "%s\n", program.error().message.c_str());
+        return 2;
+    }
+    const auto text = revisit::predict::to_text(*program);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 4) return 2;
+    const bool optimised = std::string(argv[1]) == "1";
+    const std::string function = argv[2], source = argv[3];
+    Flags common;
+    std::vector<Flags> variants;
+    for (int i = 4; i < argc; ++i) {
+        if (std::string(argv[i]) == "--")
+            variants.emplace_back();
+        else
+            (variants.empty() ? common : variants.back()).push_back(argv[i]);
+    }
+    if (variants.empty()) variants.emplace_back();
+    if (ends_with(source, ".ll") || ends_with(source, ".bc")) return slice(source, false, function);
+
+    const char* override_clang = std::getenv("REVISIT_CLANG");
+    const std::string clang = override_clang ? override_clang : REVISIT_CLANG_PATH;
+    std::string folder = (std::getenv("TMPDIR") ? std::string(std::getenv("TMPDIR")) : "/tmp") +
+                         "/revisit-predict.XXXXXX";
+    if (!mkdtemp(folder.data())) {
+        std::fprintf(stderr, "cannot make a temporary folder %s\n", folder.c_str());
+        return 2;
+    }
+    int status = 0;
+    const std::size_t jobs = std::max(1L, std::min(8L, sysconf(_SC_NPROCESSORS_ONLN)));
+    std::vector<Compilation> started;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+        // The first alone: a source that does not compile says so once.
+        while (started.size() < variants.size() && started.size() < (i == 0 ? 1 : i + jobs))
+            started.push_back(compile(clang, source, optimised, common, variants[started.size()],
+                                      folder, started.size()));
+        int result = 0;
+        const bool ran =
+            started[i].child > 0 && waitpid(started[i].child, &result, 0) == started[i].child;
+        if (started[i].child < 0) std::fprintf(stderr, "cannot run %s\n", clang.c_str());
+        if (status == 0)
+            status = ran && WIFEXITED(result) && WEXITSTATUS(result) == 0
+                         ? slice(started[i].output, optimised, function)
+                         : 2;
+        unlink(started[i].output.c_str());
+        if (status != 0) {
+            for (std::size_t k = i + 1; k < started.size(); ++k) {
+                waitpid(started[k].child, &result, 0);
+                unlink(started[k].output.c_str());
+            }
+            break;
+        }
+    }
+    rmdir(folder.c_str());
+    return status;
+}

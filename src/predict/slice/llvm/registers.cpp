@@ -1,0 +1,131 @@
+// Registers of the slice: for values, for locals that are never pointed to, and for constants.
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Operator.h>
+
+#include "predict/slice/llvm/slicer.h"
+#include "predict/slice/llvm/values.h"
+
+namespace revisit::predict {
+
+namespace {
+
+constexpr std::uint64_t kUnknownLength = std::uint64_t{1} << 36;
+
+}  // namespace
+
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::isa;
+
+std::int32_t Slicer::global_index(const llvm::GlobalVariable* g) {
+    const auto [at, fresh] =
+        globals_.try_emplace(g, static_cast<std::int32_t>(program_.globals.size()));
+    if (fresh) {
+        Global out;
+        out.name = g->getName().str();
+        if (g->getValueType()->isSized()) out.size = layout_.getTypeAllocSize(g->getValueType());
+        // Declared without a length: as long as it may be, so that nothing else lies in it.
+        if (out.size == 0 && g->isDeclaration()) out.size = kUnknownLength;
+        out.align = layout_.getPreferredAlign(g).value();
+        out.constant = g->isConstant();
+        if (g->hasInitializer()) initial_values(*g, out);
+        program_.globals.push_back(std::move(out));
+    }
+    return at->second;
+}
+
+void Slicer::initial_values(const llvm::GlobalVariable& g, Global& out) const {
+    const auto* init = g.getInitializer();
+    if (const auto* c = dyn_cast<llvm::ConstantInt>(init)) {
+        out.element = static_cast<std::uint32_t>(out.size);
+        if (g.isConstant() || !c->isZero()) out.values.push_back(c->getSExtValue());
+    } else if (const auto* data = dyn_cast<llvm::ConstantDataSequential>(init)) {
+        if (g.isConstant() && data->getElementType()->isIntegerTy() &&
+            data->getNumElements() < 100000) {
+            out.element = static_cast<std::uint32_t>(data->getElementByteSize());
+            for (unsigned k = 0; k < data->getNumElements(); ++k)
+                out.values.push_back(data->getElementAsAPInt(k).getSExtValue());
+        }
+    }
+}
+
+std::int32_t Slicer::next_register() const {
+    return static_cast<std::int32_t>(registers_.size() + slots_.size() + constants_.size()) + extra_;
+}
+
+std::int32_t Slicer::fresh(llvm::DenseMap<const llvm::Value*, std::int32_t>& map,
+                           const llvm::Value* v) {
+    if (const auto at = map.find(v); at != map.end()) return at->second;
+    const auto r = next_register();
+    map[v] = r;
+    return r;
+}
+
+std::int32_t Slicer::constant(std::int64_t value, std::int32_t global, bool known,
+                              const llvm::Value* key) {
+    const Constant c{next_register(), global, value, known};
+    if (key)
+        constants_[key] = c.reg;
+    else
+        ++extra_;
+    out_->constants.push_back(c);
+    return c.reg;
+}
+
+std::int32_t Slicer::reg(const llvm::Value* v) {
+    if (const auto* c = dyn_cast<llvm::Constant>(v)) {
+        if (const auto at = constants_.find(v); at != constants_.end()) return at->second;
+        if (const auto* n = dyn_cast<llvm::ConstantInt>(c)) {
+            const auto value = n->getBitWidth() == 1 ? n->getZExtValue()
+                                                     : n->getValue().sextOrTrunc(64).getSExtValue();
+            // A register for every use: numbers that happen to be equal at this size stay apart.
+            return constant(static_cast<std::int64_t>(value));
+        }
+        if (c->isNullValue()) return constant(0, -1, true, v);
+        if (c->getType()->isPointerTy()) {
+            llvm::APInt offset(64, 0);
+            const auto* base = c->stripAndAccumulateConstantOffsets(layout_, offset, true);
+            if (const auto* g = dyn_cast<llvm::GlobalVariable>(base))
+                return constant(offset.getSExtValue(), global_index(g), true, v);
+        }
+        return constant(0, -1, false, v);
+    }
+    return fresh(registers_, v);
+}
+
+std::int32_t Slicer::slot(const llvm::Value* pointer) {
+    const auto* a = dyn_cast<llvm::AllocaInst>(pointer);
+    return a && is_private(a) && is_register_type(a->getAllocatedType()) ? fresh(slots_, a) : -1;
+}
+
+void Slicer::find_induction(llvm::Loop& l, Loop& out) {
+    for (auto& phi : l.getHeader()->phis()) {
+        if (!phi.getType()->isIntegerTy() || !l.getLoopLatch()) continue;
+        const auto* step =
+            dyn_cast<llvm::BinaryOperator>(phi.getIncomingValueForBlock(l.getLoopLatch()));
+        if (!step || (step->getOperand(0) != &phi && step->getOperand(1) != &phi)) continue;
+        if (step->getOpcode() != llvm::Instruction::Add && step->getOpcode() != llvm::Instruction::Sub)
+            continue;
+        if (out.variable.empty()) out.variable = source_name(&phi);
+        if (needed_.count(&phi)) {
+            out.induction = reg(&phi);
+            out.variable = source_name(&phi);
+            return;
+        }
+    }
+    auto* latch = l.getLoopLatch();  // -O0: a local, loaded by the header, stored by the latch
+    if (!latch) return;
+    for (auto& i : *latch) {
+        auto* s = dyn_cast<llvm::StoreInst>(&i);
+        auto* a = s ? dyn_cast<llvm::AllocaInst>(s->getPointerOperand()) : nullptr;
+        if (!a || !is_private(a) || !a->getAllocatedType()->isIntegerTy()) continue;
+        for (auto& j : *l.getHeader())
+            if (auto* load = dyn_cast<llvm::LoadInst>(&j); load && load->getPointerOperand() == a) {
+                out.induction = fresh(slots_, a);
+                out.variable = source_name(a);
+                return;
+            }
+    }
+}
+
+}  // namespace revisit::predict

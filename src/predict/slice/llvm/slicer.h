@@ -1,0 +1,89 @@
+// The slicer: marks what the slice needs (needs.cpp), then writes it, function by function (lower.cpp,
+// instructions.cpp, calls.cpp, registers.cpp).
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include "predict/slice/slice.h"
+
+namespace revisit::predict {
+
+// Of memory moved at once: the bytes are another operand.
+constexpr auto kAtOnce = llvm::TypeSize::getFixed(8);
+
+class Slicer {
+ public:
+    Slicer(llvm::Module& module, llvm::Function& entry)
+        : module_(module), layout_(module.getDataLayout()) {
+        reach(entry);
+    }
+
+    Program run();
+
+ private:
+    // What is needed.
+    void reach(llvm::Function& f);
+    void need(const llvm::Value* v);
+    void seed(llvm::Function& f);
+    void propagate(const llvm::Value* v);
+    // Values stored to `object` matter from now on (null: to anything).
+    void need_memory(const llvm::Value* object);
+    bool carries(const llvm::StoreInst* s) const;
+
+    // Registers.
+    std::int32_t global_index(const llvm::GlobalVariable* g);
+    // Scalars of any global and tables of constant ones; other contents are input.
+    void initial_values(const llvm::GlobalVariable& g, Global& out) const;
+    std::int32_t next_register() const;
+    std::int32_t fresh(llvm::DenseMap<const llvm::Value*, std::int32_t>& map, const llvm::Value* v);
+    std::int32_t constant(std::int64_t value, std::int32_t global = -1, bool known = true,
+                          const llvm::Value* key = nullptr);
+    std::int32_t reg(const llvm::Value* v);
+    std::int32_t slot(const llvm::Value* pointer);
+    void find_induction(llvm::Loop& l, Loop& out);
+
+    // Instructions.
+    Instruction& emit(Op op, const llvm::Instruction& from);
+    void limit(const llvm::Instruction& i, const std::string& what);
+    std::int64_t reference(const llvm::Instruction& i, const llvm::Value* pointer, bool write,
+                           llvm::TypeSize size);
+    // A[i][j] declared [M]: j must stay below M, or it is another row's element.
+    void collect_extents(const llvm::GEPOperator& gep, Reference& r);
+    void write(llvm::Instruction& i);
+    void write_value(llvm::Instruction& i);
+    static bool in_registers(const llvm::Instruction& i);
+    void write_op(Op op, llvm::Instruction& i, llvm::Value* left, llvm::Value* right);
+    void write_compare(llvm::ICmpInst& c);
+    void write_address(llvm::GetElementPtrInst& gep);
+
+    // Calls.
+    void write_call(llvm::CallBase& c);
+
+    // Functions and blocks.
+    void write(llvm::Function& f, Function& out);
+    void finish(llvm::BasicBlock& b, Block& block,
+                llvm::DenseMap<const llvm::BasicBlock*, std::int32_t>& index);
+
+    llvm::Module& module_;
+    const llvm::DataLayout& layout_;
+    llvm::SmallVector<llvm::Function*, 8> functions_;
+    llvm::DenseMap<const llvm::Function*, std::size_t> index_;
+    llvm::DenseSet<const llvm::Value*> needed_;
+    llvm::DenseSet<const llvm::Value*> needed_objects_;
+    llvm::SmallVector<const llvm::Value*, 64> work_;
+    llvm::DenseMap<const llvm::GlobalVariable*, std::int32_t> globals_;
+    Program program_;
+
+    Function* out_ = nullptr;
+    Block* block_ = nullptr;
+    llvm::DenseMap<const llvm::Value*, std::int32_t> registers_, slots_, constants_;
+    std::int32_t extra_ = 0;
+};
+
+}  // namespace revisit::predict
