@@ -49,11 +49,15 @@ class PredictCommand : public Command {
         app.add_option("-I", includes_, "a folder for #include")
             ->type_name("FOLDER")
             ->allow_extra_args(false);
-        app.add_option(
-               "--opt", optimise_,
-               "0: every load and store of the source; 1: scalars in registers, as optimised code does")
-            ->check(CLI::IsMember({0, 1}))
+        app.add_option("--opt", optimise_,
+                       "0: every load and store of the source; 1: scalars in registers, loops as they "
+                       "are written; "
+                       "2, 3, s: all that clang does, vectors too")
+            ->check(CLI::IsMember({"0", "1", "2", "3", "s"}))
             ->capture_default_str();
+        app.add_option("-m", machine_, "the processor to compile for, as clang takes it: -march=native")
+            ->type_name("arch=NAME")
+            ->allow_extra_args(false);
         app.add_option(
                "--method", method_,
                "auto: small runs are interpreted whole, large ones fitted; fit; simulate; estimate")
@@ -130,8 +134,10 @@ class PredictCommand : public Command {
             prediction = predict::predict(*request);
         }
         if (!prediction) return std::unexpected(prediction.error());
-        if (only_exact_ && !prediction->failures.empty()) {
+        if (only_exact_ && prediction->certainty() != predict::Certainty::exact) {
             std::string why;
+            for (const auto& u : prediction->unproven)
+                if (prediction->failures.empty()) why += "not proven: " + u.sentence() + "\n";
             for (const auto& f : prediction->failures) why += "not exact: " + f.sentence() + "\n";
             TRY(print(why));
             return 1;
@@ -187,7 +193,8 @@ class PredictCommand : public Command {
         request.granularity = options->granularity;
         request.bins = options->bins;
         request.seed = options->seed;
-        request.source = {source_, function_, optimise_, {}};
+        request.source = {source_, function_, optimise_ == "s" ? 's' : optimise_[0] - '0', {}};
+        for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
         for (const auto& text : macros_) {
             auto size = size_from(text, "-D");
             if (!size) return std::unexpected(size.error());
@@ -203,6 +210,10 @@ class PredictCommand : public Command {
                 return fail("--param " + text + ": " + (*size)->first + " is given twice");
         }
         for (const auto& folder : includes_) request.source.flags.push_back("-I" + folder);
+        if (!request.macros.empty() || !request.source.flags.empty())
+            if (const auto unused = TRY(predict::unused_macros(request.source, request.macros));
+                !unused.empty())
+                return fail(source_, "", "-D " + unused.front() + ": the source does not use it");
         request.method = method_ == "fit"        ? predict::Method::fit
                          : method_ == "simulate" ? predict::Method::simulate
                          : method_ == "estimate" ? predict::Method::estimate
@@ -222,13 +233,15 @@ class PredictCommand : public Command {
     Result<void> show(const predict::Prediction& prediction, double seconds, const std::string& more,
                       const std::vector<predict::Conflicts>& mapped) {
         const Profile& profile = prediction.profile;
-        if (!output_.output.empty())
-            if (auto saved = save_profile(profile, output_.output); !saved) return saved;
-        if (output_.json) return print(with_sets(to_json(profile), mapped));
+        if (!output_.output.empty()) TRY(write_file(output_.output, json_of(prediction, {})));
+        if (output_.json) return print(json_of(prediction, mapped));
         std::string text = terminal_report(profile, host_caches(), stdout_style()) + more;
         if (!output_.quiet) {
             text += fmt::format("\nPredicted in {:.2f} s: {}\n", seconds,
-                                prediction.failures.empty() ? "exact" : "an estimate, see the notes");
+                                prediction.certainty() == predict::Certainty::exact ? "exact"
+                                : prediction.certainty() == predict::Certainty::fitted
+                                    ? "fitted, and not proven: see the notes"
+                                    : "an estimate, see the notes");
             if (output_.output.empty())
                 text += fmt::format(
                     "\nNext: revisit predict … -o profile.json, then revisit cache profile.json\n");
@@ -239,8 +252,14 @@ class PredictCommand : public Command {
         return print(text);
     }
 
-    // The profile's JSON with a "simulated" list after it, as analyze --simulate writes it.
-    static std::string with_sets(std::string json, const std::vector<predict::Conflicts>& mapped) {
+    // The profile's JSON with its certainty beside "exact", which it decides, and the caches whose sets
+    // were mapped as analyze --simulate writes them.
+    static std::string json_of(const predict::Prediction& prediction,
+                               const std::vector<predict::Conflicts>& mapped) {
+        auto json = to_json(prediction.profile);
+        if (const auto at = json.find("\n  \"exact\":"); at != std::string::npos)
+            json.insert(at, fmt::format("\n  \"certainty\": \"{}\",",
+                                        predict::name_of(prediction.certainty())));
         if (mapped.empty()) return json;
         auto out = nlohmann::ordered_json::parse(json);
         out["simulated"] = nlohmann::ordered_json::array();
@@ -309,8 +328,8 @@ class PredictCommand : public Command {
     }
 
     std::string source_, function_;
-    std::vector<std::string> macros_, parameters_, includes_;
-    int optimise_ = 1;
+    std::vector<std::string> macros_, parameters_, includes_, machine_;
+    std::string optimise_ = "1";
     std::string method_ = "auto";
     std::uint64_t simulate_up_to_ = 0;
     double budget_ = 15;

@@ -16,7 +16,8 @@ struct Doubt {
         outside,    // code that is not there: external and indirect calls
         place,      // where the compiler, the linker or the allocator puts something
         too_large,  // a count of more than 59 bits
-        estimate,   // how good the estimate is
+        period,     // fits, but the samples do not follow a period the program has
+        unproven,   // fits, but nothing shows that it must hold beyond the samples
     };
 
     Doubt(std::string text) : text(std::move(text)) {}

@@ -323,7 +323,7 @@ std::string symbolic(const Prediction& prediction, const std::vector<CacheSpec>&
         }
     }
     std::string out = "Formulas in the sizes";
-    out += prediction.failures.empty() ? "\n" : " (not certified: see the notes)\n";
+    out += prediction.certainty() == Certainty::exact ? "\n" : " (not certified: see the notes)\n";
     out += axes_text(model);
     out += "  accesses       " + total_text(model, all, degree) + "\n";
     out += "  first touches  " + total_text(model, cold, degree) + "\n";

@@ -71,13 +71,19 @@ class Predictor {
         if (!short_enough_ && request_.granularity > 1)
             if (auto p = repeated(); p) return std::move(*p);
         auto prediction = fitted();
-        if (prediction && prediction->failures.empty() && !too_few(*prediction, *counted)) {
+        const bool fits = prediction && prediction->failures.empty() && !too_few(*prediction, *counted);
+        if (fits && prediction->unproven.empty()) {
             finish(*prediction);
             return prediction;
         }
+        // A run that goes to its end is a proof.
         if (short_enough_) return interpreted(kInterpretAtMost, Deadline());
         if (request_.granularity <= 1)
             if (auto p = repeated(); p) return std::move(*p);
+        if (fits) {
+            finish(*prediction);
+            return prediction;
+        }
         if (prediction && request_.estimate) TRY(estimated(*prediction, *learnt_));
         if (prediction && (request_.estimate || prediction->failures.empty()) &&
             too_few(*prediction, *counted))
@@ -161,6 +167,8 @@ class Predictor {
         Prediction p;
         p.profile = std::move(run.profile);
         p.failures = std::move(run.doubts);
+        // Calls in calls have no formulas; a run that went to its end needs none.
+        std::erase_if(p.failures, [](const Doubt& d) { return d.kind == Doubt::Kind::recursion; });
         for (const ReferencePlace& place : run.references) {
             const Reference& r = session_.target.functions[place.function].references[place.reference];
             for (std::size_t e = 0; e < r.extents.size(); ++e)
@@ -191,10 +199,12 @@ class Predictor {
             p.failures.push_back(
                 "global variables of less than 64 bytes share blocks with whatever the linker puts "
                 "beside them");
-        p.profile.exact = p.failures.empty();
+        p.profile.exact = p.certainty() == Certainty::exact;
         p.target = std::make_shared<const Program>(session_.target);
         assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
+        for (const auto& lack : p.unproven)
+            if (p.failures.empty()) p.profile.notes.push_back("not proven: " + lack.sentence());
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line.sentence());
     }
 
@@ -251,6 +261,14 @@ class Predictor {
                 at->second >= std::int64_t{1} << (a.width - 1))
                 profile.assumes.push_back(a.name + " is unsigned: as a signed number of " +
                                           std::to_string(a.width) + " bits it would be negative");
+        const auto& path = request_.source.path;
+        if (!request_.compiler && !path.ends_with(".ll") && !path.ends_with(".bc"))
+            profile.assumes.push_back(
+                "clang at -O" + request_.source.level() +
+                (request_.source.optimise == 1
+                     ? ", loops as they are written: not unrolled, no vectors, none turned into memset"
+                     : "") +
+                "; called from elsewhere, not inlined into its program");
         if (request_.granularity > 1)
             profile.assumes.push_back(
                 "arrays of 64 bytes or more, local ones too, start on a 64-byte boundary");
@@ -352,18 +370,23 @@ class Predictor {
             if (best && lost > 0 && lost >= best_lost) continue;
             auto p = certify(session_, model, *learnt);
             if (!p) return std::unexpected(p.error());
-            const bool certain = p->failures.empty();
+            const bool certain = p->failures.empty() && p->unproven.empty();
             // What estimates start from has tiles as they are.
-            if (attempt.parted && !certain) {
+            if (attempt.parted && !p->failures.empty()) {
                 best->failures.insert(best->failures.end(), p->failures.begin(), p->failures.end());
                 continue;
             }
-            if (!best || certain || (lost < best_lost && !tiled)) {
+            const bool fits = p->failures.empty() && (!best || !best->failures.empty());
+            if (!best || certain || fits || (lost < best_lost && !tiled)) {
                 best = std::move(*p);
                 best_learnt = std::move(*learnt);
                 best_lost = lost;
             }
-            if (certain) break;
+            // Only residues are left to follow: the next attempt may.
+            const bool residues = !best->unproven.empty() &&
+                                  std::all_of(best->unproven.begin(), best->unproven.end(),
+                                              [](auto& d) { return d.kind == Doubt::Kind::period; });
+            if (certain || (best->failures.empty() && !residues)) break;
             if (data_decides(best_learnt->doubts)) break;
         }
         learnt_ = std::move(best_learnt);
@@ -460,6 +483,12 @@ class Predictor {
 };
 
 }  // namespace
+
+const char* name_of(Certainty certainty) {
+    return certainty == Certainty::exact    ? "exact"
+           : certainty == Certainty::fitted ? "fitted"
+                                            : "estimated";
+}
 
 Result<Prediction> predict(const Request& request) {
     return Predictor(request).run();

@@ -10,12 +10,27 @@
 
 namespace revisit::predict {
 
+// What stands behind an answer.
+enum class Certainty : std::uint8_t {
+    exact,      // shown: interpreted to the end, or formulas that must hold (certify/proof.cpp)
+    fitted,     // formulas that passed every check, and no proof that they hold beyond the samples
+    estimated,  // anything else
+};
+const char* name_of(Certainty certainty);
+
 struct Prediction {
     Profile profile;
     std::shared_ptr<const Model> model;  // none when interpreted whole
     std::shared_ptr<const Program> target;
     std::vector<std::string> certificate;  // what was checked
-    std::vector<Doubt> failures;           // why it is not certified; empty = exact
+    std::vector<Doubt> failures;           // why it is only an estimate
+    std::vector<Doubt> unproven;           // of formulas: what a proof lacks
+
+    Certainty certainty() const {
+        return !failures.empty()   ? Certainty::estimated
+               : !unproven.empty() ? Certainty::fitted
+                                   : Certainty::exact;
+    }
 };
 
 Result<Prediction> predict(const Request& request);

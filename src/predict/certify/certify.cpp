@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "core/try.h"
+#include "predict/certify/proof.h"
 #include "predict/fit/evaluate.h"
 
 namespace revisit::predict {
@@ -383,6 +384,14 @@ Result<Prediction> certify(const Session& session, std::shared_ptr<Model> model,
     watch_all(watched);
     for (auto& doubt : reach.surprises(watched, model->design.target, sizes))
         p.failures.push_back(std::move(doubt));
+    for (auto& doubt : reach.narrowed(watched)) p.unproven.push_back(std::move(doubt));
+    // Constants that are sizes differ there.
+    const auto other = TRY(learning.programs.at(model->design.at(model->design.samples.back())));
+    for (auto& doubt : unproven(learning.programs.target(), other, model->modulus))
+        p.unproven.push_back(std::move(doubt));
+    if (model->parted)
+        p.unproven.emplace_back(Doubt::Kind::unproven, 0,
+                                "tiles and their number vary both: their product is no size");
     check_prefix(session, *model, learning, p);
     check_extents(session, *model, p);
     if (p.failures.empty())

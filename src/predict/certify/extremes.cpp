@@ -157,6 +157,32 @@ void Reach::add(const std::vector<std::int64_t>& size, const Program& program, c
             if (trace.tables[g][e]) tables_[g][e] = true;
 }
 
+std::vector<Doubt> Reach::narrowed(const Program& program) const {
+    std::vector<Doubt> out;
+    for (const Function& f : program.functions)
+        for (const Block& b : f.blocks)
+            for (const Instruction& i : b.code) {
+                if (i.watch == 0) continue;
+                Extremes value, first;
+                for (const auto& run : runs_) {
+                    value.add(run[static_cast<std::size_t>(i.watch - 1)].value);
+                    first.add(run[static_cast<std::size_t>(i.watch - 1)].first);
+                }
+                const auto end = std::ldexp(1.0L, i.width - 1);
+                const bool wrapped =
+                    wraps(i.op) && !value.empty() && (value.low < -end || value.high >= end);
+                const bool negative =
+                    (i.op == Op::zext || i.op == Op::lshr || i.op == Op::udiv || i.op == Op::urem) &&
+                    !first.empty() && first.low < 0;
+                const Doubt doubt{Doubt::Kind::unproven, i.line,
+                                  wrapped ? "a number is cut to its width"
+                                          : "a negative number is taken as unsigned"};
+                if ((wrapped || negative) && std::find(out.begin(), out.end(), doubt) == out.end())
+                    out.push_back(doubt);
+            }
+    return out;
+}
+
 std::vector<Doubt> Reach::surprises(const Program& program, const std::vector<std::int64_t>& target,
                                     std::span<const std::vector<std::int64_t>> checked) const {
     std::vector<Doubt> out;

@@ -15,6 +15,10 @@ class Reach {
  public:
     void add(const std::vector<std::int64_t>& size, const Program& program, const Trace& trace);
 
+    // Numbers that some run cut to their width, or took as unsigned though negative: what that does
+    // beyond the runs has the period of the whole type.
+    std::vector<Doubt> narrowed(const Program& program) const;
+
     // Cases that may occur at the target and did in no run, each a sentence. `checked` are sizes at
     // which the formulas were tested: fixed numbers have to be small beside one of them.
     std::vector<Doubt> surprises(const Program& program, const std::vector<std::int64_t>& target,

@@ -139,10 +139,13 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     const auto at = [&](const char* name) { return (folder.path() / name).string(); };
     auto text = TRY(driver(request, *prediction.target));
     std::ofstream(at("driver.c")) << text;
-    std::vector<std::string> compile{compiler.string(), request.source.optimise ? "-O1" : "-O0"};
-    for (const char* flag : {"-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
-                             "-fno-builtin", "-fdata-sections", "-w", "-c", "-o"})
-        compile.emplace_back(flag);
+    // As the slicer compiles: at level 1 loops stay as they are.
+    std::vector<std::string> compile{compiler.string(), "-O" + request.source.level()};
+    if (request.source.optimise == 1)
+        for (const char* flag : {"-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
+                                 "-disable-loop-idiom-all"})
+            compile.emplace_back(flag);
+    for (const char* flag : {"-fdata-sections", "-w", "-c", "-o"}) compile.emplace_back(flag);
     compile.push_back(at("driver.o"));
     compile.insert(compile.end(), request.source.flags.begin(), request.source.flags.end());
     for (const auto& [name, value] : request.macros)

@@ -19,7 +19,7 @@
 namespace revisit::predict {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxDepth = 4000;
 constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 40;
 
 // By how many lines an object is moved in another layout.
@@ -85,6 +85,7 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
     stack_ += shift(options.layout, 1001);
     heap_ += shift(options.layout, 1002);
     on_stack_.assign(program.functions.size(), 0);
+    first_context_.assign(program.functions.size(), 0);
 }
 
 Result<Trace> Machine::run() {
@@ -306,7 +307,10 @@ inline void Machine::follow(Frame& f, const Edge& edge, std::int32_t& block) {
 void Machine::execute(Frame& f) {
     const Function& function = program_.functions[f.function];
     if (++depth_ > kMaxDepth) stop("recursion deeper than " + std::to_string(kMaxDepth) + " calls", 0);
-    if (on_stack_[f.function]++ > 0) doubt(Doubt::Kind::recursion, "recursion in " + function.name, 0);
+    if (on_stack_[f.function]++ > 0)
+        doubt(Doubt::Kind::recursion, "recursion in " + function.name, 0);
+    else
+        first_context_[f.function] = f.context;
     const auto stack = stack_;
     stack_ = align_up(stack_, kLine);
     std::int32_t block = 0;
@@ -380,9 +384,13 @@ bool Machine::same_on_stack(std::uint64_t address, std::uint64_t size, std::uint
 void Machine::call(Frame& f, const Instruction& i) {
     const Call& c = program_.functions[f.function].calls[i.imm];
     f.whole = false;
+    // A path of calls is a place of its own, but not how often a function is within itself: such paths
+    // are as many as there are calls.
     const auto key = (std::uint64_t{f.context} << 32) | static_cast<std::uint64_t>(i.imm);
-    auto [at, fresh] = call_contexts_.try_emplace(key, static_cast<std::uint32_t>(contexts_.size()));
-    if (fresh) {
+    const bool within = on_stack_[c.function] > 0;
+    auto [at, fresh] = call_contexts_.try_emplace(
+        key, within ? first_context_[c.function] : static_cast<std::uint32_t>(contexts_.size()));
+    if (fresh && !within) {
         const auto parent = contexts_[f.context].key;
         contexts_.push_back({(parent ^ (static_cast<std::uint64_t>(i.imm) + 0x9E3779B97F4A7C15ull +
                                         (std::uint64_t{f.function} << 32))) *

@@ -133,6 +133,7 @@ class Machine {
     std::unordered_map<std::uint32_t, std::vector<std::int32_t>> reference_places_;
     std::vector<std::pair<std::int64_t, std::uint8_t>> buffer_;
     std::vector<int> on_stack_;
+    std::vector<std::uint32_t> first_context_;  // of a function that is on the stack
     std::set<Doubt> doubts_;
     std::uint64_t stack_ = kStackBase;
     std::uint64_t heap_ = 0;

@@ -87,6 +87,21 @@ std::string slicer_path() {
     return {};
 }
 
+Result<std::vector<std::string>> unused_macros(const Source& source, const Parameters& macros) {
+    const auto helper = slicer_path();
+    std::vector<std::string> names;
+    if (helper.empty() || !is_source(source.path)) return names;  // compile() says so
+    std::vector<std::string> arguments{helper, "macros", "", source.path};
+    arguments.insert(arguments.end(), source.flags.begin(), source.flags.end());
+    for (const auto& [name, value] : macros)
+        arguments.push_back("-D" + name + "=" + std::to_string(value));
+    std::string out, messages;
+    TRY(run_program(std::move(arguments), out, messages));
+    for (std::size_t at = 0, end; (end = out.find('\n', at)) != std::string::npos; at = end + 1)
+        names.push_back(out.substr(at, end - at));
+    return names;
+}
+
 Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros) {
     const auto helper = slicer_path();
     if (helper.empty())
@@ -99,8 +114,7 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
         return fail(source.path, "", "is no file");
     if (!is_source(source.path))
         return fail(source.path, "", "is neither C (.c, .cpp) nor LLVM IR (.ll, .bc), by its name");
-    std::vector<std::string> arguments{helper, std::to_string(source.optimise), source.function,
-                                       source.path};
+    std::vector<std::string> arguments{helper, source.level(), source.function, source.path};
     arguments.insert(arguments.end(), source.flags.begin(), source.flags.end());
     for (const auto& m : macros) {
         arguments.push_back("--");

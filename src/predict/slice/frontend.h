@@ -11,8 +11,10 @@ namespace revisit::predict {
 struct Source {
     std::string path;
     std::string function;
-    int optimise = 1;
-    std::vector<std::string> flags;  // -I, -D of everything that is not a size
+    int optimise = 1;                // 0, 1, 2, 3 or 's'
+    std::vector<std::string> flags;  // -I, -march, -D of everything that is not a size
+
+    std::string level() const { return optimise == 's' ? "s" : std::to_string(optimise); }
 };
 
 // Runs a program (found by PATH when it has no slash) and takes all it writes; its exit status.
@@ -20,6 +22,9 @@ Result<int> run_program(std::vector<std::string> arguments, std::string& out, st
 
 // The helper beside this program, or where it is installed; empty when this build has none.
 std::string slicer_path();
+
+// Names among the macros, and the -D of the flags, that change nothing in the source.
+Result<std::vector<std::string>> unused_macros(const Source& source, const Parameters& macros);
 
 // One program a set of macros.
 Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros);

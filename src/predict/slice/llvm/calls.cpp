@@ -23,19 +23,24 @@ void Slicer::write_call(llvm::CallBase& c) {
         out_->calls.push_back(std::move(call));
         return;
     }
-    if (auto* m = dyn_cast<llvm::AnyMemIntrinsic>(&c)) {
-        auto* transfer = dyn_cast<llvm::AnyMemTransferInst>(m);
+    if (const auto bulk = bulk_access(c)) {
         std::int64_t id = 0;
-        if (transfer) id = reference(c, transfer->getRawSource(), false, kAtOnce);
-        const auto wrote = reference(c, m->getRawDest(), true, kAtOnce);
-        if (!transfer) id = wrote;
-        const auto to = reg(m->getRawDest()), length = reg(m->getLength());
-        const auto from = transfer ? reg(transfer->getRawSource()) : -1;
-        auto& out = emit(transfer ? Op::move : Op::fill, c);
+        if (bulk->from) id = reference(c, bulk->from, false, kAtOnce);
+        const auto wrote = reference(c, bulk->to, true, kAtOnce);
+        if (!bulk->from) id = wrote;
+        const auto to = reg(bulk->to), length = reg(bulk->length);
+        const auto from = bulk->from ? reg(bulk->from) : -1;
+        auto& out = emit(bulk->from ? Op::move : Op::fill, c);
         out.a = to;
-        out.b = transfer ? from : length;
-        out.c = transfer ? length : -1;
+        out.b = bulk->from ? from : length;
+        out.c = bulk->from ? length : -1;
         out.imm = id;
+        // What a routine called by name returns is where it wrote.
+        if (needed_.count(&c)) {
+            const auto d = reg(&c);
+            auto& copy = emit(Op::copy, c);
+            copy.dst = d, copy.a = to;
+        }
         return;
     }
     if (auto* i = dyn_cast<llvm::IntrinsicInst>(&c)) {

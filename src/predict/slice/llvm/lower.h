@@ -14,9 +14,10 @@ namespace revisit::predict {
 // The function meant: the given one, or the only one beside main; empty when that is not clear.
 std::string chosen_function(const llvm::Module& module, const std::string& given);
 
-// Raises the module to what optimised code does (scalars in registers, invariant loads hoisted) without
-// unrolling, vectorising or recognising library calls, so that loops keep the shape of the source.
-void optimise(llvm::Module& module, const std::string& function);
+// Raises the module to what optimised code does. Level 1: scalars in registers, invariant loads
+// hoisted, without unrolling, vectorising or loops turned into memset, so that loops keep the shape of
+// the source. Levels 2, 3 and s: everything clang does there.
+void optimise(llvm::Module& module, const std::string& function, char level);
 
 Result<Program> lower(llvm::Module& module, const std::string& function);
 

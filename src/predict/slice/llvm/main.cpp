@@ -3,12 +3,15 @@
 //
 //   revisit-slice OPT FUNCTION SOURCE [COMMON -D/-I FLAGS…] [-- FLAGS OF ONE VARIANT…]…
 //
+//   revisit-slice macros '' SOURCE FLAGS…      prints the names among the -D flags that change nothing
+//
 // Compiles the source once a variant (macros are the sizes) and prints one program for each. clang's
 // own messages go to standard error; exit status 2 is a source that does not compile.
 #include <fcntl.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IRReader/IRReader.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 #include <spawn.h>
@@ -38,17 +41,13 @@ struct Compilation {
 };
 
 // Starts clang; the caller waits.
-Compilation compile(const std::string& clang, const std::string& source, bool optimised,
+Compilation compile(const std::string& clang, const std::string& source, char level,
                     const Flags& common, const Flags& own, const std::string& folder,
                     std::size_t number) {
     Compilation c{folder + "/" + std::to_string(number) + ".bc", -1};
-    Flags arguments{clang,        "-g",           "-fno-discard-value-names",
-                    "-emit-llvm", "-c",           "-o",
-                    c.output,     "-fno-builtin", "-w"};
-    if (optimised)
-        arguments.insert(arguments.end(), {"-O1", "-Xclang", "-disable-llvm-passes"});
-    else
-        arguments.push_back("-O0");
+    Flags arguments{clang, "-g", "-fno-discard-value-names", "-emit-llvm", "-c", "-o", c.output, "-w"};
+    arguments.push_back(std::string("-O") + level);
+    if (level != '0') arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});
     arguments.insert(arguments.end(), common.begin(), common.end());
     arguments.insert(arguments.end(), own.begin(), own.end());
     arguments.push_back(source);
@@ -59,7 +58,49 @@ Compilation compile(const std::string& clang, const std::string& source, bool op
     return c;
 }
 
-int slice(const std::string& path, bool optimised, const std::string& given) {
+std::string preprocessed(const std::string& clang, const std::string& source, const Flags& flags,
+                         const std::string& to) {
+    Flags arguments{clang, "-E", "-P", "-w", "-o", to};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    arguments.push_back(source);
+    std::vector<char*> raw;
+    for (auto& a : arguments) raw.push_back(a.data());
+    raw.push_back(nullptr);
+    pid_t child = -1;
+    int status = 0;
+    if (posix_spawnp(&child, raw[0], nullptr, nullptr, raw.data(), environ) != 0) return {};
+    waitpid(child, &status, 0);
+    const auto text = llvm::MemoryBuffer::getFile(to);
+    unlink(to.c_str());
+    return text && status == 0 ? (*text)->getBuffer().str() : std::string();
+}
+
+// Names of macros without which the source stays the same. A macro that is expanded shows in the text
+// as a word that nothing else is; for the others the text with and without them tells.
+int print_unused_macros(const std::string& clang, const std::string& source, const Flags& flags,
+                        const std::string& folder) {
+    const auto to = folder + "/text.i";
+    Flags marked;
+    for (std::size_t k = 0; k < flags.size(); ++k)
+        marked.push_back(ends_with(flags[k].substr(0, 2), "-D")
+                             ? flags[k].substr(0, flags[k].find('=')) + "=revisit_macro_" +
+                                   std::to_string(k) + "_"
+                             : flags[k]);
+    const auto words = preprocessed(clang, source, marked, to);
+    std::string whole;
+    for (std::size_t k = 0; k < flags.size(); ++k) {
+        if (marked[k] == flags[k]) continue;
+        if (words.find("revisit_macro_" + std::to_string(k) + "_") != std::string::npos) continue;
+        if (whole.empty()) whole = preprocessed(clang, source, flags, to);
+        auto others = flags;
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
+        if (!whole.empty() && preprocessed(clang, source, others, to) == whole)
+            std::printf("%s\n", flags[k].substr(2, flags[k].find('=') - 2).c_str());
+    }
+    return 0;
+}
+
+int slice(const std::string& path, char level, const std::string& given) {
     llvm::LLVMContext context;
     llvm::SMDiagnostic error;
     auto module = llvm::parseIRFile(path, error, context);
@@ -71,7 +112,7 @@ int slice(const std::string& path, bool optimised, const std::string& given) {
         return 2;
     }
     const auto function = revisit::predict::chosen_function(*module, given);
-    if (optimised) revisit::predict::optimise(*module, function);
+    if (level != '0') revisit::predict::optimise(*module, function, level);
     const auto program = revisit::predict::lower(*module, function);
     if (!program) {
         std::fprintf(stderr, "%s\n", program.error().message.c_str());
@@ -86,7 +127,7 @@ int slice(const std::string& path, bool optimised, const std::string& given) {
 
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
-    const bool optimised = std::string(argv[1]) == "1";
+    const char level = argv[1][0];
     const std::string function = argv[2], source = argv[3];
     Flags common;
     std::vector<Flags> variants;
@@ -97,7 +138,8 @@ int main(int argc, char** argv) {
             (variants.empty() ? common : variants.back()).push_back(argv[i]);
     }
     if (variants.empty()) variants.emplace_back();
-    if (ends_with(source, ".ll") || ends_with(source, ".bc")) return slice(source, false, function);
+    if (ends_with(source, ".ll") || ends_with(source, ".bc"))
+        return std::string(argv[1]) == "macros" ? 0 : slice(source, '0', function);
 
     const char* override_clang = std::getenv("REVISIT_CLANG");
     const std::string clang = override_clang ? override_clang : REVISIT_CLANG_PATH;
@@ -107,21 +149,26 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "cannot make a temporary folder %s\n", folder.c_str());
         return 2;
     }
+    if (std::string(argv[1]) == "macros") {
+        const int done = print_unused_macros(clang, source, common, folder);
+        rmdir(folder.c_str());
+        return done;
+    }
     int status = 0;
     const std::size_t jobs = std::max(1L, std::min(8L, sysconf(_SC_NPROCESSORS_ONLN)));
     std::vector<Compilation> started;
     for (std::size_t i = 0; i < variants.size(); ++i) {
         // The first alone: a source that does not compile says so once.
         while (started.size() < variants.size() && started.size() < (i == 0 ? 1 : i + jobs))
-            started.push_back(compile(clang, source, optimised, common, variants[started.size()],
-                                      folder, started.size()));
+            started.push_back(compile(clang, source, level, common, variants[started.size()], folder,
+                                      started.size()));
         int result = 0;
         const bool ran =
             started[i].child > 0 && waitpid(started[i].child, &result, 0) == started[i].child;
         if (started[i].child < 0) std::fprintf(stderr, "cannot run %s\n", clang.c_str());
         if (status == 0)
             status = ran && WIFEXITED(result) && WEXITSTATUS(result) == 0
-                         ? slice(started[i].output, optimised, function)
+                         ? slice(started[i].output, level, function)
                          : 2;
         unlink(started[i].output.c_str());
         if (status != 0) {

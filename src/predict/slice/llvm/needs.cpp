@@ -49,10 +49,10 @@ void Slicer::seed(llvm::Function& f) {
             need(x->getPointerOperand());
         } else if (auto* a = dyn_cast<llvm::AllocaInst>(&i)) {
             need(a->getArraySize());
-        } else if (auto* m = dyn_cast<llvm::AnyMemIntrinsic>(&i)) {
-            need(m->getRawDest());
-            need(m->getLength());
-            if (auto* t = dyn_cast<llvm::AnyMemTransferInst>(m)) need(t->getRawSource());
+        } else if (const auto bulk = bulk_access(i)) {
+            need(bulk->to);
+            need(bulk->length);
+            if (bulk->from) need(bulk->from);
         } else if (auto* s = dyn_cast<llvm::IntrinsicInst>(&i)) {
             if (s->getIntrinsicID() == llvm::Intrinsic::stackrestore) need(s->getArgOperand(0));
         } else if (auto* c = dyn_cast<llvm::CallBase>(&i)) {

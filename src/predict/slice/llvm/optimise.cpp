@@ -4,7 +4,11 @@
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
 #include <llvm/TargetParser/Triple.h>
 
 #include "predict/slice/llvm/lower.h"
@@ -33,9 +37,22 @@ bool is_static_local(const llvm::GlobalVariable& g) {
     return false;
 }
 
+// The machine the module is for: what vectors cost there.
+std::unique_ptr<llvm::TargetMachine> machine_of(const llvm::Module& module, char level) {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    std::string error;
+    const auto* target = llvm::TargetRegistry::lookupTarget(module.getTargetTriple(), error);
+    if (!target) return nullptr;
+    return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+        module.getTargetTriple(), "", "", {}, std::nullopt, std::nullopt,
+        level == '3' ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::Default));
+}
+
 }  // namespace
 
-void optimise(llvm::Module& module, const std::string& function) {
+void optimise(llvm::Module& module, const std::string& function, char level) {
     // Whoever calls the function and fills its arrays is elsewhere: nothing may be concluded from their
     // absence here (write-only arrays deleted, arguments replaced by a caller's constants). Static
     // variables of functions stay as they are: one that is only written is deleted by any compiler.
@@ -48,22 +65,34 @@ void optimise(llvm::Module& module, const std::string& function) {
         f->removeFnAttr(llvm::Attribute::AlwaysInline);
     }
     llvm::PipelineTuningOptions tuning;
-    tuning.LoopUnrolling = tuning.LoopVectorization = tuning.SLPVectorization =
-        tuning.LoopInterleaving = false;
-    llvm::PassBuilder builder(nullptr, tuning);
+    const bool as_written = level == '1';  // loops keep the shape of the source
+    if (as_written)
+        tuning.LoopUnrolling = tuning.LoopVectorization = tuning.SLPVectorization =
+            tuning.LoopInterleaving = false;
+    const auto machine = as_written ? nullptr : machine_of(module, level);
+    llvm::PassBuilder builder(machine.get(), tuning);
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;
     llvm::CGSCCAnalysisManager components;
     llvm::ModuleAnalysisManager modules;
     llvm::TargetLibraryInfoImpl library{llvm::Triple(module.getTargetTriple())};
-    library.disableAllFunctions();  // keeps a loop that clears an array from becoming memset
+    // Keeps a loop that clears an array from becoming memset.
+    if (as_written)
+        for (const auto f : {llvm::LibFunc_memset, llvm::LibFunc_memcpy, llvm::LibFunc_memmove,
+                             llvm::LibFunc_memset_pattern16})
+            library.setUnavailable(f);
     functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
     builder.registerModuleAnalyses(modules);
     builder.registerCGSCCAnalyses(components);
     builder.registerFunctionAnalyses(functions);
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, components, modules);
-    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
+    builder
+        .buildPerModuleDefaultPipeline(level == '3'   ? llvm::OptimizationLevel::O3
+                                       : level == '2' ? llvm::OptimizationLevel::O2
+                                       : level == 's' ? llvm::OptimizationLevel::Os
+                                                      : llvm::OptimizationLevel::O1)
+        .run(module, modules);
 }
 
 }  // namespace revisit::predict

@@ -140,6 +140,24 @@ bool is_signed(const llvm::Argument& argument) {
     return basic && basic->getSignedness() == llvm::DIBasicType::Signedness::Signed;
 }
 
+std::optional<BulkAccess> bulk_access(llvm::Instruction& i) {
+    if (auto* m = dyn_cast<llvm::AnyMemIntrinsic>(&i)) {
+        auto* t = dyn_cast<llvm::AnyMemTransferInst>(m);
+        return BulkAccess{m->getRawDest(), t ? t->getRawSource() : nullptr, m->getLength()};
+    }
+    auto* c = dyn_cast<llvm::CallBase>(&i);
+    const auto* f = c ? c->getCalledFunction() : nullptr;
+    if (!f || !f->isDeclaration() || c->arg_size() != 3 ||
+        !c->getArgOperand(0)->getType()->isPointerTy() ||
+        !c->getArgOperand(2)->getType()->isIntegerTy())
+        return std::nullopt;
+    if (f->getName() == "memset") return BulkAccess{c->getArgOperand(0), nullptr, c->getArgOperand(2)};
+    if ((f->getName() == "memcpy" || f->getName() == "memmove") &&
+        c->getArgOperand(1)->getType()->isPointerTy())
+        return BulkAccess{c->getArgOperand(0), c->getArgOperand(1), c->getArgOperand(2)};
+    return std::nullopt;
+}
+
 bool touches_memory(const llvm::IntrinsicInst& call) {
     if (call.isAssumeLikeIntrinsic() || !call.mayReadOrWriteMemory()) return false;
     switch (call.getIntrinsicID()) {
@@ -173,9 +191,13 @@ bool is_harmless(const llvm::Function* f) {
     if (f->isIntrinsic() || f->doesNotAccessMemory() || f->onlyAccessesInaccessibleMemory())
         return true;
     static const llvm::StringRef names[] = {
-        "free",   "sqrt",   "sqrtf", "exp",  "expf",  "pow",  "powf",   "sin",     "cos",  "log",
-        "fabs",   "fabsf",  "fmax",  "fmin", "floor", "ceil", "printf", "fprintf", "puts", "putchar",
-        "_ZdlPv", "_ZdaPv", "abs",   "labs", "tan",   "atan", "fmod",   "exit",    "abort"};
+        "free",  "sqrt",    "sqrtf",  "exp",    "expf",     "pow",    "powf",     "sin",    "cos",
+        "log",   "fabs",    "fabsf",  "fmax",   "fmin",     "floor",  "ceil",     "printf", "fprintf",
+        "puts",  "putchar", "_ZdlPv", "_ZdaPv", "abs",      "labs",   "tan",      "atan",   "fmod",
+        "exit",  "abort",   "fma",    "fmaf",   "creal",    "cimag",  "conj",     "cabs",   "hypot",
+        "cbrt",  "sinf",    "cosf",   "logf",   "tanf",     "floorf", "ceilf",    "round",  "trunc",
+        "atan2", "exp2",    "log2",   "log10",  "fminf",    "fmaxf",  "powf",     "fmodf",  "sinh",
+        "cosh",  "tanh",    "asin",   "acos",   "copysign", "rint",   "nearbyint"};
     return std::find(std::begin(names), std::end(names), f->getName()) != std::end(names);
 }
 

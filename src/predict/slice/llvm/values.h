@@ -6,6 +6,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace revisit::predict {
@@ -30,6 +31,13 @@ bool is_private(const llvm::AllocaInst* a);
 const llvm::Value* object_of(const llvm::Value* pointer);
 // An integer argument that the source declares signed.
 bool is_signed(const llvm::Argument& argument);
+// Memory filled or copied at once, by an intrinsic or by a routine of libc called by its name.
+struct BulkAccess {
+    llvm::Value* to = nullptr;
+    llvm::Value* from = nullptr;  // null: filled
+    llvm::Value* length = nullptr;
+};
+std::optional<BulkAccess> bulk_access(llvm::Instruction& i);
 // An intrinsic that reads or writes memory of the program.
 bool touches_memory(const llvm::IntrinsicInst& call);
 bool is_allocation(const llvm::Function* f);

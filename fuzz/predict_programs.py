@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Looks for false certificates: random programs, predicted by formulas and interpreted whole.
+
+    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER]
+
+Each program mixes what misleads fits: counters that wrap, casts to narrow types, unions, state machines,
+tables, tiles, early exits, nested calls. A prediction that says exact and differs from the run in any bin is
+shrunk, statement by statement, and printed as a kernel for tests/hostile_kernels.txt. Exit status 1 when
+there is any.
+"""
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+DIM = 700  # of every array: indices are kept within it
+
+
+class Program:
+    """A nest with state, as a tree of statements, so that it can be shrunk."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.n = rng.randint(60, 400)
+        self.m = rng.choice([self.n, rng.randint(30, 300)])
+        self.state = []  # (declaration, update, name, largest)
+        self.helpers = []
+        self.tables = []
+        for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+            self.add_state()
+        self.body = self.nest(0, [])
+
+    def add_state(self):
+        r = self.rng
+        s = f"s{len(self.state)}"
+        k = r.randint(3, 40)
+        kind = r.randrange(10)
+        if kind == 0:
+            self.state.append((f"int {s}={r.randrange(k)};", f"if(++{s}=={k}){s}=0;", s, k))
+        elif kind == 1:
+            self.state.append((f"int {s}=1;", f"{s}=({s}*{r.randint(2, 9)}+{r.randint(0, 5)})%{k};", s, k))
+        elif kind == 2:
+            self.state.append((f"int {s}=0;", f"if(i%{r.randint(2, 7)}==0){s}++; if({s}>{k}){s}=0;", s, k + 1))
+        elif kind == 3:
+            self.state.append((f"unsigned char {s}={r.randrange(256)};", f"{s}+={r.randint(1, 60)};", s, 255))
+        elif kind == 4:
+            self.state.append((f"int {s}=0;", f"{s}={s}?0:{k};", s, k))
+        elif kind == 5:
+            self.state.append((f"int {s}=0;", f"switch({s}){{case 0:{s}=i&1?2:1;break;case 1:{s}=2;break;default:{s}=0;}}", s, 2))
+        elif kind == 6:
+            self.state.append((f"signed char {s}=0;", f"{s}=(signed char)(i*{r.randint(1, 3)}); if({s}<0){s}=-({s}+1);", s, 128))
+        elif kind == 7:
+            self.state.append((f"int {s}=0;", f"{s}=i>{r.randint(20, 300)}?{k}:0;", s, k))
+        elif kind == 8:
+            self.state.append((f"int {s}=0;", f"{{union{{int w;unsigned char c[4];}}u;u.w=i;{s}=u.c[{r.randrange(2)}];}}", s, 255))
+        else:
+            self.state.append((f"int {s}=0;", f"{s}=(i>>{r.randint(1, 7)})^(i&{r.randint(1, 15)});", s, 255))
+
+    def nest(self, depth, counters):
+        r = self.rng
+        out = []
+        for _ in range(r.choice([1, 1, 2, 2, 3]) if depth < 2 else r.choice([1, 2])):
+            if depth < 1 or (depth < 3 and r.random() < 0.45):
+                out.append(self.loop(depth, counters))
+            elif r.random() < 0.15 and counters:
+                out.append([f"if({self.condition(counters)}){{", self.nest(3, counters), "}"])
+            elif r.random() < 0.1 and counters:
+                out.append([f"if({self.condition(counters)})break;"])
+            else:
+                out.append([self.access(counters)])
+        return out
+
+    def loop(self, depth, counters):
+        r = self.rng
+        v = "ijkl"[depth]
+        size = r.choice("nm")
+        top = {"n": self.n, "m": self.m}[size]
+        if depth >= 2:
+            size, top = str(r.randint(3, 40)), 40
+        kind = r.randrange(8)
+        if kind == 0:
+            head = f"for(int {v}={size}-1;{v}>=0;{v}--){{"
+        elif kind == 1:
+            head = f"for(int {v}={r.randint(0, 3)};{v}<{size};{v}+={r.randint(2, 4)}){{"
+        elif kind == 2 and counters:
+            w = r.choice(counters)[0]
+            top = dict(counters)[w]
+            head = f"for(int {v}=0;{v}<={w};{v}++){{"
+        elif kind == 3 and counters:
+            w = r.choice(counters)[0]
+            head = f"for(int {v}={w};{v}<{size};{v}++){{"
+        elif kind == 4 and counters:
+            w, t = r.choice(counters)
+            tile = r.choice([4, 8, 16])
+            head = f"for(int {v}={w};{v}<{w}+{tile}&&{v}<{size};{v}++){{"
+            top = max(top, t + tile)
+        elif kind == 5:
+            head = f"for(int {v}=0;{v}<{size}-{r.randint(1, 5)};{v}++){{"
+        else:
+            head = f"for(int {v}=0;{v}<{size};{v}++){{"
+        inner = counters + [(v, top)]
+        body = []
+        if depth == 0:
+            body = [[u] for _, u, _, _ in self.state]
+        return [head, body + self.nest(depth + 1, inner), "}"]
+
+    def term(self, counters):
+        r = self.rng
+        names = list(counters)
+        if counters and counters[0][0] == "i":
+            names += [(s, most) for _, _, s, most in self.state]
+        if not names:
+            return str(r.randint(0, 9)), 9
+        v, top = r.choice(names)
+        kind = r.randrange(12)
+        if kind == 0:
+            k = r.randint(2, 9)
+            return f"({v}%{k})", k
+        if kind == 1:
+            k = r.randint(2, 9)
+            return f"({v}/{k})", top // k + 1
+        if kind == 2:
+            return f"(unsigned char)({v}*{r.randint(1, 3)})", 255
+        if kind == 3 and top * 2 < DIM:
+            return f"({v}*2)", top * 2
+        if kind == 4:
+            k = r.choice([1, 3, 7, 15])
+            return f"({v}&{k})", k
+        if kind == 5:
+            return f"({v}>{r.randint(3, 200)}?{v}:0)", top
+        if kind == 6:
+            k = r.choice([4, 8, 16])
+            t = len(self.tables)
+            self.tables.append(f"static const int T{t}[{k}]={{{','.join(str(r.randint(0, 30)) for _ in range(k))}}};")
+            return f"T{t}[{v}%{k}]", 30
+        if kind == 7:
+            h = len(self.helpers)
+            k = r.randint(2, 50)
+            self.helpers.append(f"static __attribute__((noinline)) int h{h}(int x){{{r.choice([f'return x<{k}?x:{k};', f'int y=0;while(y*y<x)y++;return y;', f'return x-x%{k};', f'int c=0;for(int q=x;q>0;q/=2)c++;return c;'])}}}")
+            return f"h{h}({v})", max(top, k)
+        return v, top
+
+    def index(self, counters):
+        r = self.rng
+        a, top = self.term(counters)
+        if r.random() < 0.3:
+            b, more = self.term(counters)
+            if top + more < DIM:
+                a, top = f"{a}+{b}", top + more
+        if top >= DIM:
+            return str(r.randint(0, 9))
+        if r.random() < 0.3 and top + 9 < DIM:
+            a = f"{a}+{r.randint(1, 9)}"
+        return a
+
+    def condition(self, counters):
+        r = self.rng
+        a, _ = self.term(counters)
+        b = r.choice([self.term(counters)[0], str(r.randint(0, 60)), "n/2", "m-3"])
+        return f"{a}{r.choice(['<', '>', '==', '<=', '!='])}{b}"
+
+    def access(self, counters):
+        r = self.rng
+        if r.random() < 0.45:
+            return f"{r.choice('ABC')}[{self.index(counters)}]+=1;"
+        return f"{r.choice('PQ')}[{self.index(counters)}][{self.index(counters)}]+=1;"
+
+    @staticmethod
+    def text_of(part):
+        return part if isinstance(part, str) else "".join(Program.text_of(p) for p in part)
+
+    def text(self):
+        used = "".join(d for d, _, _, _ in self.state)
+        return ("double A[%d],B[%d],C[%d],P[%d][%d],Q[%d][%d];\n" % ((DIM,) * 7) + "\n".join(self.tables) + "\n" +
+                "\n".join(self.helpers) + "\nvoid f(int n,int m){" + used + self.text_of(self.body) + "}\n")
+
+    def shrunk(self):
+        """Programs with one part less."""
+        def without(part):
+            if isinstance(part, str):
+                return
+            for k, p in enumerate(part):
+                if isinstance(p, list):
+                    yield part[:k] + part[k + 1:]
+                    for inner in without(p):
+                        yield part[:k] + [inner] + part[k + 1:]
+        for body in without(self.body):
+            smaller = object.__new__(Program)
+            smaller.__dict__.update(self.__dict__)
+            smaller.body = body
+            yield smaller
+
+
+def predict(build, path, program, granularity, method):
+    done = subprocess.run(
+        [f"{build}/revisit", "predict", path, "--function", "f", "--param", f"n={program.n}", "--param",
+         f"m={program.m}", "--granularity", str(granularity), "--bins", "exact", "--method", method, "--json",
+         "--budget", "6"] + (["--only-exact"] if method == "fit" else []),
+        capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode not in (0, 1, 2):
+        return {"crash": done.returncode, "stderr": done.stderr}
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return None
+
+
+def is_false(build, path, program, granularity):
+    """None: no certificate; False: it holds; True: it is false."""
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(program.text())
+    try:
+        fitted = predict(build, path, program, granularity, "fit")
+        if fitted and "crash" in fitted:
+            return True
+        if not fitted or not fitted.get("exact"):
+            return None
+        truth = predict(build, path, program, granularity, "simulate")
+    except subprocess.TimeoutExpired:
+        return None
+    return bool(truth) and (truth["reuse"] != fitted["reuse"] or truth["accesses"] != fitted["accesses"])
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("build")
+    options.add_argument("--seconds", type=float, default=600)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--keep", help="write programs that are called exact and are not into this folder")
+    args = options.parse_args()
+    end = time.time() + args.seconds
+    tried = exact = wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "f.c")
+        seed = args.seed
+        while time.time() < end:
+            program = Program(random.Random(seed))
+            granularity = 64 if seed % 4 == 0 else 1
+            verdict = is_false(args.build, path, program, granularity)
+            tried += 1
+            exact += verdict is not None
+            if verdict:
+                wrong += 1
+                smaller = True
+                while smaller and time.time() < end:
+                    smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity)), None)
+                    program = smaller or program
+                text = f"## random{seed} n={program.n} m={program.m} granularity={granularity}\n{program.text()}"
+                print(text, flush=True)
+                if args.keep:
+                    os.makedirs(args.keep, exist_ok=True)
+                    with open(f"{args.keep}/random{seed}.c", "w", encoding="utf-8") as out:
+                        out.write(text)
+            if tried % 25 == 0:
+                print(f"{tried} programs, {exact} called exact, {wrong} wrongly", file=sys.stderr, flush=True)
+            seed += 1
+    print(f"{tried} programs, {exact} called exact by formulas, {wrong} wrongly")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,579 @@
+// Whether formulas that fit the samples must hold beyond them.
+//
+// Problem. Fits that agree with every sample prove nothing about a size that was not run: a counter
+// that wraps every 280 iterations, an index cut to a byte, a table that no sample reads to its end.
+//
+// Idea. Read the slice instead. If every branch condition and every address is built from loop counters
+// and sizes by sums, products with constants, quotients and remainders by constants, comparisons and
+// selections, then it is a function that Presburger arithmetic can define, and so is the relation "this
+// access reuses what that one touched". Counting the points of such relations gives quasi-polynomials
+// in the sizes, piece by piece (Ehrhart, Barvinok), of a degree no higher than loops are nested: a few
+// points per piece determine them, and the samples have more. What breaks the argument is named:
+//   - state that goes round a loop other than by a constant step (a conditional counter, a
+//     recurrence, a permutation),
+//   - values that come from memory the program writes, or from tables,
+//   - products of two counters, remainders by a size, shifts by a counter, combined bits,
+//   - a product of a size and a counter, unless it is a declared row,
+//   - calls in calls, pointers that are compared, memory allocated in a loop.
+//
+// Example. for (i < n) for (j < i) A[i - j] += B[j % 4]: i and j step by one, i - j and j % 4 are in
+// the class, with the period 4. With r = (r + 3) % n instead of j the phi of r is no constant step: the
+// value of r is not in the class, and the store it addresses is named.
+//
+// Method. Abstract execution of the blocks in reverse post-order, loop by loop: the values that change
+// in a loop become symbols at its header; one pass finds what arrives at the back edges; what is its
+// own symbol plus something that depends on sizes alone is a counter, what is unchanged stays what it
+// was, and everything else is outside the class. A second pass checks the uses. Widths do not appear
+// here: that nothing wraps or is cut at the target is shown by the extremes (extremes.cpp) of the same
+// program over the integers, which are in the class themselves.
+//
+// Cost. Two passes per level of nesting: microseconds to a few milliseconds.
+#include "predict/certify/proof.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "predict/fit/fixed_numbers.h"
+
+namespace revisit::predict {
+namespace {
+
+// What is known of a value. Each class contains those before it.
+enum class Class : std::uint8_t {
+    size,       // constants and sizes alone
+    affine,     // and counters, linearly
+    piecewise,  // and quotients, remainders, selections: Presburger functions
+    product,    // a size times a counter: rows of a length that only a size tells
+    outside,
+};
+
+struct Value {
+    Class cls = Class::size;
+    std::int32_t symbol = -1;              // is this symbol plus something of class size
+    std::uint32_t id = 0;                  // the same value has the same id
+    std::optional<std::int64_t> number{};  // of the source; of a symbol, how much is added to it
+    std::int32_t reason = -1;              // why it is outside, index into reasons_
+};
+
+using State = std::vector<Value>;
+
+constexpr int kMostDepth = 40;
+constexpr std::size_t kMostWork = 2'000'000;  // instructions looked at
+
+class Prover {
+ public:
+    Prover(const Program& program, const Program& other, std::int64_t modulus)
+        : program_(program), modulus_(std::max<std::int64_t>(1, modulus)) {
+        for (std::size_t f = 0; f < program.functions.size(); ++f) {
+            const auto& constants = program.functions[f].constants;
+            auto& known = literals_.emplace_back();
+            for (std::size_t k = 0; k < constants.size(); ++k) {
+                const Constant& c = constants[k];
+                const bool same = f < other.functions.size() &&
+                                  k < other.functions[f].constants.size() &&
+                                  other.functions[f].constants[k].value == c.value;
+                if (c.global < 0 && c.known && same) known[c.reg] = c.value;
+            }
+            for (const Block& b : program.functions[f].blocks)
+                for (const Instruction& i : b.code) writes_ |= i.op == Op::store && i.b < 0 && i.c >= 0;
+        }
+        if (program.addresses_compared) lack(0, "pointers are compared, or taken as numbers");
+    }
+
+    std::vector<Doubt> run() {
+        const Function& entry = program_.functions.front();
+        State state(static_cast<std::size_t>(entry.registers));
+        checking_ = true;
+        call(0, std::move(state));
+        return {lacks_.begin(), lacks_.end()};
+    }
+
+ private:
+    struct Shape {
+        std::vector<std::int32_t> order;            // blocks in reverse post-order
+        std::vector<std::vector<std::int32_t>> in;  // loops that a block is in, outermost first
+        bool reducible = true;
+    };
+
+    void lack(std::uint32_t line, const std::string& what) {
+        lacks_.emplace(Doubt::Kind::unproven, line, what);
+    }
+
+    Value fresh(Class cls) { return {cls, -1, ++ids_, {}, -1}; }
+    Value outside(std::uint32_t line, const std::string& what,
+                  Doubt::Kind kind = Doubt::Kind::unproven) {
+        Value v = fresh(Class::outside);
+        v.reason = static_cast<std::int32_t>(reasons_.size());
+        reasons_.emplace_back(kind, line, what);
+        return v;
+    }
+
+    // A condition or an address is here.
+    void use(const Value& v, std::uint32_t line, const char* as) {
+        if (!checking_) return;
+        if (v.cls == Class::outside) {
+            const Doubt& why = reasons_[static_cast<std::size_t>(v.reason)];
+            lacks_.emplace(why.kind, why.line ? why.line : line, why.text);
+        } else if (v.cls == Class::product) {
+            lack(line, std::string(as) +
+                           " has a product of a size and a counter: whether rows overlap is not shown");
+        }
+    }
+
+    const Shape& shape(std::uint32_t f) {
+        if (const auto at = shapes_.find(f); at != shapes_.end()) return at->second;
+        const Function& fn = program_.functions[f];
+        Shape s;
+        s.in.resize(fn.blocks.size());
+        for (std::size_t b = 0; b < fn.blocks.size(); ++b) {
+            for (auto l = fn.blocks[b].loop; l >= 0; l = fn.loops[static_cast<std::size_t>(l)].parent)
+                s.in[b].push_back(l);
+            std::reverse(s.in[b].begin(), s.in[b].end());
+        }
+        std::vector<std::uint8_t> seen(fn.blocks.size(), 0);
+        std::vector<std::pair<std::int32_t, std::size_t>> stack{{0, 0}};
+        seen[0] = 1;
+        while (!stack.empty()) {
+            auto& [b, next] = stack.back();
+            const auto& edges = fn.blocks[static_cast<std::size_t>(b)].edges;
+            if (next == edges.size()) {
+                s.order.push_back(b);
+                seen[static_cast<std::size_t>(b)] = 2;
+                stack.pop_back();
+                continue;
+            }
+            const auto to = edges[next++].block;
+            auto& mark = seen[static_cast<std::size_t>(to)];
+            if (mark == 1 && !is_back_edge(fn, s, b, to)) s.reducible = false;
+            if (mark == 0) {
+                mark = 1;
+                stack.push_back({to, 0});
+            }
+        }
+        std::reverse(s.order.begin(), s.order.end());
+        return shapes_[f] = std::move(s);
+    }
+
+    static bool is_back_edge(const Function& fn, const Shape& s, std::int32_t from, std::int32_t to) {
+        const auto& loops = s.in[static_cast<std::size_t>(from)];
+        return std::any_of(loops.begin(), loops.end(), [&](std::int32_t l) {
+            return fn.loops[static_cast<std::size_t>(l)].header == to;
+        });
+    }
+
+    Value call(std::uint32_t f, State state) {
+        const Function& fn = program_.functions[f];
+        if (std::find(active_.begin(), active_.end(), f) != active_.end()) {
+            lack(0, "recursion in " + fn.name);
+            return outside(0, "recursion in " + fn.name);
+        }
+        if (active_.size() > kMostDepth || work_ > kMostWork) {
+            lack(0, "too much code to go through");
+            return outside(0, "too much code to go through");
+        }
+        active_.push_back(f);
+        for (const Constant& c : fn.constants) {
+            Value v = fresh(Class::size);
+            if (const auto at = literals_[f].find(c.reg); at != literals_[f].end())
+                v.number = at->second;
+            if (!c.known) v = outside(0, "a constant that is not known");
+            state[static_cast<std::size_t>(c.reg)] = v;
+        }
+        const Shape& s = shape(f);
+        std::optional<Value> result;
+        if (!s.reducible) {
+            lack(0, fn.name + " jumps into a loop");
+        } else {
+            std::map<std::int32_t, State> arrived;
+            arrived[0] = std::move(state);
+            region(f, -1, 0, arrived, result);
+        }
+        active_.pop_back();
+        return result ? *result : fresh(Class::size);
+    }
+
+    Value join(const Value& a, const Value& b) {
+        if (a.id == b.id && a.cls == b.cls && a.symbol == b.symbol) return a;
+        if (a.cls == Class::outside) return a;
+        if (b.cls == Class::outside) return b;
+        return fresh(std::max({a.cls, b.cls, Class::piecewise}));
+    }
+
+    void arrive(std::map<std::int32_t, State>& arrived, std::int32_t to, State&& state) {
+        const auto [at, is_new] = arrived.try_emplace(to, State{});
+        if (is_new)
+            at->second = std::move(state);
+        else
+            for (std::size_t r = 0; r < state.size(); ++r)
+                at->second[r] = join(at->second[r], state[r]);
+    }
+
+    void merge(std::optional<State>& into, State&& state) {
+        if (!into) {
+            into = std::move(state);
+            return;
+        }
+        for (std::size_t r = 0; r < state.size(); ++r) (*into)[r] = join((*into)[r], state[r]);
+    }
+
+    static State moved(const State& state, const Edge& e) {
+        State out = state;
+        for (const Move& m : e.moves)
+            out[static_cast<std::size_t>(m.to)] = state[static_cast<std::size_t>(m.from)];
+        return out;
+    }
+
+    // The blocks of a loop (-1: of the function), inner loops as a whole. `arrived` has the state at
+    // the first block and afterwards what leaves. Returns what arrives at the loop's own header again.
+    std::optional<State> region(std::uint32_t f, std::int32_t loop, std::size_t depth,
+                                std::map<std::int32_t, State>& arrived, std::optional<Value>& result) {
+        const Function& fn = program_.functions[f];
+        const Shape& s = shape(f);
+        const auto header = loop < 0 ? -1 : fn.loops[static_cast<std::size_t>(loop)].header;
+        const auto inside = [&](std::int32_t b) {
+            const auto& in = s.in[static_cast<std::size_t>(b)];
+            return loop < 0 || std::find(in.begin(), in.end(), loop) != in.end();
+        };
+        std::optional<State> again;
+        std::map<std::int32_t, State> leaving;
+        for (const auto b : s.order) {
+            if (!inside(b)) continue;
+            const auto at = arrived.find(b);
+            if (at == arrived.end()) continue;
+            const auto& in = s.in[static_cast<std::size_t>(b)];
+            State state = std::move(at->second);
+            arrived.erase(at);
+            // The loop around `b` that is directly in this region.
+            const auto inner = in.size() > depth ? in[depth] : -1;
+            if (inner >= 0) {
+                if (fn.loops[static_cast<std::size_t>(inner)].header == b) {
+                    for (auto& [to, left] : whole_loop(f, inner, depth + 1, state, result)) {
+                        if (to == header)
+                            merge(again, std::move(left));
+                        else
+                            arrive(inside(to) ? arrived : leaving, to, std::move(left));
+                    }
+                } else {
+                    lack(0, fn.name + " jumps into a loop");
+                }
+                continue;
+            }
+            const Block& block = fn.blocks[static_cast<std::size_t>(b)];
+            for (const Instruction& i : block.code) step(f, i, state, depth);
+            work_ += block.code.size() + 1;
+            if (block.exit == Exit::branch || block.exit == Exit::choose) {
+                const auto& v = state[static_cast<std::size_t>(block.value)];
+                use(v, block.line, "a condition");
+            } else if (block.exit == Exit::leave && block.value >= 0) {
+                Value v = state[static_cast<std::size_t>(block.value)];
+                v.symbol = -1;
+                result = result ? join(*result, v) : v;
+            }
+            for (const Edge& e : block.edges) {
+                State next = moved(state, e);
+                if (e.block == header) {
+                    merge(again, std::move(next));
+                } else {
+                    arrive(inside(e.block) ? arrived : leaving, e.block, std::move(next));
+                }
+            }
+        }
+        arrived = std::move(leaving);
+        return again;
+    }
+
+    // From the state at the header to the states where it is left.
+    std::map<std::int32_t, State> whole_loop(std::uint32_t f, std::int32_t loop, std::size_t depth,
+                                             const State& before, std::optional<Value>& result) {
+        const Function& fn = program_.functions[f];
+        const Loop& l = fn.loops[static_cast<std::size_t>(loop)];
+        // What changes becomes a symbol.
+        State assumed = before;
+        const auto changing = changed_in(f, loop);
+        for (const auto r : changing) {
+            Value& v = assumed[static_cast<std::size_t>(r)];
+            if (v.cls == Class::outside) continue;
+            v = {std::max(v.cls, Class::affine), ++symbols_, ++ids_, 0, -1};
+        }
+        const bool was = std::exchange(checking_, false);
+        std::optional<Value> ignored;
+        std::map<std::int32_t, State> arrived;
+        arrived[l.header] = assumed;
+        const auto again = region(f, loop, depth, arrived, ignored);
+        State start = before;
+        std::vector<std::size_t> counters;
+        for (const auto reg : changing) {
+            const auto r = static_cast<std::size_t>(reg);
+            if (!again || assumed[r].cls == Class::outside) continue;
+            const Value& v = (*again)[r];
+            if (v.id == assumed[r].id) continue;  // unchanged
+            counters.push_back(r);
+            if (v.cls == Class::outside)
+                start[r] = v;
+            else if (v.symbol != assumed[r].symbol)
+                start[r] = outside(l.line, "what one iteration leaves to the next is no counter");
+            else
+                start[r] = counter(before[r], v, l.line);
+        }
+        checking_ = was;
+        arrived.clear();
+        arrived[l.header] = std::move(start);
+        (void)region(f, loop, depth, arrived, result);
+        // How far a counter has come when the loop ends is a function of what ends it.
+        for (auto& [to, state] : arrived)
+            for (const auto r : counters)
+                if (state[r].cls < Class::piecewise) state[r] = fresh(Class::piecewise);
+        return arrived;
+    }
+
+    // Registers that one iteration may leave to the next: those of the header's phis, and locals kept
+    // in registers that the loop assigns.
+    std::set<std::int32_t> changed_in(std::uint32_t f, std::int32_t loop) {
+        const Function& fn = program_.functions[f];
+        const Shape& s = shape(f);
+        std::set<std::int32_t> changed;
+        for (std::size_t b = 0; b < fn.blocks.size(); ++b) {
+            if (std::find(s.in[b].begin(), s.in[b].end(), loop) == s.in[b].end()) continue;
+            for (const Instruction& i : fn.blocks[b].code)
+                if (i.op == Op::store && i.b >= 0) changed.insert(i.b);
+            for (const Edge& e : fn.blocks[b].edges)
+                if (e.block == fn.loops[static_cast<std::size_t>(loop)].header)
+                    for (const Move& m : e.moves) changed.insert(m.to);
+        }
+        return changed;
+    }
+
+    // A value that starts as `first` and moves by a size every round.
+    Value counter(const Value& first, const Value& after, std::uint32_t line) {
+        if (first.cls == Class::outside) return first;
+        if (!after.number) return fresh(Class::product);
+        if (!followed(*after.number))
+            return outside(line,
+                           "a loop steps by " + std::to_string(*after.number) +
+                               ", whose residues the samples do not follow",
+                           Doubt::Kind::period);
+        return fresh(std::max(first.cls, Class::affine));
+    }
+
+    bool followed(std::int64_t period) const { return period != 0 && modulus_ % std::abs(period) == 0; }
+
+    // In the class of the largest, or outside with it.
+    Value widest(std::initializer_list<const Value*> from, Class least = Class::size) {
+        Class cls = Class::size;
+        for (const Value* v : from) {
+            if (v->cls == Class::outside) return *v;
+            cls = std::max(cls, v->cls);
+        }
+        return fresh(cls == Class::size ? cls : std::max(cls, least));
+    }
+
+    static std::optional<std::int64_t> plus(std::optional<std::int64_t> a,
+                                            std::optional<std::int64_t> b, bool negative) {
+        std::int64_t out = 0;
+        if (!a || !b) return std::nullopt;
+        if (negative ? __builtin_sub_overflow(*a, *b, &out) : __builtin_add_overflow(*a, *b, &out))
+            return std::nullopt;
+        return out;
+    }
+
+    Value sum(const Value& a, const Value& b, bool negative) {
+        Value v = widest({&a, &b});
+        if (v.cls == Class::outside) return v;
+        if (a.symbol >= 0 && b.symbol < 0 && b.cls == Class::size) {
+            v.symbol = a.symbol;
+            v.number = plus(a.number, b.number, negative);
+        } else if (b.symbol >= 0 && a.symbol < 0 && a.cls == Class::size && !negative) {
+            v.symbol = b.symbol;
+            v.number = plus(b.number, a.number, false);
+        } else if (a.symbol < 0 && b.symbol < 0) {
+            v.number = plus(a.number, b.number, negative);
+        }
+        return v;
+    }
+
+    Value product(const Instruction& i, const Value& a, const Value& b) {
+        Value v = widest({&a, &b});
+        if (v.cls <= Class::size || v.cls == Class::outside) return v;
+        const Value& factor = a.cls == Class::size ? a : b;
+        if (factor.cls != Class::size) return outside(i.line, "a product of two values that both vary");
+        if (!factor.number) return fresh(Class::product);
+        if (std::abs(*factor.number) >= kLargeNumber) return fresh(Class::product);
+        if (!followed(*factor.number))
+            return outside(i.line,
+                           "a factor of " + std::to_string(*factor.number) +
+                               ", whose residues the samples do not follow",
+                           Doubt::Kind::period);
+        return v;
+    }
+
+    // A quotient, a remainder, a shift, a mask: by a number of the source whose period is followed.
+    Value periodic(const Instruction& i, const Value& a, const Value& by, std::int64_t period) {
+        Value v = widest({&a, &by}, Class::piecewise);
+        if (v.cls == Class::size || v.cls == Class::outside) return v;
+        if (v.cls == Class::product || by.cls != Class::size || !by.number)
+            return outside(i.line,
+                           "a quotient, a remainder or a shift by what is no number of the source");
+        if (!followed(period))
+            return outside(i.line,
+                           "a period of " + std::to_string(period) + " that the samples do not follow",
+                           Doubt::Kind::period);
+        return v;
+    }
+
+    Value bitwise(const Instruction& i, const Value& a, const Value& b) {
+        if (i.width == 1) return widest({&a, &b}, Class::piecewise);
+        const Value& mask = b.number && b.symbol < 0 ? b : a;
+        const Value& other = &mask == &b ? a : b;
+        Value v = widest({&a, &b}, Class::piecewise);
+        if (v.cls == Class::size || v.cls == Class::outside) return v;
+        if (!mask.number || mask.symbol >= 0 || mask.cls != Class::size)
+            return outside(i.line, "bits of two values that vary are combined");
+        if (*mask.number == -1 && i.op == Op::bit_xor) return widest({&other});
+        const auto number = static_cast<std::uint64_t>(*mask.number < 0 ? ~*mask.number : *mask.number);
+        const auto bits = 64 - __builtin_clzll(number | 1);
+        return periodic(i, other, mask, bits > 30 ? 0 : std::int64_t{1} << (number ? bits : 0));
+    }
+
+    void step(std::uint32_t f, const Instruction& i, State& state, std::size_t depth) {
+        const auto at = [&](std::int32_t r) -> Value& { return state[static_cast<std::size_t>(r)]; };
+        const auto set = [&](Value v) {
+            if (i.dst >= 0) at(i.dst) = std::move(v);
+        };
+        switch (i.op) {
+            case Op::add:
+                return set(sum(at(i.a), at(i.b), false));
+            case Op::sub:
+                return set(sum(at(i.a), at(i.b), true));
+            case Op::offset:
+                return set(sum(at(i.a), at(i.b), false));
+            case Op::mul:
+                return set(product(i, at(i.a), at(i.b)));
+            case Op::shl: {
+                Value by = at(i.b);
+                if (by.cls == Class::size && by.number && by.symbol < 0 && *by.number >= 0 &&
+                    *by.number < 40) {
+                    by.number = std::int64_t{1} << *by.number;
+                    return set(product(i, at(i.a), by));
+                }
+                return set(periodic(i, at(i.a), at(i.b), 0));
+            }
+            case Op::udiv:
+            case Op::sdiv:
+            case Op::urem:
+            case Op::srem:
+                return set(periodic(i, at(i.a), at(i.b), at(i.b).number.value_or(0)));
+            case Op::lshr:
+            case Op::ashr: {
+                const auto by = at(i.b).number.value_or(-1);
+                return set(
+                    periodic(i, at(i.a), at(i.b), by >= 0 && by < 31 ? std::int64_t{1} << by : 0));
+            }
+            case Op::bit_and:
+            case Op::bit_or:
+            case Op::bit_xor:
+                return set(bitwise(i, at(i.a), at(i.b)));
+            case Op::select:
+                return set(at(i.b).id == at(i.c).id
+                               ? at(i.b)
+                               : widest({&at(i.a), &at(i.b), &at(i.c)}, Class::piecewise));
+            case Op::abs:
+                return set(widest({&at(i.a)}, Class::piecewise));
+            case Op::trunc:
+            case Op::zext:
+            case Op::sext:
+            case Op::copy:
+                return set(at(i.a));
+            case Op::load:
+            case Op::store:
+                return access(f, i, state);
+            case Op::reserve:
+                use(at(i.a), i.line, "the size of a local array");
+                return set(fresh(Class::size));
+            case Op::allocate:
+                use(at(i.a), i.line, "the size of an allocation");
+                if (i.b >= 0) use(at(i.b), i.line, "the size of an allocation");
+                return set(depth > 0 || active_.size() > 1
+                               ? outside(i.line, "memory is allocated in a loop or a called function")
+                               : fresh(Class::size));
+            case Op::stack_save:
+                return set(fresh(Class::size));
+            case Op::stack_restore:
+                return;
+            case Op::fill:
+            case Op::move:
+                use(at(i.a), i.line, "an address");
+                use(at(i.b), i.line, i.op == Op::move ? "an address" : "a length");
+                if (i.op == Op::move) use(at(i.c), i.line, "a length");
+                return;
+            case Op::call: {
+                const Call& c = program_.functions[f].calls[static_cast<std::size_t>(i.imm)];
+                const Function& callee = program_.functions[static_cast<std::size_t>(c.function)];
+                State inner(static_cast<std::size_t>(callee.registers));
+                for (std::size_t k = 0; k < c.arguments.size(); ++k)
+                    if (c.arguments[k] >= 0) {
+                        Value v = at(c.arguments[k]);
+                        if (v.symbol >= 0) v = {std::max(v.cls, Class::affine), -1, v.id, {}, v.reason};
+                        inner[static_cast<std::size_t>(callee.arguments[k].reg)] = v;
+                    }
+                const Value result = call(static_cast<std::uint32_t>(c.function), std::move(inner));
+                if (c.dst >= 0) at(c.dst) = result;
+                return;
+            }
+            case Op::unknown:
+                return set(outside(i.line, "a value that only the data knows"));
+            default:  // comparisons and clamps
+                return set(widest({&at(i.a), &at(i.b)}, Class::piecewise));
+        }
+    }
+
+    void access(std::uint32_t f, const Instruction& i, State& state) {
+        const auto at = [&](std::int32_t r) -> Value& { return state[static_cast<std::size_t>(r)]; };
+        use(at(i.a), i.line, "an address");
+        if (i.op == Op::store) {
+            if (i.b >= 0)
+                at(i.b) = i.c >= 0 ? at(i.c) : outside(i.line, "a value that only the data knows");
+            return;
+        }
+        if (i.dst < 0) return;
+        if (i.b >= 0) {
+            at(i.dst) = at(i.b);
+        } else if (writes_) {
+            at(i.dst) = outside(i.line, "a value that went through memory decides");
+        } else {
+            at(i.dst) =
+                is_scalar(f, i.a) ? fresh(Class::size) : outside(i.line, "an entry of a table decides");
+        }
+    }
+
+    // Whether a register holds the address of a global that is one number.
+    bool is_scalar(std::uint32_t f, std::int32_t reg) const {
+        const auto& constants = program_.functions[f].constants;
+        const auto at = std::find_if(constants.begin(), constants.end(),
+                                     [&](const Constant& c) { return c.reg == reg; });
+        return at != constants.end() && at->global >= 0 && at->value == 0 &&
+               program_.globals[static_cast<std::size_t>(at->global)].size <= 8;
+    }
+
+    const Program& program_;
+    std::int64_t modulus_;
+    std::vector<std::map<std::int32_t, std::int64_t>> literals_;  // by function and register
+    bool writes_ = false;  // the program stores values that it may need again
+    bool checking_ = false;
+    std::map<std::uint32_t, Shape> shapes_;
+    std::vector<std::uint32_t> active_;
+    std::vector<Doubt> reasons_;
+    std::set<Doubt> lacks_;
+    std::uint32_t ids_ = 0;
+    std::int32_t symbols_ = 0;
+    std::size_t work_ = 0;
+};
+
+}  // namespace
+
+std::vector<Doubt> unproven(const Program& target, const Program& other, std::int64_t modulus) {
+    return Prover(target, other, modulus).run();
+}
+
+}  // namespace revisit::predict
