@@ -6,8 +6,13 @@
 #include "report/advice.h"
 #include "report/diff.h"
 #include "report/exports.h"
+#include "report/findings.h"
 #include "report/page.h"
+#include "report/paths.h"
+#include "report/terminal.h"
+#include "report/words.h"
 #include "revisit/revisit.h"
+#include "revisit/units.h"
 
 namespace revisit {
 namespace {
@@ -240,6 +245,22 @@ TEST(Page, what_does_not_fit_is_summed) {
     EXPECT_NE(page.find("[9,"), std::string::npos);
 }
 
+// Contexts as unwinders give them: each is a call, and the function it enters shows in the next.
+Profile calling_profile() {
+    Profile profile;
+    profile.contexts = {{},
+                        {0, "/lib/libc.so.6", 1, {"__libc_start_call_main", "", 0}},
+                        {1, "app", 2, {"main", "a.c", 30}},
+                        {1, "app", 3, {"main", "a.c", 34}},
+                        {3, "/lib/libc.so.6", 4, {"qsort", "", 0}}};
+    Site fill, sum, copy;
+    fill.id = 1, fill.module = "app", fill.frame = {"fill", "a.c", 12};
+    sum.id = 2, sum.module = "app", sum.frame = {"sum", "a.c", 20};
+    copy.id = 3, copy.module = "/lib/libc.so.6", copy.frame.function = "__memcpy_generic";
+    profile.sites = {fill, sum, copy};
+    return profile;
+}
+
 TEST(Advice, names_the_pair_its_data_and_where_the_paths_meet) {
     Profile profile;
     profile.granularity = 64;
@@ -263,15 +284,124 @@ TEST(Advice, names_the_pair_its_data_and_where_the_paths_meet) {
     profile.reuse.merge(at(65536, 9));
     std::vector<Advice> advice = advise(profile, *CacheSpec::parse("64K:8:64"), 5);
     ASSERT_EQ(advice.size(), 1u);  // the others explain less than a hundredth
+    EXPECT_EQ(advice[0].rule, "reorder");
     EXPECT_NEAR(advice[0].share, 1000.0 / 1009, 1e-9);
+    EXPECT_NEAR(advice[0].gain, 1000, 1e-9);
     EXPECT_EQ(advice[0].what,
-              "a.c:20 sum comes back for heap main (a.c:28), last used by a.c:12 fill, after 4 MiB, 64 "
-              "times the cache");
+              "a.c:20 sum reuses heap main (a.c:28), last used by a.c:12 fill, after eviction: 4 MiB "
+              "later, 64 times the cache");
     EXPECT_EQ(advice[0].where, "the two meet in main (a.c:30)");
-    EXPECT_NE(advice[0].help.find("piece by piece"), std::string::npos);
+    EXPECT_NE(advice[0].help.at(0).find("piece by piece"), std::string::npos);
+    EXPECT_EQ(gain_text(advice[0], profile, *CacheSpec::parse("64K:8:64")),
+              "at best 99 % fewer misses: 33.53 % → 0.30 % of accesses");
     profile.pairs[0].use = 2;
-    EXPECT_NE(advise(profile, *CacheSpec::parse("64K:8:64"), 5).at(0).help.find("tile"),
-              std::string::npos);
+    EXPECT_EQ(advise(profile, *CacheSpec::parse("64K:8:64"), 5).at(0).rule, "tile");
+    profile.sites[1].reuse = at(65536, 1000);  // all it accesses misses: no spatial locality
+    EXPECT_EQ(advise(profile, *CacheSpec::parse("64K:8:64"), 5).at(0).rule, "interchange");
+}
+
+TEST(Advice, is_for_the_caller_of_a_copy_and_never_for_the_c_library) {
+    Profile profile = calling_profile();
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 1000, 0}}};
+    profile.pairs = {{3, 3, 3, 3, 1000, profile.reuse}};
+    Advice advice = advise(profile, *CacheSpec::parse("64K:8:64"), 5).at(0);
+    EXPECT_TRUE(advice.what.starts_with("a.c:34 main (in __memcpy_generic) reuses its data"))
+        << advice.what;
+    EXPECT_EQ(advice.where, "in main");
+}
+
+TEST(Advice, ignores_what_rests_on_too_few_samples_and_says_when_there_is_nothing_to_gain) {
+    Profile profile = calling_profile();
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 1000, 0}}};
+    profile.pairs = {{1, 2, 2, 3, 1000, profile.reuse}};
+    const CacheSpec cache = *CacheSpec::parse("64K:8:64");
+    EXPECT_EQ(advise(profile, cache, 5).at(0).rule, "reorder");
+    profile.sampled = Sampling{100, 10, 0};  // 10 samples
+    EXPECT_EQ(advise(profile, cache, 5).at(0).rule, "nothing");
+    profile.sampled.reset();
+    profile.reuse = {0, 0, 0, 0, {{0, 1, 1000000, 0}, {65536, 65537, 1000, 0}}};
+    EXPECT_EQ(advise(profile, cache, 5).at(0).what,
+              "nothing to gain here: 64K:8:64 serves all but 0.10 % of accesses");
+}
+
+TEST(Findings, lead_with_the_number_of_samples_when_they_are_few) {
+    Profile profile = calling_profile();
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 1000, 0}}};
+    profile.sampled = Sampling{20, 50, 0};
+    Findings findings = findings_of(profile, {*CacheSpec::parse("L2=64K:8:64")});
+    EXPECT_TRUE(findings.lead.starts_with("50 samples: too few")) << findings.lead;
+    EXPECT_EQ(findings.lead.find('%'), std::string::npos);
+    profile.sampled->samples = 5000;
+    EXPECT_TRUE(findings_of(profile, {*CacheSpec::parse("L2=64K:8:64")}).lead.starts_with("100.00 %"));
+}
+
+TEST(Findings, have_no_rates_of_caches_with_other_lines) {
+    Profile profile = calling_profile();
+    profile.granularity = 8;
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 1000, 0}}};
+    profile.sites[0].reuse = profile.reuse;
+    std::vector<CacheSpec> caches = {*CacheSpec::parse("L1=32K:8:64"),
+                                     *CacheSpec::parse("L2=64K:8:64")};
+    Findings findings = findings_of(profile, caches);
+    EXPECT_TRUE(findings.levels.empty());
+    EXPECT_NE(findings.left_out.find("--granularity 64"), std::string::npos);
+    ASSERT_EQ(findings.sites.size(), 1u);  // ranked all the same, by distance
+    EXPECT_EQ(findings.focus->blocks(), 64 * 1024 / 8);
+    std::string text = terminal_report(profile, caches, {});
+    EXPECT_EQ(text.find("64 B lines"), std::string::npos);
+}
+
+TEST(Paths, of_a_pair_meet_in_the_function_that_makes_both_calls) {
+    Profile profile = calling_profile();
+    auto meet = [&](std::uint32_t use, std::uint32_t use_context, std::uint32_t reuse,
+                    std::uint32_t reuse_context) {
+        Pair pair{use, reuse, use_context, reuse_context, 1, {}};
+        SiteIndex sites(profile);
+        auto at = meeting_of(profile, pair, sites.find(use), sites.find(reuse)).at;
+        return at ? frame_place(*at) : "nowhere";
+    };
+    EXPECT_EQ(meet(1, 2, 2, 3), "main (a.c:34)");
+    EXPECT_EQ(meet(2, 3, 2, 3), "sum (a.c:20)");
+    EXPECT_EQ(meet(1, 2, 1, 3), "main (a.c:34)");
+    EXPECT_EQ(meet(3, 4, 3, 4), "main (a.c:34)");  // in the C library: its caller
+    EXPECT_EQ(meet(1, 0, 2, 0), "nowhere");
+    EXPECT_EQ(meet(1, 1, 2, 1), "nowhere");   // the C library is not the user's to change
+    EXPECT_EQ(meet(1, 77, 9, 2), "nowhere");  // numbers out of a damaged file
+    // Both calls inlined: the body they share is deeper than the function it lies in.
+    profile.sites[0].inlined = {{"work", "a.c", 50}, {"main", "a.c", 34}};
+    profile.sites[1].inlined = {{"work", "a.c", 53}, {"main", "a.c", 34}};
+    EXPECT_EQ(meet(1, 1, 2, 1), "work (a.c:53)");
+}
+
+TEST(Paths, own_place_of_a_copy_is_its_caller) {
+    Profile profile = calling_profile();
+    EXPECT_EQ(frame_place(own_place(profile, profile.sites[2], 3)), "main (a.c:34)");
+    EXPECT_EQ(frame_place(own_place(profile, profile.sites[2], 0)), "__memcpy_generic");
+    EXPECT_EQ(frame_place(own_place(profile, profile.sites[0], 3)), "fill (a.c:12)");
+    profile.sites[0].frame = {"std::vector<int>::operator[]", "/usr/include/c++/12/bits/stl_vector.h",
+                              9};
+    profile.sites[0].inlined = {{"fill", "a.c", 13}};
+    EXPECT_EQ(frame_place(own_place(profile, profile.sites[0], 3)), "fill (a.c:13)");
+}
+
+TEST(Words, figures_have_no_more_digits_than_their_error_allows) {
+    EXPECT_EQ(percent_with_error(0.7421, 0.032), "74 % ± 3 %");
+    EXPECT_EQ(percent_with_error(0.7421, 0.0032), "74.2 % ± 0.3 %");
+    EXPECT_EQ(percent_with_error(0.7421, 0.00032), "74.21 % ± 0.03 %");
+    EXPECT_EQ(percent_with_error(0.7421, 1e-7), "74.21 % ± 0.01 %");
+    EXPECT_EQ(percent_with_error(0.7421, 0.32), "74 % ± 32 %");
+    EXPECT_EQ(percent_with_error(0.7421, 0), "74.21 %");
+    EXPECT_EQ(percent_with_error(0.001, 0.05), "0 % ± 5 %");
+}
+
+TEST(Words, figures_have_no_minus_zero_and_counts_no_fractions) {
+    EXPECT_EQ(percent(-1e-9), "0.00 %");
+    EXPECT_EQ(percent(1e-9), "<0.01 %");
+    EXPECT_EQ(percent(-0.25), "-25.00 %");
+    EXPECT_EQ(format_count(2.6), "3");
+    EXPECT_EQ(format_count(0.2), "<1");
+    EXPECT_EQ(format_count(-0.2), "0");
+    EXPECT_EQ(format_count(1234), "1.23 K");
 }
 
 }  // namespace

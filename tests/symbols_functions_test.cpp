@@ -59,5 +59,13 @@ TEST(FunctionIndex, ends_that_overflow_and_no_symbols) {
     EXPECT_STREQ(index.at(210)->name, "wrong");
 }
 
+TEST(Demangled, only_what_is_mangled) {
+    for (const char* name : {"a", "b", "x", "i", "d", "f", "main", "St", "_start", ""})
+        EXPECT_EQ(demangled(name), name);
+    EXPECT_EQ(demangled("_Z3addii"), "add(int, int)");
+    EXPECT_EQ(demangled("_ZNK3Row4sizeEv"), "Row::size() const");
+    EXPECT_EQ(demangled("_Zbroken"), "_Zbroken");
+}
+
 }  // namespace
 }  // namespace revisit

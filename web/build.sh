@@ -16,27 +16,30 @@ bundler() {
     done
 }
 esbuild=$(bundler)
-if [ -z "$esbuild" ]; then
+if [ -z "$esbuild" ] || [ ! -e node_modules/highlight.js ]; then
     sh packages.sh >"$output/packages.log" 2>&1 || tail -n 3 "$output/packages.log" >&2
     esbuild=$(bundler)
 fi
-if [ -z "$esbuild" ]; then
-    echo "warning: no esbuild here, and none could be fetched; the report page is left out" >&2
+if [ -z "$esbuild" ] || [ ! -e node_modules/highlight.js ]; then
+    echo "warning: esbuild or highlight.js is missing and could not be fetched; the report page is left out" >&2
     cp "$2" "$output/page_html.cpp" && exit
 fi
 set -e
 # In the names of esbuild 0.17, the oldest that a supported release has.
 "$esbuild" src/main.ts src/style.css --bundle --minify --outdir="$output/bundle" --format=iife --target=es2020 --charset=utf8 \
     --legal-comments=none --log-level=warning
+{ echo '<!-- Holds parts of highlight.js:' && sed 's/--/- -/g' node_modules/highlight.js/LICENSE && echo '-->'; } >"$output/bundle/license"
 sed -e 's#</script#<\\/script#g' -e 's#<!--#<\\!--#g' "$output/bundle/main.js" >"$output/bundle/script"
 # The data goes where page.html has its mark; see src/report/page.cpp.
 awk -v folder="$output/bundle/" '
 function put(file,    line) { while ((getline line <file) > 0) print line }
 {
-    while (match($0, /\/\*(style|script)\*\//)) {
+    while (match($0, /\/\*(style|script)\*\/|<!--license-->/)) {
         printf "%s", substr($0, 1, RSTART - 1)
-        put(folder (substr($0, RSTART, RLENGTH) ~ /style/ ? "style.css" : "script"))
-        $0 = substr($0, RSTART + RLENGTH)
+        mark = substr($0, RSTART, RLENGTH)
+        rest = substr($0, RSTART + RLENGTH)
+        put(folder (mark ~ /style/ ? "style.css" : mark ~ /script/ ? "script" : "license"))
+        $0 = rest
     }
     print
 }' src/page.html >"$output/page.html"

@@ -3,6 +3,8 @@
 
 #include "cli/command.h"
 #include "core/files.h"
+#include "core/try.h"
+#include "report/findings.h"
 
 namespace revisit {
 namespace {
@@ -23,20 +25,29 @@ class CacheCommand : public Command {
     }
 
     Result<int> run() override {
-        if (auto given = caches_.give_back(profile_, "PROFILE"); !given)
-            return std::unexpected(given.error());
-        auto profile = load_profile(profile_);
-        if (!profile) return std::unexpected(profile.error());
-        auto caches = caches_.caches();
-        if (!caches) return std::unexpected(caches.error());
-        if (caches->empty() && !output_.quiet)
-            fmt::print(stderr, "this system does not tell its caches; give --cache SIZE:WAYS:LINE\n");
+        TRY(caches_.give_back(profile_, "PROFILE"));
+        Profile profile = TRY(load_profile(profile_));
+        std::vector<CacheSpec> caches = TRY(caches_.caches());
+        if (caches.empty() && !output_.quiet)
+            fmt::print(stderr,
+                       "the caches of this machine are not known; give --cache SIZE:WAYS:LINE\n");
+        // A cache that was asked for is answered as well as can be; this machine's only by lines.
+        std::string left_out;
+        if (caches_.specs.empty()) {
+            std::vector<CacheSpec> comparable = comparable_caches(profile, caches);
+            if (comparable.size() < caches.size())
+                left_out = fmt::format(
+                    "  (no hit rates of this machine's caches: the profile counts blocks of {} B, "
+                    "their "
+                    "lines have {} B)\n",
+                    profile.granularity, caches[0].line);
+            caches = std::move(comparable);
+        }
         std::vector<CachePrediction> predictions;
-        for (const CacheSpec& cache : *caches) predictions.push_back(predict_cache(*profile, cache));
-        std::string text =
-            output_.json ? as_json(*profile, predictions) : as_text(*profile, *caches, predictions);
-        auto written = output_.output.empty() ? print(text) : write_file(output_.output, text);
-        if (!written) return std::unexpected(written.error());
+        for (const CacheSpec& cache : caches) predictions.push_back(predict_cache(profile, cache));
+        std::string text = output_.json ? as_json(profile, predictions)
+                                        : left_out + as_text(profile, caches, predictions);
+        TRY(output_.output.empty() ? print(text) : write_file(output_.output, text));
         return 0;
     }
 
@@ -70,7 +81,8 @@ class CacheCommand : public Command {
         for (const CacheSpec& cache : caches)
             if (cache.line != profile.granularity) {
                 text += fmt::format(
-                    "  (the profile counts blocks of {} B; in a cache with other lines each is taken to "
+                    "  (the profile counts blocks of {} B; in a cache with other lines each is taken "
+                    "to "
                     "fill one)\n",
                     profile.granularity);
                 break;

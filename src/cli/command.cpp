@@ -227,6 +227,8 @@ TerminalStyle stdout_style() {
     bool terminal = isatty(STDOUT_FILENO) != 0;
     const char* no_color = std::getenv("NO_COLOR");
     style.color = terminal && (no_color == nullptr || *no_color == '\0');
+    const char* kind = std::getenv("TERM");
+    style.links = style.color && kind != nullptr && std::string_view(kind) != "dumb";
     winsize size{};
     if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
         style.width = std::min<int>(size.ws_col, 120);

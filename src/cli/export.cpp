@@ -1,5 +1,7 @@
-// revisit export: a profile for pprof, KCachegrind, flame graphs, spreadsheets, Prometheus.
+// revisit export: a profile for pprof, KCachegrind, flame graphs, spreadsheets, Prometheus, code
+// review.
 #include "cli/command.h"
+#include "core/try.h"
 #include "formats/compress.h"
 #include "report/exports.h"
 
@@ -28,29 +30,24 @@ class ExportCommand : public Command {
             "  revisit export profile.json -o profile.callgrind && kcachegrind profile.callgrind\n"
             "  revisit export profile.json --format folded --value l2.misses | flamegraph.pl > "
             "misses.svg\n"
-            "  revisit export profile.json -o revisit.prom --cache LLC=32M:16:64");
+            "  revisit export profile.json -o revisit.prom --cache LLC=32M:16:64\n"
+            "  revisit export profile.json -o advice.sarif");
     }
 
     Result<int> run() override {
-        auto entry = find_export(format_, output_);
-        if (!entry) return std::unexpected(entry.error());
-        auto caches = caches_.caches();
-        if (!caches) return std::unexpected(caches.error());
-        auto profile = load_profile(profile_);
-        if (!profile) return std::unexpected(profile.error());
-        auto text = (*entry)->write(*profile, {*caches, value_});
-        if (!text) return std::unexpected(text.error());
-        if (auto written = write(*text); !written) return std::unexpected(written.error());
+        const ExportEntry* entry = TRY(find_export(format_, output_));
+        std::vector<CacheSpec> caches = TRY(caches_.caches());
+        Profile profile = TRY(load_profile(profile_));
+        TRY(write(TRY(entry->write(profile, {std::move(caches), value_}))));
         return 0;
     }
 
  private:
     Result<void> write(const std::string& text) {
         if (output_.empty() || output_ == "-") return print(text);
-        auto sink = create_sink(output_);
-        if (!sink) return std::unexpected(sink.error());
-        if (auto written = (*sink)->write(text); !written) return written;
-        return (*sink)->finish();
+        auto sink = TRY(create_sink(output_));
+        TRY(sink->write(text));
+        return sink->finish();
     }
 
     std::string profile_;

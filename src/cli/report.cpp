@@ -1,8 +1,13 @@
 // revisit report: a profile as a person reads it, in the terminal or as one HTML page.
+#include <spawn.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "cli/command.h"
 #include "core/files.h"
+#include "core/try.h"
+#include "report/findings.h"
 #include "report/page.h"
 #include "report/places.h"
 
@@ -38,6 +43,11 @@ class ReportCommand : public Command {
             ->group("Sites");
         app.add_flag("--sources", sources_, "take the source files of the sites along in the page")
             ->group("Output");
+        app.add_flag("--open", open_,
+                     "show the page in a browser; without -o it is written to a temporary file")
+            ->group("Output");
+        app.add_flag("--json", json_, "what the report says as JSON (revisit/report@1)")
+            ->group("Output");
         app.add_flag("--quiet", quiet_, "no hints")->group("Output");
         app.footer(
             "Examples:\n"
@@ -46,6 +56,8 @@ class ReportCommand : public Command {
             "  revisit report profile.json --miss-coverage 75%,80%,90%,95%\n"
             "  revisit report profile.json --by object\n"
             "  revisit report profile.json --sources -o report.html\n"
+            "  revisit report profile.json --sources --open\n"
+            "  revisit report profile.json --json | jq '.caches[1].advice[0]'\n"
             "  revisit report before.json after.json -o compare.html\n"
             "  revisit analyze --json trace.din | revisit report -");
     }
@@ -53,46 +65,41 @@ class ReportCommand : public Command {
     Result<int> run() override {
         if (profiles_.empty()) {
             std::string given;
-            if (auto back = caches_.give_back(given, "PROFILE"); !back)
-                return std::unexpected(back.error());
+            TRY(caches_.give_back(given, "PROFILE"));
             profiles_.push_back(given);
         }
-        if (output_.empty() && sources_) return fail("--sources needs -o FILE.html");
-        if (output_.empty() && profiles_.size() > 1)
+        const bool page = !output_.empty() || open_;
+        if (!page && sources_) return fail("--sources needs -o FILE.html");
+        if (!page && profiles_.size() > 1)
             return fail("several profiles need -o FILE.html (or compare two with revisit diff)");
-        auto caches = caches_.caches();
-        if (!caches) return std::unexpected(caches.error());
+        if (page && json_) return fail("--json writes to standard output; leave -o and --open out");
+        std::vector<CacheSpec> caches = TRY(caches_.caches());
         std::vector<PageProfile> loaded;
-        for (const std::string& path : profiles_) {
-            auto profile = load_profile(path);
-            if (!profile) return std::unexpected(profile.error());
-            loaded.push_back({std::move(*profile), label_of(path)});
+        for (const std::string& path : profiles_)
+            loaded.push_back({TRY(load_profile(path)), label_of(path)});
+        const Profile& first = loaded[0].profile;
+        if (!coverages_.empty()) {
+            if (page) return fail("--miss-coverage is for the terminal; leave -o out");
+            TRY(list_sites(first, caches));
+        } else if (!by_.empty()) {
+            if (page) return fail("--by is for the terminal; leave -o out");
+            TRY(print(TRY(places_of(first, by_, caches))));
+        } else if (json_) {
+            TRY(print(findings_json(findings_of(first, caches), first) + "\n"));
+        } else if (page) {
+            TRY(write_page(loaded, std::move(caches)));
+        } else {
+            TRY(print(terminal_report(first, caches, stdout_style())));
+            if (!quiet_ && isatty(STDOUT_FILENO))
+                TRY(print(fmt::format("\nIn a browser: revisit report {} --open\n", profiles_[0])));
         }
-        if (!coverages_.empty()) return list_sites(loaded[0].profile, *caches);
-        if (!by_.empty()) {
-            if (!output_.empty()) return fail("--by is for the terminal; leave -o out");
-            auto table = places_of(loaded[0].profile, by_, *caches);
-            if (!table) return std::unexpected(table.error());
-            if (auto printed = print(*table); !printed) return std::unexpected(printed.error());
-            return 0;
-        }
-        auto written = output_.empty()
-                           ? print(terminal_report(loaded[0].profile, *caches, stdout_style()))
-                           : write_page(loaded, *caches);
-        if (!written) return std::unexpected(written.error());
         return 0;
     }
 
  private:
-    Result<int> list_sites(const Profile& profile, const std::vector<CacheSpec>& caches) {
-        if (!output_.empty()) return fail("--miss-coverage is for the terminal; leave -o out");
-        auto options = low_locality_options(coverages_, caches_, caches, reuses_only_);
-        if (!options) return std::unexpected(options.error());
-        auto found = low_locality(profile, *options);
-        if (!found) return std::unexpected(found.error());
-        if (auto printed = print(low_locality_text(*found, profile.granularity)); !printed)
-            return std::unexpected(printed.error());
-        return 0;
+    Result<void> list_sites(const Profile& profile, const std::vector<CacheSpec>& caches) {
+        auto options = TRY(low_locality_options(coverages_, caches_, caches, reuses_only_));
+        return print(low_locality_text(TRY(low_locality(profile, options)), profile.granularity));
     }
 
     static std::string label_of(const std::string& path) {
@@ -104,10 +111,25 @@ class ReportCommand : public Command {
         options.caches_are_hosts = caches_.specs.empty();
         options.caches = std::move(caches);
         options.sources = sources_;
-        auto page = html_page(loaded, options);
-        if (!page) return std::unexpected(page.error());
-        if (auto written = write_file(output_, *page); !written) return written;
-        if (!quiet_ && output_ != "-") return print(fmt::format("Report written to {}\n", output_));
+        std::string page = TRY(html_page(loaded, options));
+        if (output_.empty())
+            output_ = (std::filesystem::temp_directory_path() /
+                       fmt::format("revisit-{}-{}.html", loaded[0].label, getpid()))
+                          .string();
+        TRY(write_file(output_, page));
+        if (!quiet_ && output_ != "-") TRY(print(fmt::format("Report written to {}\n", output_)));
+        return open_ ? open_in_browser(output_) : Result<void>{};
+    }
+
+    // xdg-open, or what $BROWSER names; it goes on after we are done.
+    static Result<void> open_in_browser(const std::string& file) {
+        const char* wanted = std::getenv("BROWSER");
+        std::string program = wanted && *wanted ? wanted : "xdg-open";
+        std::string path = std::filesystem::absolute(file).string();
+        char* words[] = {program.data(), path.data(), nullptr};
+        pid_t child = 0;
+        if (posix_spawnp(&child, program.c_str(), nullptr, nullptr, words, environ) != 0)
+            return fail(fmt::format("cannot start {} (set BROWSER); open {} by hand", program, path));
         return {};
     }
 
@@ -116,7 +138,7 @@ class ReportCommand : public Command {
     std::string output_;
     std::vector<std::string> coverages_;
     bool reuses_only_ = false;
-    bool sources_ = false;
+    bool sources_ = false, open_ = false, json_ = false;
     std::string by_;
     bool quiet_ = false;
 };

@@ -123,7 +123,9 @@ std::string format_bytes(double bytes) {
 
 std::string format_count(double count) {
     static constexpr const char* kUnits[] = {"", " K", " M", " G", " T", " P"};
-    return with_unit(count, 1000, kUnits, 5);
+    if (count > 0 && count < 0.5) return "<1";
+    // Counts are whole; an estimate's fraction says nothing.
+    return with_unit(std::fabs(count) < 1000 ? std::round(count) + 0.0 : count, 1000, kUnits, 5);
 }
 
 }  // namespace revisit

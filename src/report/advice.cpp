@@ -4,32 +4,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <unordered_map>
 
 #include "models/hit_table.h"
+#include "report/knees.h"
+#include "report/paths.h"
 #include "report/words.h"
+#include "revisit/units.h"
 
 namespace revisit {
 namespace {
 
-constexpr double kWorth = 0.01;
+constexpr double kWorth = 0.01;          // of all misses
+constexpr double kFewMisses = 0.005;     // of all accesses: nothing to gain
+constexpr double kNoSpatialReuse = 0.5;  // miss rate of a walk across lines
+constexpr double kAlmostFits = 4;        // times the cache
 
-std::vector<std::uint32_t> path_to(const Profile& profile, std::uint32_t context) {
-    std::vector<std::uint32_t> path;  // outermost first
-    for (; context != 0 && context < profile.contexts.size() && path.size() <= profile.contexts.size();
-         context = profile.contexts[context].parent)
-        path.push_back(context);
-    std::ranges::reverse(path);
-    return path;
-}
+// A pair's two ends as one changes them: the user's place of each, and which of the two are one.
+struct Ends {
+    PathFrame use, reuse;
+    bool same_function = false, same_line = false;
+};
 
-// The innermost call that both paths go through.
-const Context* common_context(const Profile& profile, const Pair& pair) {
-    std::vector<std::uint32_t> use = path_to(profile, pair.use_context),
-                               reuse = path_to(profile, pair.reuse_context);
-    std::size_t shared = 0;
-    while (shared < use.size() && shared < reuse.size() && use[shared] == reuse[shared]) shared++;
-    return shared == 0 ? nullptr : &profile.contexts[use[shared - 1]];
+Ends ends_of(const Profile& profile, const Pair& pair, const Site& use, const Site& reuse) {
+    Ends out{own_place(profile, use, pair.use_context), own_place(profile, reuse, pair.reuse_context)};
+    out.same_function = !out.use.frame.function.empty() &&
+                        out.use.frame.function == out.reuse.frame.function &&
+                        out.use.frame.file == out.reuse.frame.file;
+    out.same_line =
+        use.id == reuse.id || (out.same_function && out.use.frame.line == out.reuse.frame.line);
+    return out;
 }
 
 std::string loop_of(const Site& site) {
@@ -38,84 +42,245 @@ std::string loop_of(const Site& site) {
                : fmt::format(", loop at {}:{}", last_part(site.loop.file), site.loop.line);
 }
 
-Advice advice_on(const Profile& profile, const Pair& pair, const Site& use, const Site& reuse,
+// Misses of `distances` if everything were `factor` times smaller: a cache that many times larger.
+double misses_when_smaller(const Histogram& distances, CacheSpec cache, std::uint64_t factor) {
+    cache.bytes *= factor;
+    HitTable larger(cache);
+    return larger.misses(distances);
+}
+
+std::string piece_size(const CacheSpec& cache, std::uint64_t granularity) {
+    const double piece = 2.0 / 3 * static_cast<double>(cache.bytes);
+    if (granularity == 1) return fmt::format("{} blocks", format_count(piece));
+    const double edge = 8 * std::floor(std::sqrt(piece / (3 * 8)) / 8);
+    std::string text = format_bytes(std::floor(piece / 1024) * 1024);
+    if (edge >= 8) text += fmt::format(" (three tiles of {:.0f} × {:.0f} 8-byte elements)", edge, edge);
+    return text;
+}
+
+struct Group {
+    double misses = 0, worst = -1;
+    const Pair* pair = nullptr;
+};
+
+Advice advice_on(const Profile& profile, const Group& group, const Site& use, const Site& reuse,
                  HitTable& table) {
-    Advice advice;
+    const Pair& pair = *group.pair;
     const CacheSpec& cache = table.cache();
-    double blocks = std::round(table.missed(pair.distances).percentile(0.5));
-    double times = blocks * static_cast<double>(profile.granularity) / static_cast<double>(cache.bytes);
-    std::string data = reuse.data.empty() ? "the same data" : reuse.data;
-    std::string after = fmt::format("after {}", span_of(blocks, profile.granularity));
+    const Ends ends = ends_of(profile, pair, use, reuse);
+    Advice advice;
+    advice.misses = advice.gain = group.misses;
+    advice.use = use.id;
+    advice.reuse = reuse.id;
+    const double blocks = std::round(table.missed(pair.distances).percentile(0.5));
+    const double times =
+        blocks * static_cast<double>(profile.granularity) / static_cast<double>(cache.bytes);
+    const std::string data = reuse.data.empty() ? "its data" : reuse.data;
+    std::string after = fmt::format("{} later", span_of(blocks, profile.granularity));
     if (profile.granularity > 1 && times > 1) after += fmt::format(", {:.3g} times the cache", times);
-    bool same_function = !use.frame.function.empty() && use.frame.function == reuse.frame.function &&
-                         use.frame.file == reuse.frame.file;
-    bool same_line = use.id == reuse.id || (same_function && use.frame.line == reuse.frame.line);
-    if (same_line) {
-        advice.what = fmt::format("{} comes back for {} {}", place_of(reuse), data, after);
-        advice.help =
-            "tile the loops, so that a part that fits is used up before the next; interchange them or "
-            "transpose the data, so that the innermost walks along memory";
-        if (times > 1 && times < 4) advice.help += "; smaller types may be enough";
-    } else if (same_function) {
-        advice.what = fmt::format("{} comes back for {}, last used at line {}, {}", place_of(reuse),
-                                  data, use.frame.line, after);
-        advice.help =
-            "fuse the two loops, so that the second use follows the first while the data is still "
-            "there; or run both over one piece that fits at a time";
+    std::string here = place_text(ends.reuse);
+    if (ends.reuse.frame != reuse.frame && !reuse.frame.function.empty())
+        here += fmt::format(" (in {})", reuse.frame.function);
+
+    if (ends.same_line) {
+        const double rate = table.misses(reuse.reuse) / std::max(1.0, reuse.reuse.total());
+        const std::string tile =
+            fmt::format("tile the loops: use up a piece of at most {} before going on to the next",
+                        piece_size(cache, profile.granularity));
+        const std::string interchange =
+            "interchange the loops or transpose the data, so that the innermost loop walks along "
+            "memory";
+        advice.rule = rate > kNoSpatialReuse ? "interchange" : "tile";
+        advice.what = fmt::format("{} reuses {} after eviction: {}", here, data, after);
+        advice.help = {tile, interchange};
+        if (advice.rule == "interchange") std::swap(advice.help[0], advice.help[1]);
+        const double left = misses_when_smaller(pair.distances, cache, 2);
+        if (double saved = group.worst - left; saved > group.worst / 2)
+            advice.help.push_back(
+                fmt::format("types of half the size would do: {} fewer misses by the model",
+                            percent_whole(saved / group.worst)));
+    } else if (ends.same_function) {
+        advice.rule = "fuse";
+        advice.what = fmt::format("{} reuses {}, last used at line {}, after eviction: {}", here, data,
+                                  ends.use.frame.line, after);
+        advice.help = {"fuse the two loops, so that the second use follows the first before eviction",
+                       fmt::format("or run both over one piece of at most {} at a time",
+                                   piece_size(cache, profile.granularity))};
     } else {
-        advice.what = fmt::format("{} comes back for {}, last used by {}, {}", place_of(reuse), data,
-                                  place_of(use), after);
-        advice.help =
-            "let the second step follow the first piece by piece instead of after all of it; if the "
-            "data is only passed on, compute it where it is used";
+        advice.rule = "reorder";
+        advice.what = fmt::format("{} reuses {}, last used by {}, after eviction: {}", here, data,
+                                  place_text(ends.use), after);
+        advice.help = {
+            fmt::format("let the second step follow the first piece by piece (at most {}) instead "
+                        "of after all of it",
+                        piece_size(cache, profile.granularity)),
+            "if the data is only passed on, compute it where it is used"};
     }
-    if (same_function || same_line) {
-        if (!reuse.frame.function.empty())
-            advice.where = fmt::format("in {}{}", reuse.frame.function, loop_of(reuse));
-    } else if (const Context* meet = common_context(profile, pair)) {
-        advice.where = "the two meet in " +
-                       (meet->frame.function.empty() ? last_part(meet->module) : meet->frame.function);
-        if (!meet->frame.file.empty())
-            advice.where += fmt::format(" ({}:{})", last_part(meet->frame.file), meet->frame.line);
+    if (ends.same_function || ends.same_line) {
+        if (!ends.reuse.frame.function.empty())
+            advice.where = fmt::format("in {}{}", ends.reuse.frame.function, loop_of(reuse));
+    } else if (auto meet = meeting_of(profile, pair, &use, &reuse).at) {
+        advice.where = "the two meet in " + frame_place(*meet);
     }
     return advice;
 }
 
-}  // namespace
-
-std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::size_t most) {
-    std::map<std::uint32_t, const Site*> sites;
-    for (const Site& site : profile.sites) sites[site.id] = &site;
-    // Pairs that differ only in their contexts say the same; the worst of them speaks for all.
-    struct Group {
-        double misses = 0, worst = -1;
-        const Pair* pair = nullptr;
+// Pairs of the same two places say the same; the worst of them speaks for all. Places are numbered per
+// line of the user's code; only a site in a library needs its call path for that.
+std::vector<Group> groups_of(const Profile& profile, const SiteIndex& sites, HitTable& table) {
+    std::unordered_map<std::string, std::uint32_t> places;
+    struct Known {
+        std::uint32_t place = 0;
+        bool own = false;
     };
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Group> groups;
-    HitTable table(cache);
+    std::unordered_map<std::uint32_t, Known> known;
+    auto number = [&](const PathFrame& at, std::uint32_t id) {
+        std::string key = at.frame.line == 0 ? fmt::format("#{}", id)
+                                             : fmt::format("{}:{}:{}", at.frame.function, at.frame.file,
+                                                           at.frame.line);
+        return places.try_emplace(std::move(key), places.size()).first->second;
+    };
+    auto place_at = [&](const Site& site, std::uint32_t context) {
+        auto [found, is_new] = known.try_emplace(site.id);
+        if (is_new) {
+            PathFrame at = own_place(profile, site, 0);
+            found->second = {number(at, site.id), is_own_code(at)};
+        }
+        if (found->second.own || context == 0) return found->second.place;
+        return number(own_place(profile, site, context), site.id);
+    };
+    std::unordered_map<std::uint64_t, Group> groups;
     for (const Pair& pair : profile.pairs) {
-        if (!sites.contains(pair.use) || !sites.contains(pair.reuse)) continue;
-        double misses = table.misses(pair.distances);
-        Group& group = groups[{pair.use, pair.reuse}];
+        const double misses = table.misses(pair.distances);
+        if (misses <= 0) continue;
+        const Site *use = sites.find(pair.use), *reuse = sites.find(pair.reuse);
+        if (!use || !reuse) continue;
+        std::uint64_t key = std::uint64_t{place_at(*use, pair.use_context)} << 32 |
+                            place_at(*reuse, pair.reuse_context);
+        Group& group = groups[key];
         group.misses += misses;
         if (misses > group.worst) {
             group.worst = misses;
             group.pair = &pair;
         }
     }
-    std::vector<Group> ranked;
-    double all = table.misses(profile.reuse);
-    for (const auto& [ids, group] : groups)
-        if (all > 0 && group.misses > kWorth * all) ranked.push_back(group);
-    std::ranges::stable_sort(ranked, std::greater(), &Group::misses);
-    if (ranked.size() > most) ranked.resize(most);
-    std::vector<Advice> out;
-    for (const Group& group : ranked) {
-        out.push_back(
-            advice_on(profile, *group.pair, *sites[group.pair->use], *sites[group.pair->reuse], table));
-        out.back().share = std::min(1.0, group.misses / all);
-    }
+    std::vector<Group> out;
+    for (const auto& [key, group] : groups) out.push_back(group);
     return out;
+}
+
+void add_first_touches(const Profile& profile, std::vector<Advice>& out) {
+    const Site* most = nullptr;
+    for (const Site& site : profile.sites)
+        if (!most || site.reuse.cold > most->reuse.cold) most = &site;
+    Advice advice;
+    advice.rule = "touch less";
+    advice.misses = profile.reuse.cold;
+    advice.what = fmt::format("{} of accesses touch memory for the first time; no cache helps there",
+                              percent(profile.reuse.cold / profile.reuse.total()));
+    if (most && most->reuse.cold > 0) {
+        advice.where = "most at " + place_text(own_place(profile, *most, 0));
+        advice.reuse = most->id;
+    }
+    advice.help = {"reuse buffers instead of allocating new ones, and read only what is needed",
+                   "walk in order, so that the prefetcher runs ahead"};
+    constexpr double kManyPages = 64.0 * 1024 * 1024;
+    if (profile.distinct * static_cast<double>(profile.granularity) > kManyPages)
+        advice.help.push_back("huge pages: fewer page faults and TLB misses on the way");
+    out.push_back(std::move(advice));
+}
+
+void add_invalidations(const Profile& profile, std::vector<Advice>& out) {
+    Advice advice;
+    advice.rule = "unshare";
+    advice.misses = advice.gain = profile.reuse.invalidated;
+    advice.what = fmt::format("{} reuses found their block invalidated by another thread's write",
+                              format_count(profile.reuse.invalidated));
+    advice.help = {"pad what different threads write, so that no two share a cache line",
+                   "let each thread accumulate privately and combine at the end"};
+    const Site* most = nullptr;
+    for (const Site& site : profile.sites)
+        if (!most || site.reuse.invalidated > most->reuse.invalidated) most = &site;
+    if (most && most->reuse.invalidated > 0) {
+        advice.where = "most at " + place_text(own_place(profile, *most, 0));
+        advice.reuse = most->id;
+    }
+    out.push_back(std::move(advice));
+}
+
+void add_working_sets(const Profile& profile, const CacheSpec& cache, std::vector<Advice>& out) {
+    for (const Knee& knee : working_set_knees(profile.reuse)) {
+        const double bytes = knee.blocks * static_cast<double>(cache.line),
+                     room = static_cast<double>(cache.bytes);
+        if (bytes <= room || bytes > kAlmostFits * room) continue;
+        Advice advice;
+        advice.rule = "shrink";
+        advice.misses = advice.gain = (knee.miss_before - knee.miss_after) * profile.reuse.total();
+        advice.what = fmt::format(
+            "a working set of {} does not fit: a cache that holds it brings misses from {} "
+            "to {} of accesses",
+            span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
+            percent(knee.miss_after));
+        advice.help = {
+            "smaller types, indices instead of pointers, fields that are used together "
+            "side by side",
+            fmt::format("work on pieces of at most {}", piece_size(cache, profile.granularity))};
+        out.push_back(std::move(advice));
+    }
+}
+
+Advice nothing(const CacheSpec& cache, double miss_rate) {
+    Advice advice;
+    advice.rule = "nothing";
+    advice.what = miss_rate < kFewMisses
+                      ? fmt::format("nothing to gain here: {} serves all but {} of accesses",
+                                    cache.name, percent(miss_rate))
+                      : fmt::format(
+                            "nothing stands out: no pair, working set or first touches explain a "
+                            "hundredth of the misses in {}",
+                            cache.name);
+    return advice;
+}
+
+}  // namespace
+
+std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::size_t most) {
+    std::vector<Advice> out;
+    HitTable table(cache);
+    const double total = profile.reuse.total(), all = table.misses(profile.reuse);
+    if (total <= 0) return out;
+    if (all < kFewMisses * total) return {nothing(cache, std::max(0.0, all / total))};
+    const double worth = kWorth * all;
+    auto matters = [&](double misses) { return misses > worth && !too_few_samples(profile, misses); };
+
+    const SiteIndex sites(profile);
+    std::vector<Group> groups = groups_of(profile, sites, table);
+    std::erase_if(groups, [&](const Group& group) { return !matters(group.misses); });
+    std::ranges::sort(groups, [](const Group& a, const Group& b) {
+        return a.misses != b.misses ? a.misses > b.misses : a.pair < b.pair;
+    });
+    if (groups.size() > most) groups.resize(most);
+    for (const Group& group : groups)
+        out.push_back(advice_on(profile, group, *sites.find(group.pair->use),
+                                *sites.find(group.pair->reuse), table));
+    if (matters(profile.reuse.cold)) add_first_touches(profile, out);
+    if (matters(profile.reuse.invalidated)) add_invalidations(profile, out);
+    add_working_sets(profile, cache, out);
+    for (Advice& advice : out) advice.share = std::min(1.0, advice.misses / all);
+    std::ranges::stable_sort(out, std::greater(), &Advice::misses);
+    if (out.size() > most) out.resize(most);
+    if (out.empty()) out.push_back(nothing(cache, all / total));
+    return out;
+}
+
+std::string gain_text(const Advice& advice, const Profile& profile, const CacheSpec& cache) {
+    if (advice.gain <= 0) return {};
+    HitTable table(cache);
+    const double total = std::max(1.0, profile.reuse.total()), all = table.misses(profile.reuse);
+    const double left = std::max(0.0, all - advice.gain);
+    return fmt::format("at best {} fewer misses: {} → {} of accesses",
+                       percent_whole(std::min(1.0, advice.gain / all)), percent(all / total),
+                       percent(left / total));
 }
 
 }  // namespace revisit

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "report/exports.h"
+#include "report/paths.h"
 
 namespace revisit {
 namespace {
@@ -71,13 +72,15 @@ Result<std::string> export_callgrind(const Profile& profile, const ExportOptions
         Function leaf = function_of(site.module, site.offset, site.frame);
         add(records[leaf].lines[site.frame.line], costs);
         add(total, costs);
-        std::vector<const Context*> path = call_path(profile, sample.context);
+        auto function_at = [&](std::uint32_t context) {
+            const Context& at = profile.contexts[context];
+            return function_of(at.module, at.offset, at.frame);
+        };
+        std::vector<std::uint32_t> path = call_path(profile, sample.context);
         for (std::size_t i = 0; i < path.size(); ++i) {
-            Function caller = function_of(path[i]->module, path[i]->offset, path[i]->frame);
-            Function callee = i + 1 < path.size() ? function_of(path[i + 1]->module,
-                                                                path[i + 1]->offset, path[i + 1]->frame)
-                                                  : leaf;
-            add(records[caller].calls[{path[i]->frame.line, callee}], costs);
+            Function callee = i + 1 < path.size() ? function_at(path[i + 1]) : leaf;
+            std::uint32_t line = profile.contexts[path[i]].frame.line;
+            add(records[function_at(path[i])].calls[{line, callee}], costs);
         }
     }
     std::string out = "# callgrind format\nversion: 1\ncreator: revisit\n";

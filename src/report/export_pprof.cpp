@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ranges>
 #include <unordered_map>
 
 #include "report/exports.h"
+#include "report/paths.h"
 
 namespace revisit {
 namespace {
@@ -130,10 +132,10 @@ Result<std::string> export_pprof(const Profile& profile, const ExportOptions& op
         const Site& site = *sample.site;
         std::vector<std::uint64_t> locations = {
             tables.location(site.module, site.offset, site.frame, site.inlined)};
-        std::vector<const Context*> path = call_path(profile, sample.context);
-        for (auto context = path.rbegin(); context != path.rend(); ++context)
-            locations.push_back(
-                tables.location((*context)->module, (*context)->offset, (*context)->frame, {}));
+        for (std::uint32_t at : call_path(profile, sample.context) | std::views::reverse) {
+            const Context& context = profile.contexts[at];
+            locations.push_back(tables.location(context.module, context.offset, context.frame, {}));
+        }
         std::vector<std::uint64_t> values = {whole(sample.accesses), whole(sample.cold)};
         for (double misses : sample.misses) values.push_back(whole(misses));
         Message message;

@@ -9,6 +9,7 @@
 #include "formats/compress.h"
 #include "models/hit_table.h"
 #include "report/metrics.h"
+#include "report/paths.h"
 #include "report/words.h"
 
 namespace revisit {
@@ -23,9 +24,14 @@ const ExportEntry kExports[] = {
      "KCachegrind; costs by line and inclusive costs of calls",
      {".callgrind"},
      export_callgrind},
-    {"folded", "flame graph scripts; one stack a line", {".folded", ".collapsed"}, export_folded},
-    {"csv", "spreadsheets; one site a line", {".csv"}, export_csv},
+    {"folded", "flame graph scripts; one stack per line", {".folded", ".collapsed"}, export_folded},
+    {"csv", "spreadsheets; one site per line", {".csv"}, export_csv},
     {"prometheus", "the headline figures as Prometheus text", {".prom"}, export_prometheus},
+    {"sarif", "code review: advice at its lines (SARIF 2.1.0)", {".sarif"}, export_sarif},
+    {"perfetto",
+     "Perfetto and chrome://tracing: phases as slices and counters",
+     {".perfetto.json", ".trace.json"},
+     export_perfetto},
 };
 
 // A ';' separates frames and a newline ends the stack; neither may come out of a name.
@@ -84,15 +90,6 @@ Result<const ExportEntry*> find_export(std::string_view name, std::string_view p
     return fail(fmt::format("expected a format out of {}, found \"{}\"", known, name));
 }
 
-std::vector<const Context*> call_path(const Profile& profile, std::uint32_t context) {
-    std::vector<const Context*> out;
-    for (; context != 0 && context < profile.contexts.size();
-         context = profile.contexts[context].parent)
-        out.push_back(&profile.contexts[context]);
-    std::reverse(out.begin(), out.end());
-    return out;
-}
-
 std::vector<StackSample> stack_samples(const Profile& profile, const std::vector<CacheSpec>& caches) {
     std::vector<HitTable> tables(caches.begin(), caches.end());
     auto sample = [&](const Site* site, std::uint32_t context, const Histogram& histogram) {
@@ -138,8 +135,10 @@ Result<std::string> export_folded(const Profile& profile, const ExportOptions& o
     for (const StackSample& sample : stack_samples(profile, caches)) {
         double weight = caches.empty() ? sample.accesses : sample.misses[0];
         if (weight < 0.5) continue;
-        for (const Context* context : call_path(profile, sample.context))
-            out += frame_text(name_of(context->frame.function, context->module, context->offset)) + ";";
+        for (std::uint32_t at : call_path(profile, sample.context)) {
+            const Context& context = profile.contexts[at];
+            out += frame_text(name_of(context.frame.function, context.module, context.offset)) + ";";
+        }
         const Site& site = *sample.site;
         if (!site.frame.function.empty()) out += frame_text(site.frame.function) + ";";
         out += fmt::format("{} {:.0f}\n", frame_text(place_of(site)), weight);
@@ -184,9 +183,10 @@ Result<std::string> export_prometheus(const Profile& profile, const ExportOption
     gauge("cold_ratio", "Share of accesses that touch a block for the first time.");
     value("cold_ratio", "", profile.reuse.cold / std::max(profile.reuse.total(), 1e-300));
     gauge("reuse_distance_bytes", "Percentiles of the reuse distance.");
-    for (double share : {0.5, 0.9, 0.99})
-        value("reuse_distance_bytes", fmt::format(",quantile=\"{}\"", share),
-              profile.reuse.percentile(share) * static_cast<double>(profile.granularity));
+    // "quantile" is a label of summaries alone.
+    for (double percentile : {50.0, 90.0, 99.0})
+        value("reuse_distance_bytes", fmt::format(",percentile=\"{}\"", percentile),
+              profile.reuse.percentile(percentile / 100) * static_cast<double>(profile.granularity));
     gauge("cache_hit_ratio", "Predicted share of accesses that hit.");
     for (const CacheSpec& cache : options.caches)
         value("cache_hit_ratio",

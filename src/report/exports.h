@@ -12,7 +12,7 @@
 namespace revisit {
 
 struct ExportOptions {
-    std::vector<CacheSpec> caches;  // whose misses are told
+    std::vector<CacheSpec> caches;  // whose misses are shown
     std::string value;              // of formats that hold one: "accesses" or a metric "l2.misses"
 };
 
@@ -38,13 +38,12 @@ struct StackSample {
 };
 std::vector<StackSample> stack_samples(const Profile& profile, const std::vector<CacheSpec>& caches);
 
-// Contexts from the outermost call inwards.
-std::vector<const Context*> call_path(const Profile& profile, std::uint32_t context);
-
 Result<std::string> export_pprof(const Profile& profile, const ExportOptions& options);
 Result<std::string> export_callgrind(const Profile& profile, const ExportOptions& options);
 Result<std::string> export_folded(const Profile& profile, const ExportOptions& options);
 Result<std::string> export_csv(const Profile& profile, const ExportOptions& options);
 Result<std::string> export_prometheus(const Profile& profile, const ExportOptions& options);
+Result<std::string> export_sarif(const Profile& profile, const ExportOptions& options);
+Result<std::string> export_perfetto(const Profile& profile, const ExportOptions& options);
 
 }  // namespace revisit

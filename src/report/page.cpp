@@ -21,6 +21,8 @@
 
 #include "core/files.h"
 #include "models/hit_table.h"
+#include "report/findings.h"
+#include "report/paths.h"
 
 namespace revisit {
 namespace {
@@ -41,16 +43,20 @@ void put_number(Buffer& out, double value) {
         fmt::format_to(std::back_inserter(out), "{:.9g}", value);
 }
 
-std::string json_text(std::string_view text) {
-    std::string quoted =
-        nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+// JSON inside a script element: no "</script" and no "<!--" may come out of a name.
+std::string in_script(std::string_view json) {
     std::string out;
-    for (char c : quoted)
+    for (char c : json)
         if (c == '<')
             out += "\\u003c";
         else
             out += c;
     return out;
+}
+
+std::string json_text(std::string_view text) {
+    return in_script(
+        nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 // Texts and edges, numbered in the order they are first seen.
@@ -180,6 +186,7 @@ class ContextList {
     explicit ContextList(const Profile& profile) : profile_(profile) {
         if (!profile.contexts.empty()) kept_.push_back(0);
     }
+    const Profile& profile() const { return profile_; }
     std::size_t number(std::uint32_t context) {
         if (context == 0 || context >= profile_.contexts.size()) return 0;
         // Callers first; a path may be long, so no recursion.
@@ -241,12 +248,21 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     put(out, "]");
 }
 
-void put_pair(Buffer& out, Pool& pool, ContextList& contexts, const Pair& pair) {
+// With call paths a pair also has where they meet: how many calls they share, and the user's function.
+void put_pair(Buffer& out, Pool& pool, ContextList& contexts, const SiteIndex& sites,
+              const Pair& pair) {
     fmt::format_to(std::back_inserter(out), "[{},{},{},{},", pair.use, pair.reuse,
                    contexts.number(pair.use_context), contexts.number(pair.reuse_context));
     put_number(out, pair.count);
     put(out, ",");
     put_histogram(out, pool, pair.distances);
+    if (!contexts.profile().contexts.empty()) {
+        Meeting meeting =
+            meeting_of(contexts.profile(), pair, sites.find(pair.use), sites.find(pair.reuse));
+        fmt::format_to(std::back_inserter(out), ",{}", meeting.shared);
+        if (meeting.at)
+            fmt::format_to(std::back_inserter(out), ",{}", pool.text(frame_place(*meeting.at)));
+    }
     put(out, "]");
 }
 
@@ -311,6 +327,8 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
         fmt::format_to(std::back_inserter(out),
                        ",\"sampled\":{{\"period\":{},\"samples\":{},\"pruned\":{}}}",
                        profile.sampled->period, profile.sampled->samples, profile.sampled->pruned);
+    put(out, ",\"report\":");
+    put(out, in_script(findings_json(findings_of(profile, options.caches), profile)));
     put(out, ",\"reuse\":");
     put_histogram(out, pool, profile.reuse);
     put_errors(out, "reuseError", profile.reuse);
@@ -326,6 +344,7 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
 
     Ranking ranking(options.caches);
     ContextList contexts(profile);
+    SiteIndex sites(profile);
     put_rows(
         out, pool, ranking, "sites", "restSites", profile.sites, budget.sites,
         [](const Site& site) -> const Histogram& { return site.reuse; },
@@ -335,7 +354,7 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
         out, pool, ranking, "pairs", "restPairs", profile.pairs, budget.pairs,
         [](const Pair& pair) -> const Histogram& { return pair.distances; },
         [](const Pair& pair) { return pair.count; },
-        [&](const Pair& pair) { put_pair(out, pool, contexts, pair); });
+        [&](const Pair& pair) { put_pair(out, pool, contexts, sites, pair); });
     put_rows(
         out, pool, ranking, "objects", "restObjects", profile.objects, budget.objects,
         [](const Object& object) -> const Histogram& { return object.reuse; },

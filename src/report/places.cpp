@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "report/findings.h"
+#include "report/paths.h"
 #include "report/sharing.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -30,10 +32,6 @@ std::string function_name(const Site& site) {
     return site.frame.function.empty() ? last_part(site.module) : site.frame.function;
 }
 
-bool starts_programs(const std::string& function) {
-    return function == "_start" || function.starts_with("__libc_start");
-}
-
 // "main › solve": who called, outermost first, the nearest few. Recorded by the compiler, a path ends
 // with the function itself, which is told already.
 std::string path_of(const Profile& profile, std::uint32_t context, const std::string& itself) {
@@ -42,9 +40,9 @@ std::string path_of(const Profile& profile, std::uint32_t context, const std::st
     int steps = 0;
     for (; context != 0 && context < profile.contexts.size();
          context = profile.contexts[context].parent) {
-        std::string name = profile.contexts[context].frame.function;
-        if (name.empty()) name = last_part(profile.contexts[context].module);
-        if (starts_programs(name) || (path.empty() && name == itself)) continue;
+        const Context& at = profile.contexts[context];
+        std::string name = frame_name({at.module, at.offset, at.frame});
+        if (starts_program_or_thread(name) || (path.empty() && name == itself)) continue;
         if (++steps > kNearest) return "… › " + path;
         path = path.empty() ? name : name + " › " + path;
     }
@@ -122,7 +120,7 @@ Result<std::string> place_table(const Profile& profile, std::string_view by, con
     std::ranges::stable_sort(rows, std::greater(), &Row::misses);
     std::string text =
         fmt::format("Misses in {} ({}) by {}\n     share   miss rate   accesses     median  {}\n",
-                    cache.name, format_bytes(static_cast<double>(cache.bytes)), by, by);
+                    cache.name, span_of(static_cast<double>(cache.blocks()), cache.line), by, by);
     for (std::size_t i = 0; i < rows.size() && i < most; i++) {
         const Row& row = rows[i];
         double total = row.reuse.total();
@@ -141,8 +139,9 @@ Result<std::string> place_table(const Profile& profile, std::string_view by, con
 Result<std::string> places_of(const Profile& profile, std::string_view by,
                               const std::vector<CacheSpec>& caches) {
     if (by == "line") return shared_line_table(profile, 10);
-    if (caches.empty()) return fail("this machine does not tell its caches; give one with --cache");
-    return place_table(profile, by, caches.size() > 1 ? caches[1] : caches[0], 20);
+    std::optional<CacheSpec> cache = focus_cache(profile, caches);
+    if (!cache) return fail("the caches of this machine are not known; give one with --cache");
+    return place_table(profile, by, *cache, 20);
 }
 
 }  // namespace revisit

@@ -20,7 +20,7 @@ inline constexpr std::string_view kPlaceKinds[] = {"site", "loop",   "function",
 Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
                                 std::size_t rows);
 
-// The same for the cache that the report ranks sites by: the second of several, else the first.
+// The same for the cache that the report ranks sites by (focus_cache in findings.h).
 Result<std::string> places_of(const Profile& profile, std::string_view by,
                               const std::vector<CacheSpec>& caches);
 

@@ -3,26 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
-#include <map>
+#include <cstring>
 
 #include "models/hit_table.h"
-#include "report/advice.h"
-#include "report/knees.h"
+#include "report/findings.h"
 #include "report/words.h"
 #include "revisit/units.h"
 
 namespace revisit {
 namespace {
 
-constexpr std::size_t kExplained = 3;  // of the worst sites
-constexpr double kPercentiles[] = {50, 70, 80, 90, 95, 99};
+constexpr std::size_t kExplained = 3;  // of the worst sites, and of the advice
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
     return style.color ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
 }
 std::string heading(const TerminalStyle& style, const std::string& text) {
     return "\n" + paint(style, "1", text) + "\n";
+}
+
+// A terminal that knows OSC 8 opens the file at the line; others show the text alone.
+std::string linked_place(const Frame& frame, const std::string& text, const TerminalStyle& style) {
+    if (!style.color || !style.links || !frame.file.starts_with('/')) return text;
+    std::string path;
+    for (char c : frame.file) {
+        const bool plain = std::isalnum(static_cast<unsigned char>(c)) || std::strchr("/._-+~", c);
+        path += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return fmt::format("\033]8;;file://{}#L{}\033\\{}\033]8;;\033\\", path, frame.line, text);
 }
 
 // A bar of eighths of a character cell. Anything that is not nothing shows.
@@ -35,10 +45,11 @@ std::string bar(double share, int cells) {
     return out + kEighths[eighths % 8];
 }
 
-std::string header(const Profile& profile, const TerminalStyle& style) {
+std::string header(const Profile& profile, const Findings& findings, const TerminalStyle& style) {
     std::string what;
     for (const std::string& word : profile.command) what += (what.empty() ? "" : " ") + word;
     std::string out = paint(style, "1", what.empty() ? "reuse profile" : what) + "\n";
+    if (!findings.lead.empty()) out += findings.lead + "\n";
     out += fmt::format("{} accesses to {} blocks", format_count(profile.accesses),
                        format_count(profile.distinct));
     if (profile.granularity > 1)
@@ -53,100 +64,70 @@ std::string header(const Profile& profile, const TerminalStyle& style) {
     return out;
 }
 
-std::string percentile_line(const Histogram& reuse, std::uint64_t granularity) {
+std::string percentile_line(const Findings& findings, std::uint64_t granularity) {
     std::string out;
-    for (double percentile : kPercentiles)
+    for (auto [percentile, blocks] : findings.percentiles)
         out += fmt::format("{}p{:.0f} {}", out.empty() ? "  " : "   ", percentile,
-                           span_of(std::round(reuse.percentile(percentile / 100)), granularity));
+                           span_of(blocks, granularity));
     return out + "\n";
 }
 
-// Beyond the first level is where it hurts.
-const CacheSpec& worth_telling(const std::vector<CacheSpec>& caches) {
-    return caches.size() > 1 ? caches[1] : caches[0];
+std::string name_and_size(const CacheSpec& cache) {
+    return fmt::format("{} ({})", cache.name, span_of(static_cast<double>(cache.blocks()), cache.line));
 }
 
-// Where threads take blocks from each other: what of a site's misses no cache would spare it.
-std::string kinds_of_misses(const Profile& profile, const Site& site, double missed) {
-    if (profile.reuse.invalidated <= 0 || missed <= 0) return {};
-    const double capacity = std::max(0.0, missed - site.reuse.cold - site.reuse.invalidated);
-    return fmt::format("  [capacity {}, cold {}, coherence {}]", percent(capacity / missed),
-                       percent(site.reuse.cold / missed), percent(site.reuse.invalidated / missed));
+// Where threads invalidate each other's blocks: what of a site's misses no cache would spare it.
+std::string kinds_of_misses(const Profile& profile, const SiteFindings& found) {
+    if (profile.reuse.invalidated <= 0 || found.misses <= 0) return {};
+    const Histogram& reuse = found.site->reuse;
+    const double capacity = std::max(0.0, found.misses - reuse.cold - reuse.invalidated);
+    return fmt::format("  [capacity {}, cold {}, coherence {}]", percent(capacity / found.misses),
+                       percent(reuse.cold / found.misses), percent(reuse.invalidated / found.misses));
 }
 
-// Why a site misses: which data, how far back it was used last, and by whom.
-std::string why(const Profile& profile, const Site& site, HitTable& table, double missed) {
-    std::map<std::uint32_t, Histogram> by_use;
-    for (const Pair& pair : profile.pairs)
-        if (pair.reuse == site.id) by_use[pair.use].merge(table.missed(pair.distances));
-    std::uint32_t user = 0;
-    double most = 0;
-    for (const auto& [use, distances] : by_use)
-        if (double misses = distances.total(); misses > most) {
-            most = misses;
-            user = use;
-        }
-    std::string reason;
-    if (site.reuse.cold > missed / 2)
-        reason = "mostly touched for the first time";
-    else if (most > 0) {
-        auto found = std::ranges::find(profile.sites, user, &Site::id);
-        reason = fmt::format("back after {}, last used by {}",
-                             span_of(std::round(by_use[user].percentile(0.5)), profile.granularity),
-                             user == site.id                ? "this very instruction"
-                             : found == profile.sites.end() ? fmt::format("site {}", user)
-                             : found->frame == site.frame   ? "another instruction of this line"
-                                                            : place_of(*found));
-    }
-    if (site.data.empty() && reason.empty()) return {};
-    return fmt::format("             {}{}{}\n", site.data,
-                       site.data.empty() || reason.empty() ? "" : ": ", reason);
-}
-
-std::string worst_sites(const Profile& profile, const std::vector<CacheSpec>& caches,
-                        const TerminalStyle& style) {
-    if (profile.sites.empty() || caches.empty()) return {};
-    const CacheSpec& cache = worth_telling(caches);
-    HitTable table(cache);
-    std::vector<std::pair<double, const Site*>> misses;
-    double all = 0;
-    for (const Site& site : profile.sites) {
-        double missed = table.misses(site.reuse);
-        all += missed;
-        misses.emplace_back(missed, &site);
-    }
-    if (all <= 0) return {};
-    std::stable_sort(misses.begin(), misses.end(), [](auto& a, auto& b) { return a.first > b.first; });
-    std::string out = heading(style, fmt::format("Sites by misses in {} ({})", cache.name,
-                                                 format_bytes(static_cast<double>(cache.bytes))));
-    for (std::size_t i = 0; i < std::min<std::size_t>(misses.size(), 10) && misses[i].first > 0; ++i) {
-        const Site& site = *misses[i].second;
-        out += fmt::format(
-            "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}\n", percent(misses[i].first / all),
-            percent(misses[i].first / std::max(1.0, site.reuse.total())), format_count(site.accesses),
-            place_of(site), kinds_of_misses(profile, site, misses[i].first));
-        if (i < kExplained) out += why(profile, site, table, misses[i].first);
+std::string worst_sites(const Profile& profile, const Findings& findings, const TerminalStyle& style) {
+    if (findings.sites.empty()) return {};
+    std::string out = heading(style, "Sites by misses in " + name_and_size(*findings.focus));
+    std::size_t explained = 0;
+    for (const SiteFindings& found : findings.sites) {
+        const Site& site = *found.site;
+        std::string line = fmt::format(
+            "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}", percent(found.share),
+            percent(found.miss_rate), format_count(site.accesses),
+            linked_place(site.frame, place_of(site), style), kinds_of_misses(profile, found));
+        out += (found.few_samples ? paint(style, "2", line + " (too few samples)") : line) + "\n";
+        if (explained++ >= kExplained || (site.data.empty() && found.reason.empty())) continue;
+        out += fmt::format("             {}{}{}\n", site.data,
+                           site.data.empty() || found.reason.empty() ? "" : ": ", found.reason);
     }
     return out;
 }
 
-std::string advice_on_pairs(const Profile& profile, const std::vector<CacheSpec>& caches,
-                            const TerminalStyle& style) {
-    if (caches.empty()) return {};
+std::string advice_on_misses(const Profile& profile, const Findings& findings,
+                             const TerminalStyle& style) {
+    if (findings.levels.empty() || findings.few_samples) return {};
+    const LevelFindings& level = findings.levels[findings.levels.size() > 1 ? 1 : 0];
     std::string out;
-    for (const Advice& advice : advise(profile, worth_telling(caches), kExplained)) {
+    for (std::size_t i = 0; i < std::min(kExplained, level.advice.size()); ++i) {
+        const Advice& advice = level.advice[i];
+        if (advice.rule == "nothing") {
+            out += fmt::format("  {}\n", advice.what);
+            continue;
+        }
         out += fmt::format("  {:>9}  {}\n", percent(advice.share), advice.what);
         if (!advice.where.empty()) out += fmt::format("             {}\n", advice.where);
-        out += fmt::format("             {}\n", paint(style, "2", "usually helps: " + advice.help));
+        std::string gain = gain_text(advice, profile, level.rates.cache);
+        if (!gain.empty()) out += fmt::format("             gain: {}\n", gain);
+        if (!advice.help.empty())
+            out += fmt::format("             {}\n", paint(style, "2", "try: " + advice.help[0]));
     }
-    return out.empty() ? out : heading(style, "Advice on the worst pairs of use and reuse") + out;
+    return out.empty() ? out : heading(style, "Advice for " + name_and_size(level.rates.cache)) + out;
 }
 
 // How the misses come and go over the run: a column a phase, as high as its miss rate.
-std::string phase_chart(const Profile& profile, const std::vector<CacheSpec>& caches,
-                        const TerminalStyle& style) {
-    if (profile.phases.empty() || caches.empty()) return {};
-    const CacheSpec& cache = worth_telling(caches);
+std::string phase_chart(const Profile& profile, const Findings& findings, const TerminalStyle& style) {
+    if (profile.phases.empty() || !findings.focus) return {};
+    const CacheSpec& cache = *findings.focus;
     HitTable table(cache);
     const auto columns = std::min<std::size_t>(
         profile.phases.size(), static_cast<std::size_t>(std::max(10, style.width - 24)));
@@ -161,8 +142,8 @@ std::string phase_chart(const Profile& profile, const std::vector<CacheSpec>& ca
         rates[i] = all > 0 ? missed / all : 0;
     }
     const double most = *std::max_element(rates.begin(), rates.end());
-    std::string out = heading(style, fmt::format("Phases: misses in {} ({}) over the run", cache.name,
-                                                 format_bytes(static_cast<double>(cache.bytes))));
+    std::string out =
+        heading(style, fmt::format("Phases: misses in {} over the run", name_and_size(cache)));
     constexpr int kRows = 3;
     for (int row = kRows - 1; row >= 0; --row) {
         out += fmt::format("  {:>9} ", row == kRows - 1 ? percent(most) : row == 0 ? "0" : "");
@@ -215,11 +196,11 @@ std::string histogram_chart(const Histogram& histogram, std::uint64_t granularit
     std::string out;
     for (const Row& row : rows) {
         std::string drawn = bar(row.count / largest, cells);
-        // More error than half the count: too weak to read anything into.
-        bool weak = row.error > row.count / 2;
-        std::string line = fmt::format("  {:>{}} {:>9} {:>9} {}", row.label, label_width,
-                                       format_count(row.count), percent(row.count / total), drawn);
-        out += (weak ? paint(style, "2", line + " (weak)") : line) + "\n";
+        bool weak = too_few_samples(row.count, row.error);
+        std::string line =
+            fmt::format("  {:>{}} {:>9} {:>9} {}", row.label, label_width, format_count(row.count),
+                        percent(row.count / total, row.error / total), drawn);
+        out += (weak ? paint(style, "2", line + " (too few samples)") : line) + "\n";
     }
     return out;
 }
@@ -232,8 +213,10 @@ std::string cache_table(const std::vector<CachePrediction>& predictions, const T
             cache.associativity() == cache.blocks() ? "full" : fmt::format("{}-way", cache.ways);
         out += fmt::format("  {:<16} {:>9} {:>7} {:>5} B lines   hit {:>9}   miss {:>9}", cache.name,
                            format_bytes(static_cast<double>(cache.bytes)), ways, cache.line,
-                           percent(prediction.hit_rate), percent(prediction.miss_rate));
-        if (prediction.error > 0) out += fmt::format("   ± {}", percent(prediction.error));
+                           percent(prediction.hit_rate, prediction.error),
+                           percent(prediction.miss_rate, prediction.error));
+        if (prediction.error > 0)
+            out += fmt::format("   ± {}", percent(prediction.error, prediction.error));
         out += "\n";
     }
     return out;
@@ -270,7 +253,8 @@ std::string curve_chart(const Profile& profile, const std::vector<CacheSpec>& ma
 
 std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>& caches,
                             const TerminalStyle& style) {
-    std::string out = header(profile, style);
+    const Findings findings = findings_of(profile, caches);
+    std::string out = header(profile, findings, style);
     if (profile.reuse.total() <= 0 && (!profile.time || profile.time->total() <= 0))
         return out + "\nNo accesses: nothing to show.\n" + notes(profile, style);
     if (!profile.reuse.bins.empty() || !profile.time) {
@@ -278,38 +262,30 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
                                   ? "Reuse distance (blocks between two uses of a block)"
                                   : "Reuse distance (memory touched between two uses of a block)");
         out += histogram_chart(profile.reuse, profile.granularity, style);
-        if (!profile.reuse.bins.empty()) {
+        if (!findings.percentiles.empty())
             out += heading(style, "Percentiles of the reuses") +
-                   percentile_line(profile.reuse, profile.granularity);
-            std::vector<Knee> knees = working_set_knees(profile.reuse);
-            if (!knees.empty()) out += heading(style, "Working sets");
-            for (const Knee& knee : knees)
-                out += fmt::format("  a cache of {} brings misses from {} to {}\n",
-                                   span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
-                                   percent(knee.miss_after));
-        }
+                   percentile_line(findings, profile.granularity);
+        if (!findings.working_sets.empty()) out += heading(style, "Working sets");
+        for (const Knee& knee : findings.working_sets)
+            out += fmt::format("  a cache of {} brings misses from {} to {}\n",
+                               span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
+                               percent(knee.miss_after));
     }
     if (profile.time) {
         out += heading(style, "Time distance (accesses from one use to the next)");
         out += histogram_chart(*profile.time, 1, style);
     }
-    if (!caches.empty() && !profile.reuse.bins.empty()) {
+    if (!findings.levels.empty()) {
         std::vector<CachePrediction> predictions;
-        std::uint64_t other_line = 0;
-        for (const CacheSpec& cache : caches) {
-            predictions.push_back(predict_cache(profile, cache));
-            if (cache.line != profile.granularity) other_line = cache.line;
-        }
+        for (const LevelFindings& level : findings.levels) predictions.push_back(level.rates);
         out += heading(style, "Caches") + cache_table(predictions, style);
-        if (other_line != 0)
-            out += fmt::format(
-                "  (the profile counts blocks of {} B; in a cache with other lines each is taken to fill "
-                "one. Profile with --granularity {} to count lines)\n",
-                profile.granularity, other_line);
     }
-    out += phase_chart(profile, caches, style);
-    out += worst_sites(profile, caches, style);
-    out += advice_on_pairs(profile, caches, style);
+    if (!findings.left_out.empty() && !profile.reuse.bins.empty())
+        out += fmt::format("{}  ({})\n", findings.levels.empty() ? heading(style, "Caches") : "",
+                           findings.left_out);
+    out += phase_chart(profile, findings, style);
+    out += worst_sites(profile, findings, style);
+    out += advice_on_misses(profile, findings, style);
     out += notes(profile, style);
     return out;
 }

@@ -11,6 +11,7 @@ namespace revisit {
 
 struct TerminalStyle {
     bool color = false;
+    bool links = false;  // file:line as OSC 8 hyperlinks
     int width = 80;
 };
 

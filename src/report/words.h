@@ -8,7 +8,21 @@
 
 namespace revisit {
 
-std::string percent(double share);  // "12.34 %"
+std::string percent(double share);        // "12.34 %"
+std::string percent_whole(double share);  // "12 %", "<1 %", ">99 %"
+// No more digits than a 95 % half-width allows: "74 % ± 3 %", "0.3 % ± 0.1 %"; exact figures have two.
+std::string percent(double share, double error);
+std::string percent_with_error(double share, double error);
+
+// Fewer samples than this carry no percentage at all: the summary leads with their number.
+inline constexpr double kFewestSamples = 100;
+// A count is shown grey, and advice ignores it, when its 95 % half-width is over half of it.
+constexpr bool too_few_samples(double count, double error) {
+    return error > count / 2;
+}
+// The same for a part of a sampled profile that carries no error of its own: by the number of samples
+// it stands for, 1.96 √n > n / 2.
+bool too_few_samples(const Profile& profile, double count);
 
 // Distances as the memory they span, which is what a cache's size is compared with.
 std::string span_of(double blocks, std::uint64_t granularity);

@@ -103,42 +103,50 @@ std::vector<PlainContext> plain_contexts(const Origins& a) {
     return plain;
 }
 
-// Contexts that something refers to, and their callers, renumbered; parents before children.
+// Contexts that something refers to, and their callers, renumbered; parents before children. A call
+// out of an inlined body is several frames, as a debugger shows them: the function it was inlined into
+// first.
 class UsedContexts {
  public:
-    UsedContexts(const Origins& origins, const std::vector<PlainContext>& plain)
-        : a_(origins), plain_(plain), number_(origins.contexts.size(), 0) {}
+    UsedContexts(const Origins& origins, const std::vector<PlainContext>& plain, Resolver& resolver)
+        : a_(origins), plain_(plain), resolver_(resolver), number_(origins.contexts.size(), 0) {}
 
     std::uint32_t use(std::uint32_t node) {
         node = plain_[node].node;
         if (node == 0 || number_[node] != 0) return number_[node];
         std::vector<std::uint32_t> path;
         for (; node != 0 && number_[node] == 0; node = parent(node)) path.push_back(node);
-        for (std::uint32_t step : path | std::views::reverse) {
-            order_.push_back(step);
-            number_[step] = static_cast<std::uint32_t>(order_.size());
-        }
+        for (std::uint32_t step : path | std::views::reverse) add(step);
         return number_[path.front()];
     }
 
-    std::vector<Context> contexts(Resolver& resolver) const {
-        std::vector<Context> result;
-        if (order_.empty()) return result;
-        result.emplace_back();
-        for (std::uint32_t node : order_) {
-            const Resolved& at = resolver.place(a_.contexts[node].place);
-            result.push_back({number_[parent(node)], at.module, at.offset, at.frame});
-        }
-        return result;
-    }
+    std::vector<Context> take() { return std::move(contexts_); }
 
  private:
     std::uint32_t parent(std::uint32_t node) const { return plain_[a_.contexts[node].parent].node; }
 
+    void add(std::uint32_t node) {
+        if (contexts_.empty()) contexts_.emplace_back();
+        const Resolved& at = resolver_.place(a_.contexts[node].place);
+        std::uint32_t above = number_[parent(node)];
+        for (const Frame& outer : at.inlined | std::views::reverse) {
+            auto [known, is_new] =
+                inlined_.try_emplace({above, outer.function, outer.file, outer.line}, next());
+            if (is_new) contexts_.push_back({above, at.module, 0, outer});
+            above = known->second;
+        }
+        number_[node] = next();
+        contexts_.push_back({above, at.module, at.offset, at.frame});
+    }
+    std::uint32_t next() const { return static_cast<std::uint32_t>(contexts_.size()); }
+
     const Origins& a_;
     const std::vector<PlainContext>& plain_;
+    Resolver& resolver_;
     std::vector<std::uint32_t> number_;
-    std::vector<std::uint32_t> order_;
+    std::vector<Context> contexts_;
+    std::map<std::tuple<std::uint32_t, std::string, std::string, std::uint32_t>, std::uint32_t>
+        inlined_;
 };
 
 // Sharing by label: looks its sides up and sums what is the same then.
@@ -204,7 +212,7 @@ class SharingExplained {
 void explain(Profile& profile, const Origins& a) {
     Resolver resolver(a);
     const std::vector<PlainContext> plain = plain_contexts(a);
-    UsedContexts contexts(a, plain);
+    UsedContexts contexts(a, plain, resolver);
     auto label_of = [&](std::uint32_t id) { return id < a.labels.size() ? a.labels[id] : Label{}; };
 
     // The same instruction is one site, however often its file was mapped.
@@ -319,7 +327,7 @@ void explain(Profile& profile, const Origins& a) {
     for (Sharing& one : profile.sharing)
         for (SharingSide* side : {&one.writer, &one.victim})
             side->context = contexts.use(side->context);
-    profile.contexts = contexts.contexts(resolver);
+    profile.contexts = contexts.take();
     profile.sites = std::move(sites);
     std::ranges::stable_sort(profile.sites, std::greater(), &Site::accesses);
     if (profile.command.empty()) profile.command = a.command;

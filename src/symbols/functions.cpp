@@ -1,9 +1,23 @@
 #include "symbols/functions.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <tuple>
 
 namespace revisit {
+
+// Only what is mangled: __cxa_demangle takes bare types too, and a C global called "a" is no "signed
+// char".
+std::string demangled(const char* name) {
+    if (!name) return {};
+    if (!std::string_view(name).starts_with("_Z")) return name;
+    int status = 0;
+    char* plain = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+    std::string result = status == 0 && plain ? plain : name;
+    std::free(plain);
+    return result;
+}
 
 FunctionIndex::FunctionIndex(std::vector<FunctionSymbol> symbols) : symbols_(std::move(symbols)) {
     // Of those that begin together the last one counts: the shortest, then the best.

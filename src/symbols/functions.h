@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace revisit {
@@ -19,6 +20,9 @@ struct FunctionSymbol {
     unsigned rank = 0;  // the better one of two for the same bytes: local, weak, global
     const char* name = "";
 };
+
+// "_Z3addii" → "add(int, int)"; what is not mangled stays as it is.
+std::string demangled(const char* name);
 
 class FunctionIndex {
  public:

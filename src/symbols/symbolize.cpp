@@ -3,7 +3,6 @@
 // offset in the file, becomes one through the program headers.
 #include "symbols/symbolize.h"
 
-#include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
@@ -18,15 +17,6 @@
 
 namespace revisit {
 namespace {
-
-std::string demangled(const char* name) {
-    if (!name) return {};
-    int status = 0;
-    char* plain = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-    std::string result = status == 0 && plain ? plain : name;
-    std::free(plain);
-    return result;
-}
 
 std::string name_of(Dwarf_Die* die) {
     Dwarf_Attribute attribute;

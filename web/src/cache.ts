@@ -72,6 +72,15 @@ export class HitTable {
   misses(histogram: Histogram): number {
     return Math.max(0, histogram.total - this.hits(histogram));
   }
+  // What of its reuses misses, bin by bin.
+  missed(histogram: Histogram): Histogram {
+    const packed = [histogram.cold, histogram.invalidated];
+    for (let i = 0; i < histogram.bins; ++i) {
+      const left = histogram.count(i) * (1 - this.probability(histogram.edge(i)));
+      if (left > 0) packed.push(histogram.edge(i), left);
+    }
+    return new Histogram(packed);
+  }
 }
 
 export interface Prediction { hitRate: number; missRate: number; error: number }
@@ -100,6 +109,18 @@ export function missRatioCurve(histogram: Histogram): CurvePoint[] {
     hits += histogram.count(i);
     variance += histogram.error(i) ** 2;
     out.push({blocks: high, missRate: 1 - hits / histogram.total, error: Math.sqrt(variance) / histogram.total});
+  }
+  return out;
+}
+
+// The same for caches with a given number of ways, at sizes in steps of a quarter octave: what the chosen cache lies on.
+export function associativeCurve(histogram: Histogram, ways: number, line: number, low: number, high: number): CurvePoint[] {
+  if (ways === 0) return missRatioCurve(histogram);
+  const out: CurvePoint[] = [];
+  for (let blocks = Math.max(low, ways); blocks <= high * 1.001; blocks *= 2 ** 0.25) {
+    const whole = Math.max(ways, Math.round(blocks / ways) * ways);
+    const {missRate, error} = predict(histogram, {name: '', bytes: whole * line, ways, line});
+    if (!out.length || whole > out[out.length - 1]!.blocks) out.push({blocks: whole, missRate, error});
   }
   return out;
 }

@@ -57,7 +57,7 @@ function axisTitle(p: Plot, text: string, yTitle = ''): void {
 }
 
 // Readout under the chart; `places` are pixel positions that can be asked about.
-function readout(p: Plot, places: number[], tell: (index: number) => Child, cursor: boolean): HTMLElement {
+function readout(p: Plot, places: number[], tell: (index: number) => Child, cursor: boolean, pick?: (index: number) => void): HTMLElement {
   const output = h('output', {class: 'readout', 'aria-live': 'polite'}, ' ');
   const line = s('line', {class: 'cursor', y1: p.top, y2: p.bottom, visibility: 'hidden'});
   if (cursor) p.svg.append(line);
@@ -80,7 +80,15 @@ function readout(p: Plot, places: number[], tell: (index: number) => Child, curs
     line.setAttribute('visibility', 'hidden');
     replace(output, ' ');
   });
+  if (pick) {
+    p.svg.classList.add('pickable');
+    p.svg.addEventListener('click', () => { if (current >= 0) pick(current); });
+  }
   p.svg.addEventListener('keydown', (event: any) => {
+    if (pick && current >= 0 && (event.key === 'Enter' || event.key === ' ')) {
+      event.preventDefault();
+      pick(current);
+    }
     if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
     event.preventDefault();
     go(event.key === 'ArrowLeft' ? current - 1 : current + 1);
@@ -159,6 +167,7 @@ export interface Bar {
   error?: number;
   weak?: boolean;
   infinite?: boolean;  // cold and invalidated: stands apart
+  chosen?: boolean;
 }
 
 export interface BarChart {
@@ -171,6 +180,7 @@ export interface BarChart {
   left?: number;  // margin, to stand above a heat map
   height?: number;
   marks?: {between: number; label: string}[];  // before the bar of that (fractional) index
+  pick?: (bar: number) => void;
 }
 
 export function barChart(chart: BarChart): HTMLElement {
@@ -190,7 +200,7 @@ export function barChart(chart: BarChart): HTMLElement {
       const gap = Math.min(3, slot * 0.12), each = (slot - 2 * gap) / bar.values.length;
       bar.values.forEach((value, k) => {
         if (value <= 0) return;
-        p.svg.append(s('rect', {class: 'column' + (bar.weak ? ' weak' : ''), x: left + gap + k * each, width: Math.max(1, each - 0.5),
+        p.svg.append(s('rect', {class: 'column' + (bar.weak ? ' weak' : '') + (bar.chosen ? ' chosen' : ''), x: left + gap + k * each, width: Math.max(1, each - 0.5),
           y: Math.min(y(value), p.bottom - 1), height: Math.max(1, p.bottom - y(value)),
           fill: bar.infinite && chart.series.length === 1 ? 'var(--infinite)' : chart.series[k]!.color}));
       });
@@ -209,7 +219,7 @@ export function barChart(chart: BarChart): HTMLElement {
         s('text', {class: 'mark-label', x: at + 4, y: p.top + 9}, mark.label));
     }
     axisTitle(p, chart.xTitle, chart.yTitle ?? 'share of accesses');
-    const output = readout(p, places, index => chart.tell(chart.bars[index]!), true);
+    const output = readout(p, places, index => chart.tell(chart.bars[index]!), true, chart.pick);
     return h('div', {}, p.svg, legend(chart.series), output);
   });
 }

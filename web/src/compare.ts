@@ -1,13 +1,13 @@
 // Several profiles over each other: the curves, the distances, the figures, and what moved where.
 import {barChart, lineChart} from './chart';
 import {curveAt, HitTable, missRatioCurve, predict} from './cache';
-import {caches, percentile, Profile, profiles} from './data';
+import {percentile, Profile, profiles} from './data';
 import {h, replace} from './dom';
 import {bytes, count, percent, signed, span} from './format';
 import {cacheWords, curveRange, histogramBars, kColors, sizeTicks} from './overview';
 import {controls} from './controls';
 import {gather, weigh} from './places';
-import {chosenCache, onChange} from './state';
+import {chosenCache, comparable, onChange} from './state';
 import {behind, table} from './table';
 
 interface Figure { name: string; values: string[]; numbers: number[] }
@@ -41,9 +41,9 @@ function figures(hits: HitTable, bars: number[][]): Figure[] {
     row('first touches', profile => profile.reuse.cold / Math.max(1, profile.reuse.total), percent),
     row('half within', profile => percentile(profile.reuse, 0.5) * profile.granularity, value => granularity === 1 ? count(value) : bytes(value)),
     row('nine in ten within', profile => percentile(profile.reuse, 0.9) * profile.granularity, value => granularity === 1 ? count(value) : bytes(value)),
-    ...caches.map(cache => row(`${cache.name} hits`, profile => predict(profile.reuse, cache).hitRate, percent)),
+    ...comparable().map(cache => row(`${cache.name} hits`, profile => predict(profile.reuse, cache).hitRate, percent)),
     row('chosen cache hits', profile => predict(profile.reuse, hits.cache, hits).hitRate, percent),
-    row(`alike to ${profiles[0]!.label} (S, powers of two)`, (_, index) => similarity(0, index, bars), value => value.toFixed(4)),
+    row(`similarity to ${profiles[0]!.label}`, (_, index) => similarity(0, index, bars), value => value.toFixed(4)),
   ];
 }
 
@@ -89,7 +89,7 @@ export function compare(): HTMLElement {
         h('p', {class: 'quiet'}, `Misses in a cache of ${cacheWords(hits.cache)}.`),
         table([
           {title: by, wide: true, value: (row: typeof rows[0]) => row.name, show: row => h('span', {class: 'name'}, row.name)},
-          {title: 'change', value: row => Math.abs(row.after - row.before), show: row => signed(row.after - row.before, count), bar: row => Math.abs(row.after - row.before) / most},
+          {title: 'change', value: row => Math.abs(row.after - row.before), show: row => signed(row.after - row.before, count), bar: row => Math.abs(row.after - row.before) / most, tone: row => row.after < row.before ? 'gain' : 'loss'},
           {title: 'before', value: row => row.before, show: row => count(row.before)},
           {title: 'after', value: row => row.after, show: row => count(row.after)},
         ], rows, {name: `moved-by-${by}`, caption: `What moved by ${by}`, sort: 1, rowsPerPage: 8}));
@@ -105,7 +105,7 @@ export function compare(): HTMLElement {
         lines: curves.map((curve, i) => ({...series[i]!, dashed: i % 2 === 1,
           points: curve.map(point => ({x: Math.max(low, point.blocks * profiles[i]!.granularity / granularity), y: point.missRate, error: point.error})).concat(
             [{x: high, y: curve.length ? curve[curve.length - 1]!.missRate : 0, error: 0}])})),
-        marks: caches.map(cache => ({x: cache.bytes / granularity, label: cache.name})),
+        marks: comparable().map(cache => ({x: cache.bytes / granularity, label: cache.name})),
         low, high, ticks: sizeTicks(low, high, granularity), xTitle: 'cache size', yTitle: 'misses, share of accesses', height: 300,
         tell: blocks => [h('b', {}, span(blocks, granularity)), ' misses ',
           profiles.map((profile, i) => `${profile.label} ${percent(missAt(i, blocks))}`).join(', ')],

@@ -35,17 +35,42 @@ export interface Site {
   inlined: {function: string; file: string; line: number}[];
   loop?: {function: string; file: string; line: number};  // where the innermost loop around it begins
   data: string;  // the object it accesses most
+  timeShare: number;  // of the processor time; -1: not measured
+  regular: number;    // share of its misses on a constant stride; -1: not measured
 }
 export interface Context { parent: number; function: string; file: string; line: number; module: string; offset: number }
-export interface Pair { use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram }
+// `shared`: calls that both paths begin with; `meet`: where they part, in the user's own code.
+export interface Pair { index: number; use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram; shared: number; meet: string }
 export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram }
+// One side of a line that threads invalidate for each other; `bytes` are ranges of the line, the end not included.
+export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][] }
+export interface SharedLine { line: string; object: string; offset: number; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean }
+export interface Process { pid: number; command: string; accesses: number; samples?: number; seconds?: number }
 export interface Thread { id: number; accesses: number; reuse: Histogram }
 export interface Phase { begin: number; end: number; distinct: number; reuse: Histogram }
 // What did not fit: how many, and all of them summed.
 export interface Rest { number: number; weight: number; reuse: Histogram }
 
+// What src/report/findings.cpp found: the same as `revisit report --json` writes and the terminal shows.
+export interface Advice { rule: string; misses: number; share: number; gain: number; what: string; where?: string; gain_text?: string; help?: string[]; use?: number; reuse?: number }
+export interface WorkingSet { blocks: number; size: string; miss_before: number; miss_after: number }
+export interface Level { name: string; bytes: number; ways: number; line: number; hit_rate: number; miss_rate: number; error?: number; advice: Advice[] }
+export interface Report {
+  lead: string;
+  few_samples?: boolean;
+  percentiles: [number, number][];
+  working_sets: WorkingSet[];
+  main_working_set?: WorkingSet;
+  caches: Level[];
+  left_out?: string;
+  focus?: {name: string; bytes: number; ways: number; line: number};
+  sites?: {id: number; place: string; misses: number; share: number; miss_rate: number; data?: string; reason?: string; few_samples?: boolean}[];
+  measured: [string, string][];
+}
+
 export interface Profile {
   label: string;
+  report: Report;
   method: string;
   model: string;
   granularity: number;
@@ -66,11 +91,15 @@ export interface Profile {
   objects: DataObject[];
   threads: Thread[];
   phases: Phase[];
+  sharing: SharedLine[];
+  processes: Process[];
+  touches: {site: number; context: number; reuse: Histogram}[];  // first touches and invalidations by call path
   restSites: Rest;
   restPairs: Rest;
   restObjects: Rest;
   hasPairs: boolean;
   hasObjects: boolean;
+  pairsOf: (site: number) => Pair[];  // that end there
 }
 
 interface Packed {
@@ -110,28 +139,42 @@ export function load(text: string): void {
   for (const [file, content] of packed.sources) sources.set(word(file), content.split('\n'));
   profiles = packed.profiles.map(p => {
     const profile = {
-      label: p.label, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
+      label: p.label, report: p.report, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
       distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled,
       reuse: new Histogram(p.reuse, p.reuseError), time: p.time ? new Histogram(p.time, p.timeError) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
-      hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0,
+      hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], processes: p.processes ?? [],
     } as Profile;
     lazily(profile, 'sites', () => p.sites.map((r: any[]): Site => ({
       id: r[0], module: word(r[1]), offset: r[2], function: word(r[3]), file: word(r[4]), line: r[5], accesses: r[6],
       writes: r[7], reuse: new Histogram(r[8]),
       inlined: (r[9] ?? []).map(frame),
       loop: r[10] ? frame(r[10]) : undefined,
-      data: r[11] === undefined ? '' : word(r[11]),
+      data: r[11] === undefined ? '' : word(r[11]), timeShare: r[12] ?? -1, regular: r[13] ?? -1,
     })));
     lazily(profile, 'siteById', () => new Map(profile.sites.map(site => [site.id, site])));
     lazily(profile, 'contexts', () => p.contexts.map((r: number[]): Context =>
       ({parent: r[0]!, function: word(r[1]!), file: word(r[2]!), line: r[3]!, module: word(r[4]!), offset: r[5]!})));
-    lazily(profile, 'pairs', () => p.pairs.map((r: any[]): Pair =>
-      ({use: r[0], reuse: r[1], useContext: r[2], reuseContext: r[3], count: r[4], distances: new Histogram(r[5])})));
+    lazily(profile, 'pairs', () => p.pairs.map((r: any[], index: number): Pair =>
+      ({index, use: r[0], reuse: r[1], useContext: r[2], reuseContext: r[3], count: r[4], distances: new Histogram(r[5]),
+        shared: r[6] ?? 0, meet: r[7] === undefined ? '' : word(r[7])})));
     lazily(profile, 'objects', () => p.objects.map((r: any[]): DataObject =>
       ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: new Histogram(r[5])})));
+    lazily(profile, 'touches', () => (p.touches ?? []).map((r: number[]) => ({site: r[0]!, context: r[1]!, reuse: new Histogram([r[2]!, r[3]!])})));
     lazily(profile, 'threads', () => p.threads.map((r: any[]): Thread => ({id: r[0], accesses: r[1], reuse: new Histogram(r[2])})));
     lazily(profile, 'phases', () => p.phases.map((r: any[]): Phase => ({begin: r[0], end: r[1], distinct: r[2], reuse: new Histogram(r[3])})));
+    let byReuse: Map<number, Pair[]> | null = null;
+    profile.pairsOf = site => {
+      if (!byReuse) {
+        byReuse = new Map();
+        for (const pair of profile.pairs) {
+          const list = byReuse.get(pair.reuse);
+          if (list) list.push(pair);
+          else byReuse.set(pair.reuse, [pair]);
+        }
+      }
+      return byReuse.get(site) ?? [];
+    };
     return profile;
   });
 }

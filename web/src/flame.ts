@@ -1,55 +1,62 @@
-// Misses by call path: the reuse side of every pair, or by module, file and function where paths are missing.
+// Misses by call path: a flame graph that zooms and searches, and the sandwich view of one function: who calls it above,
+// what it calls below. Ours rather than d3-flame-graph's: boxes are buttons, so the keyboard and screen readers have
+// them too, and nothing needs a style the page's policy forbids.
 import {HitTable} from './cache';
 import {Histogram, Profile, Site} from './data';
 import {Child, h, replace, responsive} from './dom';
 import {count, fileName, percent} from './format';
-import {siteName} from './places';
+import {frameName, siteName} from './places';
 import {behind} from './table';
 
-interface Node { name: string; misses: number; parent: Node | null; children: Map<string, Node> }
+interface Node { name: string; misses: number; parent: Node | null; children: Map<string, Node>; site: Site | null }
 
 const kRow = 22, kNarrowest = 3, kDeepest = 200;
 
 // The tree does not depend on the cache; only the misses at its leaves do.
 export interface Tree { root: Node; leaves: {node: Node; histogram: Histogram}[]; remainders: {node: Node; site: Site; paired: Histogram[]}[] }
 
+const fresh = (name: string, parent: Node | null = null): Node => ({name, misses: 0, parent, children: new Map(), site: null});
+
 function below(parent: Node, name: string): Node {
   let child = parent.children.get(name);
-  if (!child) parent.children.set(name, child = {name, misses: 0, parent, children: new Map()});
+  if (!child) parent.children.set(name, child = fresh(name, parent));
   return child;
 }
 
 export function treeOf(profile: Profile, sites: Site[]): Tree {
-  const root: Node = {name: 'all', misses: 0, parent: null, children: new Map()};
+  const root = fresh('all');
   const tree: Tree = {root, leaves: [], remainders: []};
   const wanted = new Map(sites.map(site => [site.id, site]));
+  const leaf = (parent: Node, site: Site) => {
+    const node = below(parent, siteName(site, site.id));
+    node.site = site;
+    return node;
+  };
   if (profile.contexts.length > 1) {
-    // Pairs tell reuses only; first touches have no pair and hang below their function.
     const nodes: Node[] = [root], depth = [0], paired = new Map<number, Histogram[]>();
     profile.contexts.forEach((frame, i) => {
       if (i === 0) return;
       const parent = nodes[frame.parent] ?? root;
       depth[i] = (depth[frame.parent] ?? 0) + 1;
-      nodes[i] = depth[i]! > kDeepest ? parent : below(parent, frame.function || fileName(frame.module) || '?');
+      nodes[i] = depth[i]! > kDeepest ? parent : below(parent, frameName(frame));
     });
-    for (const pair of profile.pairs) {
-      const site = wanted.get(pair.reuse);
-      if (!site) continue;
+    const take = (site: Site, context: number, histogram: Histogram) => {
       const list = paired.get(site.id);
-      if (list) list.push(pair.distances);
-      else paired.set(site.id, [pair.distances]);
+      if (list) list.push(histogram);
+      else paired.set(site.id, [histogram]);
       // Frames are calls; the function the site is in comes after the last of them.
-      const inside = below(nodes[pair.reuseContext] ?? root, site.function || fileName(site.module) || '?');
-      tree.leaves.push({node: below(inside, siteName(site, site.id)), histogram: pair.distances});
-    }
-    const first = below(root, 'first touches and the like');
+      tree.leaves.push({node: leaf(below(nodes[context] ?? root, frameName(site)), site), histogram});
+    };
+    for (const pair of profile.pairs) if (wanted.has(pair.reuse)) take(wanted.get(pair.reuse)!, pair.reuseContext, pair.distances);
+    for (const touch of profile.touches) if (wanted.has(touch.site)) take(wanted.get(touch.site)!, touch.context, touch.reuse);
+    const first = below(root, 'no call stack recorded');
     for (const site of sites)
-      tree.remainders.push({node: below(below(first, site.function || '?'), siteName(site, site.id)), site, paired: paired.get(site.id) ?? []});
+      tree.remainders.push({node: leaf(below(first, site.function || '?'), site), site, paired: paired.get(site.id) ?? []});
   } else {
     for (const site of sites) {
       let node = root;
-      for (const name of [fileName(site.module), fileName(site.file), site.function, siteName(site, site.id)]) if (name) node = below(node, name);
-      tree.leaves.push({node, histogram: site.reuse});
+      for (const name of [fileName(site.module), fileName(site.file), site.function]) if (name) node = below(node, name);
+      tree.leaves.push({node: leaf(node, site), histogram: site.reuse});
     }
   }
   return tree;
@@ -74,17 +81,41 @@ function weigh(tree: Tree, hits: HitTable): void {
   gather(tree.root);
 }
 
+// All occurrences of a function as one: its callers as a tree upwards, what it calls as a tree downwards. A recursive
+// call lies inside an outer one and counts once.
+function sandwich(root: Node, name: string): {callers: Node; callees: Node} {
+  const callers = fresh(name), callees = fresh(name);
+  const merge = (from: Node, to: Node) => {
+    to.misses += from.misses;
+    to.site ??= from.site;
+    from.children.forEach(child => merge(child, below(to, child.name)));
+  };
+  const walk = (node: Node) => {
+    if (node.name === name) {
+      merge(node, callees);
+      callers.misses += node.misses;
+      let to = callers;
+      for (let at = node.parent; at && at !== root; at = at.parent) (to = below(to, at.name)).misses += node.misses;
+      return;
+    }
+    node.children.forEach(walk);
+  };
+  walk(root);
+  return {callers, callees};
+}
+
 function tint(name: string): number {
   let hash = 0;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) | 0;
   return Math.abs(hash) % 5;
 }
 
-export function flame(tree: Tree, hits: HitTable): Child {
+export function flame(tree: Tree, hits: HitTable, pick: (site: Site) => void): Child {
   weigh(tree, hits);
   const root = tree.root;
   if (root.misses <= 0) return h('p', {class: 'quiet'}, 'Nothing misses in this cache.');
-  const box = h('div', {});
+  const picture = h('div', {}), crumbs = h('p', {class: 'crumbs'}), found = h('output', {class: 'quiet', 'aria-live': 'polite'});
+  let top = root, word = '', around = '';
   const rows = () => {
     const out: {path: string; misses: number}[] = [];
     const walk = (node: Node, path: string[]) => {
@@ -98,26 +129,56 @@ export function flame(tree: Tree, hits: HitTable): Child {
     walk(root, []);
     return out;
   };
-  const show = (top: Node) => replace(box,
-    top !== root && h('button', {type: 'button', onclick: () => show(root)}, '← all'),
-    responsive('flame', width => draw(top, root, width, show)));
-  show(root);
-  return [box, behind([
+  const choose = (node: Node) => {
+    if (node.site) pick(node.site);
+    if (around) around = node.site ? around : node.name;
+    else top = node;
+    show();
+  };
+  const show = () => {
+    const path: Node[] = [];
+    for (let at: Node | null = top; at; at = at.parent) path.unshift(at);
+    replace(crumbs, around ? [h('b', {class: 'name'}, around), ' '] : path.map((node, i) => [i ? ' › ' : '', node === top ? h('b', {}, node.name)
+      : h('button', {type: 'button', class: 'plain', onclick: () => { top = node; show(); }}, node.name)]), ' ',
+      around ? h('button', {type: 'button', onclick: () => { around = ''; show(); }}, 'Back to the flame graph')
+        : top !== root && !top.site && h('button', {type: 'button', onclick: () => { around = top.name; show(); }}, 'Callers and callees'));
+    let matched = 0;
+    const sum = (node: Node): void => {
+      if (word && node.name.toLowerCase().includes(word)) matched += node.misses;
+      else node.children.forEach(sum);
+    };
+    sum(root);
+    replace(found, word ? (matched > 0 ? `${percent(matched / root.misses, 1)} of misses match` : 'no match') : '');
+    if (around) {
+      const {callers, callees} = sandwich(root, around);
+      replace(picture, h('h4', {}, 'Callers'), responsive('flame', width => draw(callers, root.misses, width, word, choose, true)),
+        h('h4', {}, 'Callees'), responsive('flame', width => draw(callees, root.misses, width, word, choose, false)));
+    } else replace(picture, responsive('flame', width => draw(top, root.misses, width, word, choose, false)));
+  };
+  show();
+  return [h('div', {class: 'filters'},
+    h('input', {type: 'search', placeholder: 'search functions', 'aria-label': 'Search the flame graph', oninput: (event: any) => {
+      word = event.target.value.trim().toLowerCase();
+      show();
+    }}), found), crumbs, picture,
+  h('p', {class: 'quiet'}, 'As wide as its misses. Click a box to zoom in; a line shows on the right.'),
+  behind([
     {title: 'path', wide: true, value: (row: {path: string; misses: number}) => row.path},
     {title: 'misses', value: row => row.misses, show: row => count(row.misses), bar: row => row.misses / root.misses},
   ], rows, {name: 'flame', caption: 'Misses by path', sort: 1})];
 }
 
-function draw(top: Node, root: Node, width: number, show: (node: Node) => void): HTMLElement {
-  const picture = h('div', {class: 'flame-rows'});
+function draw(top: Node, all: number, width: number, word: string, choose: (node: Node) => void, upwards: boolean): HTMLElement {
+  const picture = h('div', {class: 'flame-rows'}), boxes: {box: HTMLElement; level: number}[] = [];
   let deepest = 0;
   const place = (node: Node, left: number, room: number, level: number) => {
     if (room < kNarrowest || level >= 60) return;
     deepest = Math.max(deepest, level);
-    const label = `${node.name}: ${count(node.misses)} misses, ${percent(node.misses / root.misses, 1)}`;
-    picture.append(h('button', {type: 'button', class: `flame-box tint-${tint(node.name)}`, title: label, 'aria-label': label,
-      style: `left:${left}px;top:${level * kRow}px;width:${Math.max(1, room - 1)}px`, tabindex: room > 30 ? 0 : -1,
-      onclick: () => show(node)}, room > 30 ? node.name : ''));
+    const label = `${node.name}: ${count(node.misses)} misses, ${percent(node.misses / all, 1)}`;
+    const match = word && node.name.toLowerCase().includes(word);
+    const box = h('button', {type: 'button', class: `flame-box tint-${tint(node.name)}${word ? match ? ' match' : ' dim' : ''}`, title: label, 'aria-label': label,
+      style: `left:${left}px;width:${Math.max(1, room - 1)}px`, tabindex: room > 30 ? 0 : -1, onclick: () => choose(node)}, room > 30 ? node.name : '');
+    boxes.push({box, level});
     let at = left;
     for (const child of [...node.children.values()].sort((a, b) => b.misses - a.misses)) {
       const share = room * child.misses / node.misses;
@@ -126,6 +187,10 @@ function draw(top: Node, root: Node, width: number, show: (node: Node) => void):
     }
   };
   place(top, 0, width, 0);
+  for (const {box, level} of boxes) {
+    box.style.top = `${(upwards ? deepest - level : level) * kRow}px`;
+    picture.append(box);
+  }
   picture.style.height = `${(deepest + 1) * kRow}px`;
   return picture;
 }

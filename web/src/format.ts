@@ -20,7 +20,8 @@ function trim(value: number): string {
 }
 
 export const bytes = (value: number) => withUnit(value, 1024, kBytes);
-export const count = (value: number) => withUnit(value, 1000, kCounts);
+// Counts are whole: an estimate's fraction says nothing.
+export const count = (value: number) => value > 0 && value < 0.5 ? '<1' : withUnit(Math.abs(value) < 1000 ? Math.round(value) + 0 : value, 1000, kCounts);
 
 // A distance as the memory it spans; plain blocks when a block is a bare address.
 export function span(blocks: number, granularity: number): string {
@@ -30,7 +31,12 @@ export function span(blocks: number, granularity: number): string {
 export function percent(share: number, digits = 2): string {
   const value = 100 * share;
   if (value > 0 && value < 0.01) return '<0.01 %';
-  return `${value.toFixed(digits)} %`;
+  return `${(Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits)} %`;
+}
+
+// No more digits than a 95 % half-width allows, as in src/report/words.cpp; exact figures have three.
+export function withError(share: number, error: number): string {
+  return error > 0 ? `${(100 * share).toFixed(Math.max(0, Math.min(2, -Math.floor(Math.log10(100 * error)))))} %` : percent(share, 2);
 }
 
 export function signed(value: number, show: (size: number) => string): string {

@@ -3,20 +3,22 @@ import {advice} from './advice';
 import {code} from './code';
 import {compare} from './compare';
 import {load, Profile, profiles} from './data';
-import {h, replace} from './dom';
+import {Child, h, replace} from './dom';
 import {bytes, count} from './format';
 import {overview} from './overview';
 import {data, phases, threads} from './parts';
-import {change, forgetListeners, onChange, start, view} from './state';
+import {sharing} from './sharing';
+import {change, forgetListeners, fragment, onChange, start, view} from './state';
 
 interface Tab { name: string; title: string; there: (profile: Profile) => boolean; draw: () => HTMLElement }
 const kTabs: Tab[] = [
   {name: 'overview', title: 'Overview', there: () => true, draw: overview},
+  {name: 'advice', title: 'Advice', there: () => true, draw: advice},
   {name: 'code', title: 'Code', there: () => true, draw: code},
   {name: 'data', title: 'Data', there: profile => profile.hasObjects, draw: data},
   {name: 'threads', title: 'Threads', there: profile => profile.threads.length > 0, draw: threads},
+  {name: 'sharing', title: 'Sharing', there: profile => profile.sharing.length > 0, draw: sharing},
   {name: 'phases', title: 'Phases', there: profile => profile.phases.length > 0, draw: phases},
-  {name: 'advice', title: 'Advice', there: () => true, draw: advice},
   {name: 'compare', title: 'Compare', there: () => profiles.length > 1, draw: compare},
 ];
 
@@ -25,12 +27,15 @@ function title(profile: Profile): string {
 }
 
 function under(profile: Profile): string {
-  const parts = [`${count(profile.accesses)} accesses to ${count(profile.distinct)} blocks`];
-  if (profile.granularity > 1) parts[0] += ` of ${profile.granularity} B (${bytes(profile.distinct * profile.granularity)})`;
-  parts.push(`method ${profile.method}`, `model ${profile.model}`);
-  if (profile.clock) parts.push(`clock ${profile.clock}`);
-  if (profile.machine) parts.push(profile.machine);
-  return parts.join(' · ');
+  const blocks = profile.granularity > 1 ? ` of ${profile.granularity} B (${bytes(profile.distinct * profile.granularity)})` : '';
+  return `${count(profile.accesses)} accesses to ${count(profile.distinct)} blocks${blocks}`;
+}
+
+// Method, samples, clock, model, notes: one panel, closed until asked for.
+function measured(profile: Profile): Child {
+  return h('details', {class: 'measured'}, h('summary', {}, 'How this was measured'),
+    h('dl', {}, profile.report.measured.map(([what, text]) => [h('dt', {}, what), h('dd', {}, text)]),
+      profile.processes.map(process => [h('dt', {}, `Process ${process.pid}`), h('dd', {}, `${process.command}: ${count(process.accesses)} accesses`)])));
 }
 
 function render(): void {
@@ -42,18 +47,18 @@ function render(): void {
   const tab = tabs.find(tab => tab.name === view.tab) ?? tabs[0]!;
   document.title = `${title(profile)} · revisit`;
   const nav = h('nav', {'aria-label': 'Sections'}, tabs.map(entry =>
-    h('a', {href: '#tab=' + entry.name, 'aria-current': entry === tab ? 'page' : null, 'data-tab': entry.name,
+    h('a', {href: fragment({tab: entry.name, pick: '', filter: ''}), 'aria-current': entry === tab ? 'page' : null, 'data-tab': entry.name,
       onclick: (event: MouseEvent) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
-        change({tab: entry.name});
+        change({tab: entry.name, pick: '', filter: '', pair: -1});
       }}, entry.title)));
   replace(document.getElementById('app')!,
     h('header', {},
-      h('div', {class: 'title'}, h('h1', {}, title(profile)),
+      h('div', {class: 'title'}, h('h1', {}, title(profile)), h('span', {class: 'quiet'}, under(profile)),
         profiles.length > 1 && h('label', {class: 'which'}, 'Profile ', h('select', {onchange: (event: any) => change({profile: Number(event.target.value), pick: ''})},
-          profiles.map((one, i) => h('option', {value: i, selected: i === view.profile}, one.label))))),
-      h('p', {class: 'quiet'}, under(profile)), nav),
+          profiles.map((one, i) => h('option', {value: i, selected: i === view.profile}, one.label)))),
+        measured(profile)), nav),
     h('main', {id: 'main', tabindex: -1}, h('h2', {class: 'unseen'}, tab.title), tab.draw()),
     h('footer', {class: 'quiet'}, 'Made by revisit. This page is one file and talks to nobody; the address bar keeps the view.'));
   if (focused) {

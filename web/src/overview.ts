@@ -1,10 +1,11 @@
 // What was measured, and what any cache makes of it.
 import {Bar, barChart, lineChart, Tick} from './chart';
-import {blocksOf, Cache, curveAt, CurvePoint, HitTable, missRatioCurve, predict} from './cache';
-import {caches, cachesAreHosts, Histogram, octaves, percentile, Profile, profiles} from './data';
+import {associativeCurve, blocksOf, Cache, curveAt, CurvePoint, HitTable, missRatioCurve, predict} from './cache';
+import {Histogram, merged, octaves, percentile, Profile, profiles} from './data';
 import {Child, h, replace} from './dom';
-import {bytes, count, percent, signed, sizeSpec, span} from './format';
-import {chosenCache, onChange, view} from './state';
+import {bytes, count, percent, signed, sizeSpec, span, withError} from './format';
+import {change, chosenCache, comparable, onChange, view} from './state';
+import {link, toCode} from './links';
 import {behind} from './table';
 import {controls} from './controls';
 
@@ -26,7 +27,7 @@ export function curveRange(profile: Profile[]): [number, number] {
   for (const one of profile)
     for (const point of missRatioCurve(one.reuse)) high = Math.max(high, point.blocks);
   const granularity = profile[0]!.granularity;
-  for (const cache of caches) high = Math.max(high, cache.bytes / granularity);
+  for (const cache of comparable()) high = Math.max(high, cache.bytes / granularity);
   return [1, 2 ** Math.ceil(Math.log2(high))];
 }
 
@@ -45,7 +46,7 @@ export function histogramBars(histogram: Histogram, granularity: number): Bar[] 
   if (histogram.cold > 0)
     bars.push({label: 'cold: first touch', tick: 'cold', values: [histogram.cold / total], error: histogram.coldError / total, infinite: true});
   if (histogram.invalidated > 0)
-    bars.push({label: 'lost to another thread’s write', tick: 'lost', values: [histogram.invalidated / total], infinite: true});
+    bars.push({label: 'invalidated by another thread’s write', tick: 'invalidated', values: [histogram.invalidated / total], infinite: true});
   return bars;
   function bar(low: number, high: number, amount: number, error: number): Bar {
     return {label: high <= 1 ? span(0, granularity) : `${span(low, granularity)} – ${span(high, granularity)}`,
@@ -53,14 +54,14 @@ export function histogramBars(histogram: Histogram, granularity: number): Bar[] 
   }
 }
 
-export function histogramCard(title: string, about: string, histogram: Histogram, granularity: number, name: string): HTMLElement {
+export function histogramCard(title: string, about: string, histogram: Histogram, granularity: number, name: string, height?: number): HTMLElement {
   const bars = histogramBars(histogram, granularity);
   const peak = bars.reduce((best, bar) => bar.values[0]! > best.values[0]! ? bar : best, bars[0] ?? {label: '', tick: '', values: [0]});
   const weak = bars.some(bar => bar.weak && bar.values[0]! > 0);
-  return h('section', {class: 'card'}, h('h3', {}, title), h('p', {class: 'quiet'}, about, weak && ' Greyed bars have more error than substance.'),
+  return h('section', {class: 'card'}, h('h3', {}, title), h('p', {class: 'quiet'}, about, weak && ' Grey bars: too few samples.'),
     barChart({
       label: `${title}. Largest: ${peak.label} with ${percent(peak.values[0]!)} of accesses. Use left and right arrows to read values.`,
-      series: [{name: 'accesses', color: kColors[0]!}], bars, xTitle: granularity === 1 ? 'accesses' : 'memory touched in between',
+      series: [{name: 'accesses', color: kColors[0]!}], bars, height, xTitle: granularity === 1 ? 'accesses' : 'memory touched in between',
       tell: bar => [h('b', {}, bar.label), ` ${percent(bar.values[0]!)} of accesses`, (bar.error ?? 0) > 0 ? ` ± ${percent(bar.error!)}` : ''],
     }),
     behind([
@@ -71,118 +72,92 @@ export function histogramCard(title: string, about: string, histogram: Histogram
     ], bars.filter(bar => bar.values[0]! > 0), {name, caption: title, rowsPerPage: 40}));
 }
 
-// The sizes at which the miss ratio falls steeply, as the terminal report finds them.
-export function knees(histogram: Histogram): {blocks: number; before: number; after: number}[] {
-  const out: {blocks: number; before: number; after: number}[] = [];
-  let miss = 1, open: {blocks: number; before: number; after: number} | null = null;
-  const close = () => {
-    if (open && open.before - open.after >= 0.05) out.push(open);
-    open = null;
-  };
-  for (const octave of octaves(histogram)) {
-    const share = octave.count / histogram.total;
-    if (share < 0.01 || (open && octave.low > (open as {blocks: number}).blocks)) close();
-    if (share >= 0.01) open = {blocks: octave.high, before: open ? (open as {before: number}).before : miss, after: miss - share};
-    miss -= share;
-  }
-  close();
-  return out.sort((a, b) => b.before - b.after - (a.before - a.after)).slice(0, 3);
-}
-
 function figure(name: string, value: Child, note?: Child): HTMLElement {
   return h('div', {class: 'figure-box'}, h('dt', {}, name), h('dd', {}, value, note ? h('small', {}, note) : null));
 }
 
-function headline(profile: Profile): Child {
-  const out: Child[] = [];
-  const biggest = knees(profile.reuse).filter(knee => knee.blocks > 64)[0];
-  const last = caches[caches.length - 1];
-  if (last) out.push(`${last.name} of ${cachesAreHosts ? 'this machine' : 'the chosen caches'} (${bytes(last.bytes)}) would serve `,
-    h('b', {}, percent(predict(profile.reuse, last).hitRate)), ' of all accesses. ');
-  if (biggest) out.push('The working set that counts ends at ', h('b', {}, span(biggest.blocks, profile.granularity)),
-    `: a cache that holds it brings misses from ${percent(biggest.before)} to ${percent(biggest.after)}. `);
-  return out;
-}
-
 function facts(profile: Profile): HTMLElement {
   const touched = profile.granularity > 1 ? bytes(profile.distinct * profile.granularity) : `${count(profile.distinct)} blocks`;
-  const error = profile.reuse.errors ? Math.hypot(...profile.reuse.errors) / Math.max(1, profile.reuse.total) : 0;
+  const set = profile.report.main_working_set;
+  const within = (share: number) => span(profile.report.percentiles.find(([percentile]) => percentile === share)?.[1] ?? 0, profile.granularity);
   return h('dl', {class: 'figures'},
     figure('accesses', count(profile.accesses)),
     figure('memory touched', touched, profile.granularity > 1 ? `${count(profile.distinct)} blocks of ${profile.granularity} B` : null),
     figure('first touches', percent(profile.reuse.cold / Math.max(1, profile.reuse.total))),
-    figure('half the reuses within', span(Math.round(percentile(profile.reuse, 0.5)), profile.granularity)),
-    figure('nine in ten within', span(Math.round(percentile(profile.reuse, 0.9)), profile.granularity)),
-    figure('method', profile.method, profile.sampled
-      ? `${count(profile.sampled.samples)} samples, one in ${count(profile.sampled.period)}${error ? `; ± ${percent(error)}` : ''}`
-      : profile.model === 'private' ? 'a stack per thread' : 'every access'));
+    figure('half the reuses within', within(50)),
+    figure('nine in ten within', within(90)),
+    figure('main working set', set ? set.size : 'none', set ? `misses ${percent(set.miss_before, 0)} → ${percent(set.miss_after, 0)}` : null));
 }
 
-// Hit rates of the marked caches and the chosen one, and the curve; redrawn as the sliders move.
-function cachePanel(profile: Profile): HTMLElement {
-  const curve = missRatioCurve(profile.reuse);
+// Hit rates of the marked caches and the chosen one, and the curve; redrawn as the sliders move. The curve has the ways
+// of the chosen cache, so that the dot lies on it.
+function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
   const [low, high] = curveRange([profile]);
-  const rates = h('div', {}), answer = h('div', {class: 'answer', 'aria-live': 'polite'}), chart = h('div', {});
-  const marked = caches.map(cache => ({cache, prediction: predict(profile.reuse, cache)}));
+  const rates = h('div', {}), answer = h('div', {class: 'answer', 'aria-live': 'polite'}), chart = h('div', {}), behindChart = h('div', {});
+  const marked = comparable().map(cache => ({cache, prediction: predict(reuse, cache)}));
+  const few = profile.report.few_samples;
+  let ways = -1, curve: CurvePoint[] = [];
   const update = () => {
-    const cache = chosenCache(), prediction = predict(profile.reuse, cache, new HitTable(cache));
+    const cache = chosenCache(), prediction = predict(reuse, cache, new HitTable(cache));
     const whole = cache.ways === 0 || (cache.bytes / cache.line) % cache.ways === 0;
     const nearest = marked.filter(entry => entry.cache.bytes <= view.size).pop();
+    if (cache.ways !== ways) {
+      ways = cache.ways;
+      curve = associativeCurve(reuse, ways, cache.line, low, high);
+      replace(behindChart, behind([
+        {title: 'bytes', value: (point: CurvePoint) => point.blocks * profile.granularity, show: point => span(point.blocks, profile.granularity)},
+        {title: 'miss ratio', value: point => point.missRate, show: point => percent(point.missRate, 4), bar: point => point.missRate},
+        {title: 'error', value: point => point.error, show: point => point.error > 0 ? '± ' + percent(point.error) : 'exact'},
+      ], missRatioCurve(reuse), {name: 'miss-ratio-curve', caption: 'Miss ratio by size of a fully associative cache', rowsPerPage: 40}));
+    }
     replace(answer,
-      h('div', {class: 'big'}, h('output', {id: 'hit-rate', 'data-hit-rate': prediction.hitRate}, percent(prediction.hitRate, 3)), h('small', {}, ' hits')),
-      h('div', {}, percent(prediction.missRate, 3), ' misses', prediction.error > 0 ? ` ± ${percent(prediction.error)}` : '',
+      h('div', {class: 'big'}, h('output', {id: 'hit-rate', 'data-hit-rate': prediction.hitRate}, few ? 'too few samples' : withError(prediction.hitRate, prediction.error)), few ? '' : h('small', {}, ' hits')),
+      few ? null : h('div', {}, withError(prediction.missRate, prediction.error), ' misses', prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '',
         nearest && nearest.cache.bytes !== cache.bytes
           ? [', ', signed(prediction.missRate - nearest.prediction.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
       h('div', {class: 'quiet'}, cacheWords(cache), view.threads > 1 ? ` (one of ${view.threads} equal parts of ${bytes(view.size)})` : ''),
       h('div', {class: 'quiet'}, whole ? h('code', {}, `revisit cache PROFILE --cache ${sizeSpec(cache.bytes)}:${cache.ways || 'full'}:${cache.line}`)
-        : 'Not a whole number of sets; modelled all the same.'),
-      cache.line !== profile.granularity && h('div', {class: 'quiet'},
-        `The profile counts blocks of ${profile.granularity} B; another line size is an estimate (profile with --granularity ${cache.line} to count lines).`));
+        : 'Not a whole number of sets; modelled all the same.'));
     replace(chart, curveChart(profile, curve, low, high, prediction.missRate));
   };
   const rateRow = ({cache, prediction}: typeof marked[0]) => h('tr', {},
-    h('th', {scope: 'row'}, cache.name), h('td', {}, bytes(cache.bytes)), h('td', {}, percent(prediction.hitRate)),
-    h('td', {class: 'bar', style: `--share:${100 * prediction.missRate}%`}, percent(prediction.missRate),
-      prediction.error > 0 ? ` ± ${percent(prediction.error)}` : ''));
-  if (marked.length) rates.append(h('table', {class: 'rates'},
+    h('th', {scope: 'row'}, cache.name), h('td', {}, bytes(cache.bytes)), h('td', {}, withError(prediction.hitRate, prediction.error)),
+    h('td', {class: 'bar', style: `--share:${100 * prediction.missRate}%`}, withError(prediction.missRate, prediction.error),
+      prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : ''));
+  if (marked.length && !few) rates.append(h('table', {class: 'rates'},
     h('caption', {class: 'unseen'}, 'Hit rates of the marked caches'),
     h('thead', {}, h('tr', {}, ['cache', 'size', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),
     h('tbody', {}, marked.map(rateRow))));
+  if (profile.report.left_out) rates.append(h('p', {class: 'quiet'}, profile.report.left_out + '.'));
   update();
   onChange(what => { if (what === 'cache') update(); });
   return h('section', {class: 'card hero'},
-    h('h3', {}, 'What would a cache of … do?'),
+    h('h3', {}, 'Which cache sizes would help?'),
     h('div', {class: 'cache-panel'}, controls(), answer, rates),
-    chart,
-    behind([
-      {title: 'bytes', value: (point: CurvePoint) => point.blocks * profile.granularity, show: point => span(point.blocks, profile.granularity)},
-      {title: 'miss ratio', value: point => point.missRate, show: point => percent(point.missRate, 4), bar: point => point.missRate},
-      {title: 'error', value: point => point.error, show: point => point.error > 0 ? '± ' + percent(point.error) : 'exact'},
-    ], curve, {name: 'miss-ratio-curve', caption: 'Miss ratio by size of a fully associative cache', rowsPerPage: 40}));
+    chart, behindChart);
 }
 
 function curveChart(profile: Profile, curve: CurvePoint[], low: number, high: number, missRate: number): HTMLElement {
-  const perBlock = profile.granularity;
-  const chosen = chosenCache();
-  const at = chosen.bytes / perBlock;
+  const perBlock = profile.granularity, chosen = chosenCache(), at = chosen.bytes / perBlock;
+  const name = chosen.ways === 0 ? 'fully associative' : `${chosen.ways}-way`;
   return lineChart({
-    label: `Miss ratio by cache size, from ${percent(curveAt(curve, low))} at ${span(low, perBlock)} to ${percent(curveAt(curve, high))} at ${span(high, perBlock)}. Use left and right arrows to read values.`,
-    lines: [{name: 'fully associative', color: kColors[0]!,
+    label: `Miss ratio by cache size, ${name}, from ${percent(curveAt(curve, low))} at ${span(low, perBlock)} to ${percent(curveAt(curve, high))} at ${span(high, perBlock)}. Use left and right arrows to read values.`,
+    lines: [{name, color: kColors[0]!,
              points: curve.map(point => ({x: Math.max(low, point.blocks), y: point.missRate, error: point.error})).concat(
                [{x: high, y: curveAt(curve, high), error: curve.length ? curve[curve.length - 1]!.error : 0}])}],
-    marks: [...caches.map(cache => ({x: cache.bytes / perBlock, label: cache.name})), {x: at, label: 'chosen', chosen: true}],
-    dots: [{x: at, y: missRate, label: 'the chosen cache, with its ways'}],
-    low, high, ticks: sizeTicks(low, high, perBlock), xTitle: 'cache size', yTitle: 'misses, share of accesses', height: 290,
+    marks: [...comparable().map(cache => ({x: cache.bytes / perBlock, label: cache.name})), {x: at, label: 'chosen', chosen: true}],
+    dots: [{x: at, y: missRate, label: 'the chosen cache'}],
+    low, high, ticks: sizeTicks(low, high, perBlock), xTitle: `size of a ${name} cache`, yTitle: 'misses, share of accesses', height: 250,
     tell: blocks => [h('b', {}, span(blocks, perBlock)), ` misses ${percent(curveAt(curve, blocks))}`],
   });
 }
 
-function cumulativeCard(profile: Profile): HTMLElement {
-  const finite = Math.max(1e-300, profile.reuse.total - profile.reuse.cold - profile.reuse.invalidated);
-  const curve = missRatioCurve(profile.reuse);
-  const within = (point: {missRate: number}) => (1 - point.missRate) * profile.reuse.total / finite;
+function cumulativeCard(profile: Profile, reuse: Histogram): HTMLElement {
+  const finite = Math.max(1e-300, reuse.total - reuse.cold - reuse.invalidated);
+  const curve = missRatioCurve(reuse);
+  const within = (point: {missRate: number}) => (1 - point.missRate) * reuse.total / finite;
   const [low, high] = curveRange([profile]);
-  const shares = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99].map(share => ({share, distance: Math.round(percentile(profile.reuse, share))}));
+  const shares = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99].map(share => ({share, distance: Math.round(percentile(reuse, share))}));
   return h('section', {class: 'card'}, h('h3', {}, 'Reuses within a distance'),
     h('p', {class: 'quiet'}, 'Share of the reuses, first touches left out, that come back before this much other memory was touched.'),
     lineChart({
@@ -197,16 +172,36 @@ function cumulativeCard(profile: Profile): HTMLElement {
     ], shares, {name: 'percentiles', caption: 'Percentiles of the reuse distance'}));
 }
 
+// The first screen: what the terminal leads with, what to do first, and the worst places, each one click from its cause.
+function first(profile: Profile): HTMLElement {
+  const level = profile.report.caches[profile.report.caches.length > 1 ? 1 : 0], top = level?.advice[0], sites = profile.report.sites ?? [];
+  return h('div', {class: 'pair-of-cards'},
+    sites.length ? h('section', {class: 'card'}, h('h3', {}, `Most misses in ${profile.report.focus!.name}`),
+      h('ol', {class: 'worst'}, sites.slice(0, 4).map(one => h('li', {}, h('b', {}, percent(one.share, 1)), ' ',
+        profile.siteById.has(one.id) ? link(one.place, toCode(profile.siteById.get(one.id)!)) : one.place,
+        one.few_samples ? h('span', {class: 'weak'}, ' too few samples') : '',
+        one.data || one.reason ? h('div', {class: 'quiet'}, [one.data, one.reason].filter(text => text).join(': ')) : '')))) : null,
+    top ? h('section', {class: 'card'}, h('h3', {}, 'What to do first'),
+      profile.report.few_samples ? h('p', {class: 'warning'}, 'Too few samples for advice.')
+        : [h('p', {}, top.rule === 'nothing' ? '' : [h('span', {class: 'rule'}, top.rule), ' '], top.what),
+           top.gain_text && h('p', {class: 'gain'}, 'Gain: ', top.gain_text), top.help?.length ? h('p', {}, 'Try: ', top.help[0]!) : null,
+           h('p', {}, link('All advice', {tab: 'advice'}))]) : null);
+}
+
 export function overview(): HTMLElement {
   const profile = profiles[view.profile]!;
   if (profile.reuse.total <= 0 && !profile.time) return h('div', {}, h('p', {}, 'No accesses: nothing to show.'));
+  const part = view.from >= 0 && view.to >= view.from && view.to < profile.phases.length;
+  const reuse = part ? merged(profile.phases.slice(view.from, view.to + 1).map(phase => phase.reuse)) : profile.reuse;
   return h('div', {},
-    h('p', {class: 'headline'}, headline(profile)),
+    h('p', {class: 'headline' + (profile.report.few_samples ? ' warning' : '')}, profile.report.lead),
+    part ? h('p', {class: 'warning'}, `Below: windows ${view.from + 1} to ${view.to + 1} of ${profile.phases.length} only. `,
+      h('button', {type: 'button', onclick: () => change({from: -1, to: -1})}, 'Whole run')) : null,
+    first(profile),
+    reuse.total > 0 && cachePanel(profile, reuse),
     facts(profile),
-    profile.notes.length ? h('ul', {class: 'notes'}, profile.notes.map(note => h('li', {}, note))) : null,
-    profile.reuse.total > 0 && cachePanel(profile),
     h('div', {class: 'pair-of-cards'},
-      profile.reuse.total > 0 && histogramCard('Reuse distance', 'Memory touched between two uses of a block, in powers of two.', profile.reuse, profile.granularity, 'reuse-distance'),
-      profile.reuse.bins > 0 && cumulativeCard(profile),
+      reuse.total > 0 && histogramCard('Reuse distance', 'Memory touched between two uses of a block, in powers of two.', reuse, profile.granularity, 'reuse-distance'),
+      reuse.bins > 0 && cumulativeCard(profile, reuse),
       profile.time && histogramCard('Time distance', 'Accesses from one use of a block to the next.', profile.time, 1, 'time-distance')));
 }

@@ -1,6 +1,6 @@
 // Sites gathered by line, loop, function, file or module, with the pairs and sources behind them.
 import {HitTable} from './cache';
-import {Histogram, merged, Pair, percentile, Profile, Site} from './data';
+import {Histogram, merged, percentile, Profile, Site} from './data';
 import {fileName} from './format';
 
 export type By = 'line' | 'loop' | 'function' | 'file' | 'module' | 'site';
@@ -17,11 +17,16 @@ export interface Place {
   writes: number;
   misses: number;
   missRate: number;
+  timeShare: number;  // -1: not measured
+  rank: number;       // misses, or misses × time where time was sampled: what matters first
   reuse: Histogram;
 }
 
 export const offsetOf = (site: {module: string; offset: number}) =>
   site.module ? `${fileName(site.module)}+0x${site.offset.toString(16)}` : '';
+
+// Stripped frames are module+offset everywhere.
+export const frameName = (frame: {function: string; module: string; offset: number}) => frame.function || offsetOf(frame) || '?';
 
 export function siteName(site: Site | undefined, id: number): string {
   if (!site) return `site ${id}`;
@@ -29,10 +34,12 @@ export function siteName(site: Site | undefined, id: number): string {
   return site.function || offsetOf(site) || `site ${site.id}`;
 }
 
+export const keyOfLine = (site: Site) => `${site.file}\0${site.line}\0${site.file ? '' : siteName(site, site.id)}`;
+
 function keyOf(site: Site, by: By): [string, string, string] {
   const here = siteName(site, site.id);
   switch (by) {
-    case 'line': return [`${site.file}\0${site.line}\0${site.file ? '' : here}`, here, site.file ? site.function : ''];
+    case 'line': return [keyOfLine(site), here, site.file ? site.function : ''];
     case 'loop': {
       const loop = site.loop;
       if (!loop) return [`\0${site.function}\0${site.file}`, `outside loops in ${site.function || here}`, fileName(site.file || site.module)];
@@ -54,9 +61,10 @@ export function gather(profile: Profile, by: By): Place[] {
       place.sites.push(site);
       place.accesses += site.accesses;
       place.writes += site.writes;
+      if (site.timeShare >= 0) place.timeShare = Math.max(0, place.timeShare) + site.timeShare;
     } else {
       places.set(key, {key, name, detail, file: site.file, line: site.line, sites: [site], accesses: site.accesses,
-                       writes: site.writes, misses: 0, missRate: 0, reuse: site.reuse});
+                       writes: site.writes, misses: 0, missRate: 0, timeShare: site.timeShare, rank: 0, reuse: site.reuse});
     }
   }
   for (const place of places.values()) if (place.sites.length > 1) place.reuse = merged(place.sites.map(site => site.reuse));
@@ -68,6 +76,7 @@ export function weigh(places: Place[], table: HitTable): number {
   for (const place of places) {
     place.misses = table.misses(place.reuse);
     place.missRate = place.reuse.total > 0 ? place.misses / place.reuse.total : 0;
+    place.rank = place.timeShare >= 0 ? place.misses * place.timeShare : place.misses;
     all += place.misses;
   }
   return all;
@@ -75,22 +84,13 @@ export function weigh(places: Place[], table: HitTable): number {
 
 export const median = (histogram: Histogram) => Math.round(percentile(histogram, 0.5));
 
+// A part of a sampled profile with fewer samples than this has an error of over half of it (words.h).
+export const tooFewSamples = (profile: Profile, count: number) =>
+  !!profile.sampled && profile.sampled.period > 0 && 1.96 * Math.sqrt(count / profile.sampled.period) > count / profile.sampled.period / 2;
+
 // "matmul a.c" finds places that have both words somewhere in module, file, function or line.
 export function matches(site: Site, filter: string): boolean {
   if (!filter) return true;
-  const text = `${site.module} ${site.file}:${site.line} ${site.function} ${site.inlined.map(f => f.function).join(' ')}${site.loop ? ` loop ${site.loop.file}:${site.loop.line}` : ''}`.toLowerCase();
+  const text = `${site.module} ${site.file}:${site.line} ${site.function} ${site.inlined.map(f => f.function).join(' ')}${site.loop ? ` loop ${site.loop.file}:${site.loop.line}` : ''} ${site.data}`.toLowerCase();
   return filter.toLowerCase().split(/\s+/).every(word => text.includes(word));
-}
-
-// Where the paths of use and reuse part: the number of frames they share.
-export function commonFrames(profile: Profile, pair: Pair): number {
-  const up = (context: number) => {
-    const out: number[] = [];
-    for (let at = context; at > 0; at = profile.contexts[at]!.parent) out.unshift(at);
-    return out;
-  };
-  const use = up(pair.useContext), reuse = up(pair.reuseContext);
-  let shared = 0;
-  while (shared < use.length && shared < reuse.length && use[shared] === reuse[shared]) ++shared;
-  return shared;
 }

@@ -1,4 +1,4 @@
-// What is looked at, kept in the URL's fragment so that a link shows the same view.
+// What is looked at, kept in the URL's fragment so that a link shows the same view, and back and forward work.
 import {caches, profiles} from './data';
 import {Cache} from './cache';
 
@@ -6,44 +6,56 @@ export interface View {
   tab: string;
   profile: number;
   size: number;
-  ways: number;  // 0 = full
-  line: number;
+  ways: number;     // 0 = full
   threads: number;  // that share the cache, each taken to have an equal part
+  pane: string;     // Code: list, source or flame
   by: string;
   filter: string;
-  pick: string;
+  pick: string;     // the chosen place, datum, thread or cache line, by its key
+  pair: number;     // the chosen pair of the place, by its index in the profile; -1: the worst
+  level: string;    // whose advice is shown; empty: the second
+  from: number;     // a stretch of phases; both -1: the whole run
+  to: number;
 }
 
-const kTexts = ['tab', 'by', 'filter', 'pick'] as const;
-const kNumbers = ['profile', 'size', 'ways', 'line', 'threads'] as const;
+const kTexts = ['tab', 'pane', 'by', 'filter', 'pick', 'level'] as const;
+const kNumbers = ['profile', 'size', 'ways', 'threads', 'pair', 'from', 'to'] as const;
 
-export const view: View =
-  {tab: 'overview', profile: 0, size: 2 ** 20, ways: 8, line: 64, threads: 1, by: 'line', filter: '', pick: ''};
+export const view: View = {tab: 'overview', profile: 0, size: 2 ** 20, ways: 8, threads: 1, pane: 'list', by: 'line', filter: '',
+                           pick: '', pair: -1, level: '', from: -1, to: -1};
 let first: View = {...view};
 
-type Listener = (what: 'view' | 'cache') => void;
+// 'view': all is drawn anew; 'pick': another place, the rest stays; 'cache': the same things with other figures.
+export type What = 'view' | 'pick' | 'cache';
+type Listener = (what: What) => void;
 let listeners: Listener[] = [];
 export const onChange = (listener: Listener) => { listeners.push(listener); };
 // A new view starts with none: what the old one drew is gone.
 export const forgetListeners = () => { listeners = []; };
-const tell = (what: 'view' | 'cache') => [...listeners].forEach(listener => listener(what));
+const tell = (what: What) => [...listeners].forEach(listener => listener(what));
+
+// Lines are as large as the profile's blocks: a profile has no hit rates of other lines.
+export const lineSize = () => profiles[view.profile]?.granularity ?? 64;
 
 export function chosenCache(): Cache {
-  const bytes = Math.max(view.line, Math.floor(view.size / view.threads / view.line) * view.line);
-  return {name: 'chosen', bytes, ways: view.ways, line: view.line};
+  const line = lineSize(), bytes = Math.max(line, Math.floor(view.size / view.threads / line) * line);
+  return {name: 'chosen', bytes, ways: view.ways, line};
 }
 
+// Caches whose lines are the blocks of this profile.
+export const comparable = () => caches.filter(cache => cache.line === lineSize());
+
 export function start(): void {
-  // The second level is where it starts to hurt, as in the terminal report.
-  const cache = caches[1] ?? caches[0];
-  if (cache) Object.assign(view, {size: cache.bytes, ways: cache.ways, line: cache.line});
-  else view.line = profiles[0]?.granularity ?? 64;
+  const focus = profiles[0]?.report.focus;
+  if (focus) Object.assign(view, {size: focus.bytes, ways: focus.ways * focus.line >= focus.bytes ? 0 : focus.ways});
   first = {...view};
   read();
-  window.addEventListener('hashchange', () => {
+  const again = () => {
     read();
     tell('view');
-  });
+  };
+  window.addEventListener('popstate', again);
+  window.addEventListener('hashchange', again);
 }
 
 function read(): void {
@@ -55,27 +67,27 @@ function read(): void {
     if (Number.isFinite(value) && value >= 0) view[name] = Math.floor(value);
   }
   view.profile = Math.min(view.profile, profiles.length - 1);
-  view.line = Math.max(1, view.line);
   view.threads = Math.max(1, view.threads);
-  view.size = Math.max(view.line, view.size);
+  view.size = Math.max(lineSize(), view.size);
 }
 
-function fragment(): string {
-  const fields = new URLSearchParams();
+export function fragment(part: Partial<View> = {}): string {
+  const fields = new URLSearchParams(), all = {...view, ...part};
   for (const name of [...kTexts, ...kNumbers])
-    if (view[name] !== first[name]) fields.set(name, String(view[name]));
+    if (all[name] !== first[name]) fields.set(name, String(all[name]));
   return '#' + fields.toString();
 }
 
 let pending = 0;
-export function change(part: Partial<View>, what: 'view' | 'cache' = 'view'): void {
-  const tabChanged = part.tab !== undefined && part.tab !== view.tab;
+export function change(part: Partial<View>, what: What = 'view'): void {
+  const before = fragment();
   Object.assign(view, part);
-  // Moving a slider must not fill the history, nor run into the browser's limit on it.
-  if (tabChanged) history.pushState(null, '', fragment());
-  else {
-    clearTimeout(pending);
-    pending = window.setTimeout(() => history.replaceState(null, '', fragment()), 150);
-  }
+  // Each place, tab and pane is a step of the history. Moving a slider or typing must not fill it, nor run into the
+  // browser's limit on it.
+  const step = ['tab', 'pick', 'pane', 'by', 'profile', 'level', 'pair', 'from'].some(name => name in part);
+  clearTimeout(pending);
+  if (step) {
+    if (fragment() !== before) history.pushState(null, '', fragment());
+  } else pending = window.setTimeout(() => history.replaceState(null, '', fragment()), 150);
   tell(what);
 }

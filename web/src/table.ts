@@ -6,6 +6,7 @@ export interface Column<Row> {
   value: (row: Row) => number | string;          // what is sorted by and exported
   show?: (row: Row) => Child;                     // what is seen; the value when absent
   bar?: (row: Row) => number;                     // 0 … 1, drawn behind the figure
+  tone?: (row: Row) => string;                    // a class for the bar: gain or loss
   wide?: boolean;                                 // takes the room that is left
   title_?: string;                                // explains the heading
 }
@@ -15,6 +16,8 @@ export interface TableOptions<Row> {
   caption: string;        // read by screen readers, printed
   rowsPerPage?: number;
   sort?: number;          // column, falling
+  order?: (row: Row) => number;  // falling, until a heading is chosen
+  empty?: string;         // instead of no rows
   onPick?: (row: Row) => void;
   picked?: (row: Row) => boolean;
   note?: Child;
@@ -31,12 +34,13 @@ function csvCell(value: number | string): string {
 
 export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOptions<Row>): HTMLElement {
   const perPage = options.rowsPerPage ?? 12;
-  let sort = options.sort ?? -1, falling = true, shown = perPage;
+  let sort = options.sort ?? -1, falling = true, shown = perPage, chosen = false;
   const box = h('div', {class: 'table'});
 
+  const key = (): (row: Row) => number | string => !chosen && options.order ? options.order : columns[sort]!.value;
   const sorted = (list: Row[]): Row[] => {
     if (sort < 0) return list;
-    const value = columns[sort]!.value;
+    const value = key();
     const keyed = list.map(row => ({row, key: value(row)}));
     keyed.sort((a, b) => {
       const x = a.key, y = b.key;
@@ -47,8 +51,8 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
   };
   // Of many rows only those that are seen are put in order.
   const first = (): Row[] => {
-    if (sort < 0 || rows.length < 4 * shown || !numeric(columns[sort]!.value(rows[0]!))) return sorted(rows).slice(0, shown);
-    const keys = Float64Array.from(rows, row => columns[sort]!.value(row) as number);
+    if (sort < 0 || rows.length < 4 * shown || !numeric(key()(rows[0]!))) return sorted(rows).slice(0, shown);
+    const value = key(), keys = Float64Array.from(rows, row => value(row) as number);
     const ordered = keys.slice().sort();
     const limit = falling ? ordered[ordered.length - shown]! : ordered[shown - 1]!;
     return sorted(rows.filter((_, i) => falling ? keys[i]! >= limit : keys[i]! <= limit)).slice(0, shown);
@@ -58,6 +62,7 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
     h('button', {type: 'button', title: column.title_ ?? `Sort by ${column.title}`, onclick: () => {
       falling = sort === index ? !falling : true;
       sort = index;
+      chosen = true;
       draw();
     }}, column.title, h('span', {class: 'arrow', 'aria-hidden': 'true'}, sort === index ? (falling ? ' ▾' : ' ▴') : '')));
   const cell = (column: Column<Row>, row: Row, index: number) => {
@@ -66,9 +71,16 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
     const style = column.bar ? `--share:${(100 * share).toFixed(1)}%` : null;
     const inner = index === 0 && options.onPick
       ? h('button', {type: 'button', class: 'pick', 'aria-pressed': String(options.picked?.(row) ?? false),
-                     onclick: () => options.onPick!(row)}, content)
+                     onclick: (event: Event) => { event.stopPropagation(); options.onPick!(row); }}, content)
       : content;
-    return h('td', {class: (column.wide ? 'wide' : 'figure') + (column.bar ? ' bar' : ''), style}, inner);
+    return h('td', {class: (column.wide ? 'wide' : 'figure') + (column.bar ? ' bar' : '') + (column.tone ? ' ' + column.tone(row) : ''), style}, inner);
+  };
+  // The whole row can be clicked; its first cell is a button for those who have no pointer.
+  const line = (row: Row) => {
+    const element = h('tr', {class: (options.picked?.(row) ? 'picked ' : '') + (options.onPick ? 'pickable' : ''), onclick: options.onPick ? () => options.onPick!(row) : null},
+      columns.map((column, index) => cell(column, row, index)));
+    (element as any).row = row;
+    return element;
   };
   const save = (kind: 'csv' | 'json') => {
     const lines = sorted(rows).map(row => columns.map(column => column.value(row)));
@@ -86,8 +98,8 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
         h('table', {},
           h('caption', {class: 'unseen'}, options.caption),
           h('thead', {}, h('tr', {}, columns.map(heading))),
-          h('tbody', {}, visible.map(row => h('tr', {class: options.picked?.(row) ? 'picked' : null},
-            columns.map((column, index) => cell(column, row, index))))))),
+          h('tbody', {}, visible.map(line)))),
+      rows.length === 0 && h('p', {class: 'quiet'}, options.empty ?? 'None.'),
       h('div', {class: 'under'},
         h('span', {class: 'quiet'}, rows.length > shown ? `${shown} of ${rows.length} rows` : `${rows.length} rows`,
           options.note ? ' · ' : '', options.note ?? ''),

@@ -1,0 +1,292 @@
+#include "report/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "models/hit_table.h"
+#include "report/paths.h"
+#include "report/words.h"
+#include "revisit/units.h"
+
+namespace revisit {
+namespace {
+
+constexpr double kPercentiles[] = {50, 70, 80, 90, 95, 99};
+constexpr std::size_t kMostAdvice = 12;
+constexpr std::size_t kMostSites = 10;
+constexpr double kSmallestMainSet = 64;  // blocks: below it every first-level cache holds it
+
+// Who used a site's data last, over the misses of the pairs that end at it.
+struct LastUse {
+    std::uint32_t site = 0;
+    Histogram missed;
+};
+
+std::map<std::uint32_t, LastUse> last_uses(const Profile& profile, const std::vector<SiteFindings>& of,
+                                           HitTable& table) {
+    std::map<std::uint32_t, std::map<std::uint32_t, Histogram>> by_use;
+    for (const SiteFindings& site : of) by_use[site.site->id];
+    for (const Pair& pair : profile.pairs)
+        if (auto found = by_use.find(pair.reuse); found != by_use.end())
+            found->second[pair.use].merge(table.missed(pair.distances));
+    std::map<std::uint32_t, LastUse> out;
+    for (auto& [site, uses] : by_use) {
+        double most = 0;
+        for (auto& [use, missed] : uses)
+            if (double misses = missed.total(); misses > most) {
+                most = misses;
+                out[site] = {use, missed};
+            }
+    }
+    return out;
+}
+
+std::string reason_of(const Profile& profile, const SiteFindings& found, const LastUse* last,
+                      const SiteIndex& sites) {
+    const Site& site = *found.site;
+    if (site.reuse.cold > found.misses / 2) return "mostly first touches";
+    if (site.reuse.invalidated > found.misses / 2) return "mostly invalidated by other threads' writes";
+    if (!last) return {};
+    const Site* use = sites.find(last->site);
+    return fmt::format("reused after {}, last used by {}",
+                       span_of(std::round(last->missed.percentile(0.5)), profile.granularity),
+                       last->site == site.id      ? "the same instruction"
+                       : !use                     ? fmt::format("site {}", last->site)
+                       : use->frame == site.frame ? "another instruction of this line"
+                                                  : place_of(*use));
+}
+
+std::vector<SiteFindings> worst_sites(const Profile& profile, const CacheSpec& cache) {
+    HitTable table(cache);
+    std::vector<SiteFindings> found;
+    double all = 0;
+    for (const Site& site : profile.sites) {
+        SiteFindings one;
+        one.site = &site;
+        one.misses = std::max(0.0, table.misses(site.reuse));
+        one.miss_rate = one.misses / std::max(1.0, site.reuse.total());
+        one.few_samples = too_few_samples(profile, one.misses);
+        all += one.misses;
+        if (one.misses > 0) found.push_back(std::move(one));
+    }
+    const std::size_t most = std::min(found.size(), kMostSites);
+    std::stable_sort(found.begin(), found.end(),
+                     [](const SiteFindings& a, const SiteFindings& b) { return a.misses > b.misses; });
+    found.resize(most);
+    const SiteIndex sites(profile);
+    const std::map<std::uint32_t, LastUse> last = last_uses(profile, found, table);
+    for (SiteFindings& one : found) {
+        auto use = last.find(one.site->id);
+        one.share = one.misses / all;
+        one.reason = reason_of(profile, one, use == last.end() ? nullptr : &use->second, sites);
+    }
+    return found;
+}
+
+std::string lead_of(const Profile& profile, const Findings& findings) {
+    if (findings.few_samples)
+        return fmt::format(
+            "{} samples: too few to state percentages. Let it run longer, or count every access "
+            "(--method exact).",
+            format_count(profile.sampled->samples));
+    std::string out;
+    if (!findings.levels.empty()) {
+        const LevelFindings& level =
+            findings.levels.size() > 1 ? findings.levels[1] : findings.levels[0];
+        const CacheSpec& cache = level.rates.cache;
+        out = fmt::format("{} of accesses miss {} ({}).",
+                          percent_with_error(level.rates.miss_rate, level.rates.error), cache.name,
+                          format_bytes(static_cast<double>(cache.bytes)));
+    }
+    if (findings.main_working_set) {
+        const Knee& knee = *findings.main_working_set;
+        out +=
+            fmt::format("{}Main working set: {} (a cache that holds it brings misses from {} to {}).",
+                        out.empty() ? "" : " ", span_of(knee.blocks, profile.granularity),
+                        percent_whole(knee.miss_before), percent_whole(knee.miss_after));
+    }
+    return out;
+}
+
+std::string method_text(const Profile& profile) {
+    if (profile.method == "watch")
+        return "watch: samples of the running program, their reuses caught by hardware watchpoints";
+    if (profile.method == "predict") return "predict: derived from the program's source, nothing ran";
+    if (profile.method == "time")
+        return "time: every access's time distance, converted to reuse distances by a model";
+    if (profile.sampled) return profile.method + ": a random sample of the accesses";
+    return profile.method + ": every access counted";
+}
+
+std::vector<std::pair<std::string, std::string>> measured_of(const Profile& profile) {
+    std::vector<std::pair<std::string, std::string>> out;
+    out.emplace_back("Method", method_text(profile));
+    if (profile.sampled) {
+        out.emplace_back("Samples", fmt::format("{}, each standing for {} accesses",
+                                                format_count(profile.sampled->samples),
+                                                format_count(profile.sampled->period)));
+        if (profile.sampled->pruned > 0)
+            out.emplace_back("Samples given up", percent(profile.sampled->pruned));
+    }
+    if (profile.exact)
+        out.emplace_back("Certainty", *profile.exact ? "exact: certified by the checks in the notes"
+                                                     : "not exact: an estimate");
+    out.emplace_back("Errors", profile.sampled
+                                   ? "95 % half-widths; grey figures rest on too few samples"
+                                   : "none from sampling");
+    out.emplace_back("Blocks",
+                     profile.granularity == 1
+                         ? "addresses as they are; sizes are ignored"
+                         : fmt::format("{} B; distances count distinct blocks", profile.granularity));
+    out.emplace_back("Threads", profile.model == "private"
+                                    ? "private: one stack per thread, writes invalidate the others'"
+                                    : "one stack for all threads");
+    out.emplace_back("Caches",
+                     "LRU, modelled from reuse distances (binomial model of sets); prefetchers and "
+                     "conflicts of power-of-two strides are not in it");
+    if (!profile.clock.empty()) out.emplace_back("Clock", profile.clock);
+    if (!profile.machine.empty()) out.emplace_back("Machine", profile.machine);
+    for (const std::string& thing : profile.assumes) out.emplace_back("Assumes", thing);
+    for (const std::string& note : profile.notes) out.emplace_back("Note", note);
+    return out;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json advice_json(const Advice& advice, const Profile& profile, const CacheSpec& cache) {
+    Json out = {{"rule", advice.rule},
+                {"misses", advice.misses},
+                {"share", advice.share},
+                {"gain", advice.gain},
+                {"what", advice.what}};
+    if (!advice.where.empty()) out["where"] = advice.where;
+    if (std::string gain = gain_text(advice, profile, cache); !gain.empty()) out["gain_text"] = gain;
+    if (!advice.help.empty()) out["help"] = advice.help;
+    if (advice.use) out["use"] = *advice.use;
+    if (advice.reuse) out["reuse"] = *advice.reuse;
+    return out;
+}
+
+Json knee_json(const Knee& knee, const Profile& profile) {
+    return {{"blocks", knee.blocks},
+            {"size", span_of(knee.blocks, profile.granularity)},
+            {"miss_before", knee.miss_before},
+            {"miss_after", knee.miss_after}};
+}
+
+}  // namespace
+
+std::vector<CacheSpec> comparable_caches(const Profile& profile, const std::vector<CacheSpec>& caches) {
+    std::vector<CacheSpec> out;
+    for (const CacheSpec& cache : caches)
+        if (cache.line == profile.granularity) out.push_back(cache);
+    return out;
+}
+
+std::optional<CacheSpec> focus_cache(const Profile& profile, const std::vector<CacheSpec>& caches) {
+    if (caches.empty()) return std::nullopt;
+    const std::vector<CacheSpec> comparable = comparable_caches(profile, caches);
+    if (!comparable.empty()) return comparable[comparable.size() > 1 ? 1 : 0];
+    CacheSpec lru = caches[caches.size() > 1 ? 1 : 0];
+    lru.bytes =
+        profile.granularity == 1 ? lru.blocks() : lru.bytes / profile.granularity * profile.granularity;
+    lru.ways = 0;
+    lru.line = profile.granularity;
+    lru.name = profile.granularity == 1
+                   ? fmt::format("LRU of {} blocks", format_count(static_cast<double>(lru.bytes)))
+                   : fmt::format("LRU in blocks of {} B", lru.line);
+    return lru;
+}
+
+Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& caches) {
+    Findings out;
+    out.few_samples = profile.sampled && profile.sampled->samples < kFewestSamples;
+    if (!profile.reuse.bins.empty())
+        for (double percentile : kPercentiles)
+            out.percentiles.emplace_back(percentile,
+                                         std::round(profile.reuse.percentile(percentile / 100)));
+    out.working_sets = working_set_knees(profile.reuse);
+    for (const Knee& knee : out.working_sets)
+        if (!out.main_working_set && knee.blocks > kSmallestMainSet) out.main_working_set = knee;
+    if (profile.reuse.total() > 0)
+        for (const CacheSpec& cache : comparable_caches(profile, caches)) {
+            LevelFindings level;
+            level.rates = predict_cache(profile, cache);
+            level.advice = advise(profile, cache, kMostAdvice);
+            out.levels.push_back(std::move(level));
+        }
+    auto other = std::ranges::find_if(
+        caches, [&](const CacheSpec& cache) { return cache.line != profile.granularity; });
+    if (other != caches.end() && profile.reuse.total() > 0)
+        out.left_out = fmt::format(
+            "no hit rates of caches with lines of {} B: this profile counts blocks of {} B. Profile "
+            "with --granularity {} for them",
+            other->line, profile.granularity, other->line);
+    out.focus = focus_cache(profile, caches);
+    if (out.focus && !profile.sites.empty()) out.sites = worst_sites(profile, *out.focus);
+    out.measured = measured_of(profile);
+    out.lead = lead_of(profile, out);
+    return out;
+}
+
+std::string findings_json(const Findings& findings, const Profile& profile) {
+    Json out = {{"schema", "revisit/report@1"}};
+    out["command"] = profile.command;
+    out["accesses"] = profile.accesses;
+    out["distinct"] = profile.distinct;
+    out["granularity"] = profile.granularity;
+    out["lead"] = findings.lead;
+    if (profile.sampled) out["samples"] = profile.sampled->samples;
+    if (findings.few_samples) out["few_samples"] = true;
+    out["percentiles"] = Json::array();
+    for (auto [percentile, blocks] : findings.percentiles)
+        out["percentiles"].push_back({percentile, blocks});
+    out["working_sets"] = Json::array();
+    for (const Knee& knee : findings.working_sets)
+        out["working_sets"].push_back(knee_json(knee, profile));
+    if (findings.main_working_set)
+        out["main_working_set"] = knee_json(*findings.main_working_set, profile);
+    out["caches"] = Json::array();
+    for (const LevelFindings& level : findings.levels) {
+        const CacheSpec& cache = level.rates.cache;
+        Json entry = {{"name", cache.name},
+                      {"bytes", cache.bytes},
+                      {"ways", cache.associativity()},
+                      {"line", cache.line},
+                      {"hit_rate", level.rates.hit_rate},
+                      {"miss_rate", level.rates.miss_rate}};
+        if (level.rates.error > 0) entry["error"] = level.rates.error;
+        entry["advice"] = Json::array();
+        for (const Advice& advice : level.advice)
+            entry["advice"].push_back(advice_json(advice, profile, cache));
+        out["caches"].push_back(std::move(entry));
+    }
+    if (!findings.left_out.empty()) out["left_out"] = findings.left_out;
+    if (findings.focus) {
+        out["focus"] = {{"name", findings.focus->name},
+                        {"bytes", findings.focus->bytes},
+                        {"ways", findings.focus->associativity()},
+                        {"line", findings.focus->line}};
+        out["sites"] = Json::array();
+        for (const SiteFindings& one : findings.sites) {
+            Json entry = {{"id", one.site->id},
+                          {"place", place_of(*one.site)},
+                          {"misses", one.misses},
+                          {"share", one.share},
+                          {"miss_rate", one.miss_rate}};
+            if (!one.site->data.empty()) entry["data"] = one.site->data;
+            if (!one.reason.empty()) entry["reason"] = one.reason;
+            if (one.few_samples) entry["few_samples"] = true;
+            out["sites"].push_back(std::move(entry));
+        }
+    }
+    out["measured"] = Json::array();
+    for (const auto& [what, text] : findings.measured) out["measured"].push_back({what, text});
+    return out.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace revisit
