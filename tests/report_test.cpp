@@ -402,6 +402,10 @@ TEST(Words, figures_have_no_minus_zero_and_counts_no_fractions) {
     EXPECT_EQ(format_count(0.2), "<1");
     EXPECT_EQ(format_count(-0.2), "0");
     EXPECT_EQ(format_count(1234), "1.23 K");
+    EXPECT_EQ(format_count(999499), "999 K");
+    EXPECT_EQ(format_count(999999), "1 M");
+    EXPECT_EQ(format_bytes(1023), "1023 B");
+    EXPECT_EQ(format_bytes(1024.0 * 1024 * 1024 - 1), "1 GiB");
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ bool is_letter(char c, char lower) {
 
 std::string with_unit(double value, double step, const char* const* units, int last) {
     int unit = 0;
-    while (unit < last && std::fabs(value) >= step) {
+    // 999.6 K is shown as 1 M, not as 1000 K.
+    while (unit < last && std::fabs(value) >= (unit == 0 ? step : step - 0.5)) {
         value /= step;
         ++unit;
     }

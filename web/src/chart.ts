@@ -108,6 +108,7 @@ export interface LineChart {
   tell: (x: number) => Child;
   dots?: {x: number; y: number; label: string}[];
   height?: number;
+  pick?: (x: number) => void;
 }
 
 export function lineChart(chart: LineChart): HTMLElement {
@@ -135,7 +136,7 @@ export function lineChart(chart: LineChart): HTMLElement {
     const places: number[] = [];
     for (let at = p.left; at <= p.right; at += 4) places.push(at);
     const back = (at: number) => chart.low * (chart.high / chart.low) ** ((at - p.left) / (p.right - p.left));
-    const output = readout(p, places, index => chart.tell(back(places[index]!)), true);
+    const output = readout(p, places, index => chart.tell(back(places[index]!)), true, chart.pick && (index => chart.pick!(back(places[index]!))));
     return h('div', {}, p.svg, legend(chart.lines), output);
   });
 }

@@ -5,7 +5,7 @@ import {percentile, Profile, profiles} from './data';
 import {h, replace} from './dom';
 import {bytes, count, percent, signed, span} from './format';
 import {cacheWords, curveRange, histogramBars, kColors, sizeTicks} from './overview';
-import {controls} from './controls';
+import {compactControls} from './controls';
 import {gather, weigh} from './places';
 import {chosenCache, comparable, onChange} from './state';
 import {behind, table} from './table';
@@ -86,7 +86,7 @@ export function compare(): HTMLElement {
       const rows = moved(hits, by, i + 1);
       const most = Math.max(1, ...rows.map(row => Math.abs(row.after - row.before)));
       return rows.length > 0 && h('section', {class: 'card'}, h('h3', {}, `What moved by ${by}: ${profiles[0]!.label} → ${profile.label}`),
-        h('p', {class: 'quiet'}, `Misses in a cache of ${cacheWords(hits.cache)}.`),
+        h('p', {class: 'quiet'}, `Red: more misses; green: fewer. In a cache of ${cacheWords(hits.cache)}.`),
         table([
           {title: by, wide: true, value: (row: typeof rows[0]) => row.name, show: row => h('span', {class: 'name'}, row.name)},
           {title: 'change', value: row => Math.abs(row.after - row.before), show: row => signed(row.after - row.before, count), bar: row => Math.abs(row.after - row.before) / most, tone: row => row.after < row.before ? 'gain' : 'loss'},
@@ -99,6 +99,8 @@ export function compare(): HTMLElement {
   onChange(what => { if (what === 'cache') update(); });
   return h('div', {},
     differ && h('p', {class: 'warning'}, 'These profiles count blocks of different sizes; only sizes in bytes compare.'),
+    h('div', {class: 'card toolbar'}, compactControls()), moves,
+    h('section', {class: 'card'}, h('h3', {}, 'Side by side'), numbers),
     h('section', {class: 'card'}, h('h3', {}, 'Miss ratio by cache size'),
       lineChart({
         label: 'Miss ratio curves of ' + profiles.map(profile => profile.label).join(', '),
@@ -124,7 +126,5 @@ export function compare(): HTMLElement {
       behind([
         {title: 'distance', wide: true, value: (row: {label: string; values: number[]}) => row.label},
         ...profiles.map((profile, i) => ({title: profile.label, value: (row: {label: string; values: number[]}) => row.values[i]!, show: (row: {label: string; values: number[]}) => percent(row.values[i]!)})),
-      ], bars.labels.map((label, i) => ({label, values: bars.values[i]!})), {name: 'compare-distances', caption: 'Reuse distances side by side', rowsPerPage: 40})),
-    h('section', {class: 'card'}, h('h3', {}, 'Side by side'), h('div', {class: 'toolbar inside'}, controls()), numbers),
-    moves);
+      ], bars.labels.map((label, i) => ({label, values: bars.values[i]!})), {name: 'compare-distances', caption: 'Reuse distances side by side', rowsPerPage: 40})));
 }

@@ -8,6 +8,10 @@ for (let power = 9; power <= 36; ++power) kSizes.push(2 ** power, 1.5 * 2 ** pow
 const kWays = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 64, 0];
 const kThreads = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
 
+// The step of the size slider next to a size.
+export const nearestSize = (bytes: number) =>
+  kSizes.reduce((best, size) => Math.abs(Math.log(size / bytes)) < Math.abs(Math.log(best / bytes)) ? size : best, kSizes[0]!);
+
 interface Slider { name: 'size' | 'ways' | 'threads'; title: string; steps: number[]; show: (value: number) => string; help: string }
 const kSliders: Slider[] = [
   {name: 'size', title: 'Size', steps: kSizes, show: bytes, help: 'the whole cache'},

@@ -5,7 +5,8 @@ const kCounts = ['', 'K', 'M', 'G', 'T', 'P'];
 
 function withUnit(value: number, step: number, units: string[]): string {
   let unit = 0;
-  while (unit + 1 < units.length && Math.abs(value) >= step) {
+  // 999.6 K is shown as 1 M, not as 1000 K.
+  while (unit + 1 < units.length && Math.abs(value) >= (unit === 0 ? step : step - 0.5)) {
     value /= step;
     ++unit;
   }

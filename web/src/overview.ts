@@ -7,7 +7,7 @@ import {bytes, count, percent, signed, sizeSpec, span, withError} from './format
 import {change, chosenCache, comparable, onChange, view} from './state';
 import {link, toCode} from './links';
 import {behind} from './table';
-import {controls} from './controls';
+import {controls, nearestSize} from './controls';
 
 export const kColors = ['var(--c1)', 'var(--c2)', 'var(--c3)', 'var(--c4)', 'var(--c5)', 'var(--c6)'];
 
@@ -148,7 +148,8 @@ function curveChart(profile: Profile, curve: CurvePoint[], low: number, high: nu
     marks: [...comparable().map(cache => ({x: cache.bytes / perBlock, label: cache.name})), {x: at, label: 'chosen', chosen: true}],
     dots: [{x: at, y: missRate, label: 'the chosen cache'}],
     low, high, ticks: sizeTicks(low, high, perBlock), xTitle: `size of a ${name} cache`, yTitle: 'misses, share of accesses', height: 250,
-    tell: blocks => [h('b', {}, span(blocks, perBlock)), ` misses ${percent(curveAt(curve, blocks))}`],
+    tell: blocks => [h('b', {}, span(blocks, perBlock)), ` misses ${percent(curveAt(curve, blocks))}; click to choose`],
+    pick: blocks => change({size: nearestSize(blocks * perBlock), threads: 1}, 'cache'),
   });
 }
 

@@ -15,8 +15,9 @@ export const noPlace = () => h('p', {class: 'quiet'}, 'No place matches the filt
 
 // Misses in each marked cache, and in the chosen one.
 export function byLevel(reuse: Place['reuse'], hits: HitTable): HTMLElement {
-  const rows = [...comparable().map(cache => ({name: cache.name, size: bytes(cache.bytes), misses: new HitTable(cache).misses(reuse)})),
-                {name: 'chosen', size: bytes(hits.cache.bytes), misses: hits.misses(reuse)}];
+  const known = comparable(), marked = known.some(cache => cache.bytes === hits.cache.bytes && cache.ways === hits.cache.ways);
+  const rows = known.map(cache => ({name: cache.name, size: bytes(cache.bytes), misses: new HitTable(cache).misses(reuse)}));
+  if (!marked) rows.push({name: 'chosen', size: bytes(hits.cache.bytes), misses: hits.misses(reuse)});
   const total = Math.max(1, reuse.total);
   return h('table', {class: 'rates'}, h('caption', {class: 'unseen'}, 'Misses by cache'),
     h('thead', {}, h('tr', {}, ['cache', 'size', 'misses', 'miss rate'].map(title => h('th', {scope: 'col'}, title)))),

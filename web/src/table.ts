@@ -101,7 +101,7 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
           h('tbody', {}, visible.map(line)))),
       rows.length === 0 && h('p', {class: 'quiet'}, options.empty ?? 'None.'),
       h('div', {class: 'under'},
-        h('span', {class: 'quiet'}, rows.length > shown ? `${shown} of ${rows.length} rows` : `${rows.length} rows`,
+        h('span', {class: 'quiet'}, rows.length > shown ? `${shown} of ${rows.length} rows` : rows.length === 1 ? '1 row' : `${rows.length} rows`,
           options.note ? ' · ' : '', options.note ?? ''),
         rows.length > shown && h('button', {type: 'button', onclick: () => { shown += 5 * perPage; draw(); }}, 'More'),
         shown > perPage && h('button', {type: 'button', onclick: () => { shown = perPage; draw(); }}, 'Fewer'),
