@@ -11,13 +11,17 @@
 #include "machine/side_buffer.h"
 
 #if defined(__aarch64__)
-namespace {
-
-using namespace revisit::machine;
-
+// For all to see, so that the loops have something to do.
+namespace bench {
 double a[1000], b[1000], c[1000];
 long table[4096];
 int order[1000];
+}  // namespace bench
+
+namespace {
+
+using namespace bench;
+using namespace revisit::machine;
 
 [[gnu::noinline]] void dot_products(long n) {
     for (long j = 0; j < n; j++) {
@@ -46,6 +50,7 @@ int order[1000];
 
 struct Direct {
     bool fetch(std::uint64_t pc, std::uint32_t& code) {
+        if (pc == 0) return false;  // it has returned
         std::memcpy(&code, reinterpret_cast<const void*>(pc), 4);
         return true;
     }
