@@ -4,6 +4,7 @@
 // threads and bool writes; an array of another integer type or with gaps is brought to that form by
 // numpy, which is a copy.
 #include <array>
+#include <limits>
 
 #include "module.h"
 
@@ -17,21 +18,46 @@ struct Column {
     std::span<const T> values;
 };
 
+template <class Raised = PythonError>
+[[noreturn]] void refuse(const char* name, const std::string& why) {
+    throw Raised(std::string(name) + ": " + why);
+}
+
+// Values that T cannot hold would be cut to other values.
+template <class T>
+void check_range(const char* name, const py::array& array) {
+    if (array.size() == 0) return;
+    py::object least = array.attr("min")(), most = array.attr("max")();
+    constexpr T kMost = std::numeric_limits<T>::max();
+    if (least.attr("__lt__")(0).cast<bool>() || most.attr("__gt__")(kMost).cast<bool>())
+        refuse(name,
+               "expected values from 0 to " + std::to_string(kMost) + ", found " +
+                   py::str(least.attr("__lt__")(0).cast<bool>() ? least : most).cast<std::string>());
+}
+
 template <class T>
 Column<T> column_of(const char* name, const py::object& given, std::ptrdiff_t expected) {
-    if (given.is_none()) return {};
+    if (given.is_none()) {
+        if (expected < 0) refuse<PythonTypeError>(name, "expected an array of integers, found None");
+        return {};
+    }
     py::array array = py::array::ensure(given);
-    if (!array) throw py::type_error(std::string(name) + ": expected an array of integers");
+    if (!array) refuse<PythonTypeError>(name, "expected an array of integers");
     if (array.ndim() != 1)
-        throw py::type_error(std::string(name) + ": expected an array of one dimension");
+        refuse<PythonTypeError>(
+            name, "expected an array of one dimension, found " + std::to_string(array.ndim()));
     char kind = array.dtype().kind();
     if (array.size() != 0 && kind != 'u' && kind != 'i' && kind != 'b')
-        throw py::type_error(std::string(name) + ": expected an array of integers");
+        refuse<PythonTypeError>(
+            name, "expected an array of integers, found " + py::str(array.dtype()).cast<std::string>());
     if (expected >= 0 && array.size() != expected)
-        throw PythonError(std::string(name) + ": expected as many as there are addresses");
-    // Signed or bool, the bytes are the same: look at them as they are.
+        refuse(name, "expected as many as there are addresses (" + std::to_string(expected) +
+                         "), found " + std::to_string(array.size()));
+    // Signed or bool, the bytes of addresses are the same: look at them as they are.
+    bool addresses = sizeof(T) == 8;
     bool as_it_lies = array.itemsize() == sizeof(T) && array.dtype().byteorder() != '>' &&
-                      (array.flags() & py::array::c_style);
+                      (array.flags() & py::array::c_style) && (addresses || kind != 'i');
+    if (!addresses && !as_it_lies) check_range<T>(name, array);
     if (!as_it_lies)
         array = py::array_t < T, py::array::c_style | py::array::forcecast > ::ensure(array);
     if (!array) throw py::error_already_set();
@@ -66,6 +92,8 @@ Profile analyze_arrays(const py::object& addresses, const std::string& method,
     options.bins = parse_bins(bins);
     options.granularity = bytes_of(granularity);
     if (options.granularity == 0) throw PythonError("granularity: expected at least 1");
+    if ((model == "private" || model == "both") && thread_column.values.empty() && count > 0)
+        throw PythonError("model: " + model + " stacks need threads");
     if (model == "private" || model == "both")
         options.model = StackModel::private_;
     else if (model != "single" && model != "shared")

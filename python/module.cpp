@@ -13,9 +13,31 @@ Binning parse_bins(const std::string& spec) {
     return value_or_raise(Binning::parse(spec));
 }
 
+namespace {
+
+// A whole number of Python or numpy; anything else is refused by name.
+std::uint64_t whole(const char* what, const py::object& number) {
+    PyObject* index = PyNumber_Index(number.ptr());
+    if (index == nullptr) {
+        PyErr_Clear();
+        throw PythonTypeError(std::string("expected a whole number of ") + what + ", found " +
+                              py::repr(number).cast<std::string>());
+    }
+    auto value = py::reinterpret_steal<py::int_>(index);
+    unsigned long long out = PyLong_AsUnsignedLongLong(value.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw PythonError(std::string("expected a number of ") + what + " of at least 0, found " +
+                          py::repr(number).cast<std::string>());
+    }
+    return out;
+}
+
+}  // namespace
+
 std::uint64_t bytes_of(const py::object& size) {
     if (py::isinstance<py::str>(size)) return value_or_raise(parse_bytes(size.cast<std::string>()));
-    return size.cast<std::uint64_t>();
+    return whole("bytes", size);
 }
 
 std::uint64_t count_of(const py::object& count) {
@@ -25,7 +47,7 @@ std::uint64_t count_of(const py::object& count) {
         if (!(number >= 0 && number < 0x1p63)) throw PythonError("expected a count of at least 0");
         return static_cast<std::uint64_t>(number);
     }
-    return count.cast<std::uint64_t>();
+    return whole("accesses or blocks", count);
 }
 
 CacheSpec cache_of(const py::object& cache) {
@@ -38,8 +60,20 @@ CacheSpec cache_of(const py::object& cache) {
 
 PYBIND11_MODULE(revisit, module) {
     using namespace revisit;
+    module.attr("__version__") = REVISIT_VERSION;
     module.doc() = "How programs reuse memory: reuse distances, caches, traces made to measure.";
-    py::register_exception<PythonError>(module, "Error", PyExc_ValueError);
+    py::object error = py::register_exception<PythonError>(module, "Error", PyExc_ValueError);
+    static PyObject* type_error = nullptr;  // lives as long as the module
+    py::tuple bases = py::make_tuple(error, py::handle(PyExc_TypeError));
+    type_error = PyErr_NewException("revisit.ArgumentError", bases.ptr(), nullptr);
+    module.attr("ArgumentError") = py::handle(type_error);
+    py::register_exception_translator([](std::exception_ptr thrown) {
+        try {
+            if (thrown) std::rethrow_exception(thrown);
+        } catch (const PythonTypeError& e) {
+            PyErr_SetString(type_error, e.what());
+        }
+    });
     declare_profile(module);
     declare_arrays(module);
 }

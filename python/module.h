@@ -20,6 +20,11 @@ struct PythonError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// An argument of another type than expected: a revisit.Error, and a TypeError as Python's own are.
+struct PythonTypeError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 template <class T>
 T value_or_raise(Result<T>&& result) {
     if (!result) throw PythonError(result.error().sentence());

@@ -58,8 +58,14 @@ void declare_histogram(py::module_& module) {
         .def_property_readonly(
             "bins", [](py::object self) { return view_of(self.cast<const Histogram&>().bins, self); },
             "a structured array over the histogram's own memory: low, high (excluded), count, error")
-        .def("percentile", &Histogram::percentile, py::arg("share"),
-             "the distance below which that share of the finite reuses lies")
+        .def(
+            "percentile",
+            [](const Histogram& histogram, double share) {
+                if (!(share >= 0 && share <= 1))
+                    throw PythonError("percentile: expected a share from 0 to 1");
+                return histogram.percentile(share);
+            },
+            py::arg("share"), "the distance below which that share of the finite reuses lies")
         .def(
             "rebin",
             [](const Histogram& histogram, const std::string& bins) {

@@ -316,6 +316,44 @@ TEST(ProfileMerge, sums_and_matches_by_place_not_by_number) {
     EXPECT_FALSE(merge_profile(a, b));
 }
 
+TEST(ProfileMerge, takes_a_finer_binning_in_and_refuses_one_that_does_not_line_up) {
+    DistanceCounter fine(Binning::log2(8)), coarse(Binning::log2()), linear(Binning::linear(1000));
+    for (std::uint64_t distance = 1; distance < 100000; distance += 7)
+        for (DistanceCounter* counter : {&fine, &coarse, &linear}) counter->add(distance);
+    auto profile_of = [](const DistanceCounter& counter) {
+        Profile out;
+        out.reuse = counter.histogram();
+        out.accesses = out.reuse.total();
+        return out;
+    };
+    Profile sum = profile_of(fine);
+    ASSERT_TRUE(merge_profile(sum, profile_of(coarse)));
+    ASSERT_EQ(sum.reuse.bins.size(), coarse.histogram().bins.size());
+    for (std::size_t i = 0; i < sum.reuse.bins.size(); i++)
+        EXPECT_EQ(sum.reuse.bins[i].count, 2 * coarse.histogram().bins[i].count);
+    Profile before = profile_of(fine);
+    Result<void> refused = merge_profile(before, profile_of(linear));
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("do not line up"), std::string::npos);
+    EXPECT_EQ(before.reuse, profile_of(fine).reuse);  // untouched
+}
+
+TEST(ProfileMerge, many_threads_are_summed_and_notes_counted_once) {
+    Profile one;
+    one.reuse.cold = one.accesses = 10;
+    one.threads.resize(10);
+    for (std::uint32_t i = 0; i < 10; i++) one.threads[i] = {i, 1, {}};
+    one.notes = {"the same note"};
+    ProfileMerger merger(one);
+    for (int i = 1; i < 1000; i++) ASSERT_TRUE(merger.add(one));
+    Profile sum = merger.take();
+    EXPECT_LE(sum.threads.size(), 1024u);
+    double accesses = 0;
+    for (const ThreadProfile& thread : sum.threads) accesses += thread.accesses;
+    EXPECT_EQ(accesses, 10000);
+    EXPECT_EQ(sum.notes.size(), 2u);  // its own, and that threads were summed
+}
+
 TEST(Error, reads_as_a_sentence) {
     EXPECT_EQ((Error{"trace.din", "line 17", "expected a label 0, 1 or 2, found \"7\""}.sentence()),
               "trace.din: line 17: expected a label 0, 1 or 2, found \"7\"");

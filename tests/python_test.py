@@ -71,6 +71,15 @@ class Analyze(unittest.TestCase):
             (lambda: revisit.Cache("32K"), "32K"),
             (lambda: revisit.generate("zipf:1"), "length and distinct"),
             (lambda: revisit.generate("gauss", length=10, distinct=2), "gauss"),
+            (lambda: revisit.analyze(None), "addresses: expected an array of integers, found None"),
+            (lambda: revisit.analyze(np.array([1.5, 2.5])), "addresses: .* found float64"),
+            (lambda: revisit.analyze(some.reshape(2, 5)), "addresses: .* one dimension, found 2"),
+            (lambda: revisit.analyze(some, granularity=-1), "bytes of at least 0, found -1"),
+            (lambda: revisit.analyze(some, granularity=6.5), "whole number of bytes, found 6.5"),
+            (lambda: revisit.analyze(some, model="private"), "private stacks need threads"),
+            (lambda: revisit.analyze(some, sites=some + 2**32), "sites: expected values from 0 to 4294967295"),
+            (lambda: revisit.analyze(some, threads=-np.arange(10)), "threads: .* found -9"),
+            (lambda: revisit.analyze(some).reuse.percentile(float("nan")), "share from 0 to 1"),
         ):
             with self.assertRaisesRegex(revisit.Error, words):
                 wrong()
@@ -78,6 +87,7 @@ class Analyze(unittest.TestCase):
             revisit.analyze(np.array([1.5, 2.5]))
         with self.assertRaises(TypeError):
             revisit.analyze(some.reshape(2, 5))
+        self.assertRegex(revisit.__version__, r"^\d+\.\d+\.\d+")
 
 
 class Arrays(unittest.TestCase):

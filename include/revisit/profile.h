@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "revisit/error.h"
@@ -167,7 +169,25 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
 Result<Profile> load_profile(const std::string& path);  // "-" = standard input
 Result<void> save_profile(const Profile& profile, const std::string& path);
 
-// Sums `other` into `into`: threads, ranks, processes, runs. Granularity and model must agree.
+// Sums profiles: threads, ranks, processes, runs. Granularity and model must agree, and bins must line
+// up (a coarser binning takes a finer one in, such as log2 and log2:8). What was refused changes
+// nothing.
 Result<void> merge_profile(Profile& into, const Profile& other);
+
+// The same for many profiles, in memory that does not grow with their number.
+class ProfileMerger {
+ public:
+    explicit ProfileMerger(Profile first);
+    ~ProfileMerger();
+    Result<void> add(const Profile& other);
+    const Profile& sum() const { return sum_; }
+    Profile take() { return std::move(sum_); }
+
+ private:
+    struct Indexes;
+    Result<void> check(const Profile& other) const;
+    Profile sum_;
+    std::unique_ptr<Indexes> indexes_;
+};
 
 }  // namespace revisit

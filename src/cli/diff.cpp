@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "core/files.h"
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -37,6 +38,9 @@ class DiffCommand : public Command {
         app.add_flag("--coarse", coarse_,
                      "S and S_hat of reuses alone over 20 bins: below 4 KiB, then doubling")
             ->group("Gate");
+        app.add_flag("--across-models", across_models_,
+                     "compare a single stack with private ones all the same")
+            ->group("Gate");
         app.add_flag("--weight-match", weight_match_,
                      "score the new profile's choice of the sites that miss most by the old one's "
                      "misses, instead of all else")
@@ -66,48 +70,45 @@ class DiffCommand : public Command {
         if (output_.json && markdown_) return fail("--json and --markdown exclude each other");
         DiffOptions options;
         options.coarse = coarse_;
+        options.across_models = across_models_;
         for (const std::string& text : fail_if_) {
             auto condition = parse_condition(text);
             if (!condition) return fail("--fail-if: " + condition.error().message);
             options.fail_if.push_back(*condition);
         }
-        auto caches = caches_.caches();
-        if (!caches) return std::unexpected(caches.error());
-        options.caches = *caches;
-        auto before = load_all(old_, more_old_);
-        if (!before) return std::unexpected(before.error());
-        auto after = load_all(new_, more_new_);
-        if (!after) return std::unexpected(after.error());
-        if (weight_match_) return match_weights(before->front(), after->front(), *caches);
-        auto diff = compare(*before, *after, options);
-        if (!diff) return std::unexpected(diff.error());
+        options.caches = TRY(caches_.caches());
+        std::vector<Profile> before = TRY(load_all(old_, more_old_));
+        std::vector<Profile> after = TRY(load_all(new_, more_new_));
+        if (weight_match_) return match_weights(before.front(), after.front(), options.caches);
+        auto diff = compare(before, after, options);
+        if (!diff) {
+            if (before.front().model != after.front().model && !across_models_)
+                diff.error().message += " (--across-models compares them all the same)";
+            return std::unexpected(diff.error());
+        }
         std::string text = output_.json ? diff_json(*diff)
                            : markdown_  ? diff_markdown(*diff)
                                         : diff_text(*diff, stdout_style());
-        auto written = output_.output.empty() ? print(text) : write_file(output_.output, text);
-        if (!written) return std::unexpected(written.error());
+        TRY(output_.output.empty() ? print(text) : write_file(output_.output, text));
         return diff->failed() ? 1 : 0;
     }
 
  private:
     Result<int> match_weights(const Profile& reference, const Profile& estimate,
                               const std::vector<CacheSpec>& caches) {
-        auto options = low_locality_options(coverages_, caches_, caches, reuses_only_);
-        if (!options) return std::unexpected(options.error());
-        auto matches = weight_match(reference, estimate, *options);
-        if (!matches) return std::unexpected(matches.error());
+        auto options = TRY(low_locality_options(coverages_, caches_, caches, reuses_only_));
+        auto matches = TRY(weight_match(reference, estimate, options));
         std::string text;
         if (output_.json) {
             nlohmann::ordered_json list = nlohmann::ordered_json::array();
-            for (const WeightMatch& match : *matches)
+            for (const WeightMatch& match : matches)
                 list.push_back(
                     {{"coverage", match.coverage}, {"sites", match.sites}, {"match", match.match}});
             text = nlohmann::ordered_json{{"weight_match", list}}.dump(2) + "\n";
         } else {
-            text = weight_match_text(*matches);
+            text = weight_match_text(matches);
         }
-        auto written = output_.output.empty() ? print(text) : write_file(output_.output, text);
-        if (!written) return std::unexpected(written.error());
+        TRY(output_.output.empty() ? print(text) : write_file(output_.output, text));
         return 0;
     }
 
@@ -116,11 +117,7 @@ class DiffCommand : public Command {
         std::vector<std::string> paths = {first};
         paths.insert(paths.end(), more.begin(), more.end());
         std::vector<Profile> out;
-        for (const std::string& path : paths) {
-            auto profile = load_profile(path);
-            if (!profile) return std::unexpected(profile.error());
-            out.push_back(std::move(*profile));
-        }
+        for (const std::string& path : paths) out.push_back(TRY(load_profile(path)));
         return out;
     }
 
@@ -132,7 +129,7 @@ class DiffCommand : public Command {
     CacheOptions caches_;
     OutputOptions output_;
     std::vector<std::string> coverages_;
-    bool weight_match_ = false, coarse_ = false;
+    bool weight_match_ = false, coarse_ = false, across_models_ = false;
     bool reuses_only_ = false;
     bool markdown_ = false;
 };

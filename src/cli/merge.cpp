@@ -1,6 +1,8 @@
 // revisit merge: one profile from many. Profiles are read one after the other and summed, so thousands
 // take the memory of two.
 #include "cli/command.h"
+#include "cli/progress.h"
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -21,28 +23,22 @@ class MergeCommand : public Command {
     Result<int> run() override {
         if (output_.output.empty() && !output_.json)
             return fail("expected -o FILE or --json: where the sum goes");
-        Result<Profile> sum = load_profile(inputs_[0]);
-        if (!sum) return std::unexpected(sum.error());
+        Progress progress("merging", output_.quiet);
+        ProfileMerger merger(TRY(load_profile(inputs_[0])));
         for (std::size_t i = 1; i < inputs_.size(); i++) {
-            Result<Profile> next = load_profile(inputs_[i]);
-            if (!next) return std::unexpected(next.error());
-            if (Result<void> merged = merge_profile(*sum, *next); !merged) {
+            if (Result<void> merged = merger.add(TRY(load_profile(inputs_[i]))); !merged) {
                 merged.error().file = inputs_[i];
                 return std::unexpected(merged.error());
             }
+            progress.update(i, inputs_.size(), static_cast<std::uint64_t>(merger.sum().accesses));
         }
-        if (!output_.output.empty())
-            if (Result<void> saved = save_profile(*sum, output_.output); !saved)
-                return std::unexpected(saved.error());
-        if (output_.json)
-            if (Result<void> shown = print(to_json(*sum)); !shown)
-                return std::unexpected(shown.error());
+        const Profile& sum = merger.sum();
+        if (!output_.output.empty()) TRY(save_profile(sum, output_.output));
+        if (output_.json) TRY(print(to_json(sum)));
         if (!output_.json && !output_.quiet)
-            if (Result<void> shown = print(fmt::format(
-                    "{} profiles, {} accesses, merged into {}. Next: revisit report {}\n",
-                    inputs_.size(), format_count(sum->accesses), output_.output, output_.output));
-                !shown)
-                return std::unexpected(shown.error());
+            TRY(print(fmt::format("{} profiles, {} accesses, merged into {}. Next: revisit report {}\n",
+                                  inputs_.size(), format_count(sum.accesses), output_.output,
+                                  output_.output)));
         return 0;
     }
 

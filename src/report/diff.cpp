@@ -16,6 +16,8 @@
 #include <map>
 #include <numbers>
 
+#include "core/common_bins.h"
+#include "core/try.h"
 #include "models/hit_table.h"
 #include "report/words.h"
 #include "revisit/accuracy.h"
@@ -24,18 +26,50 @@ namespace revisit {
 namespace {
 
 struct Side {
-    const std::vector<Profile>& runs;
+    std::vector<Profile> runs;
     Profile sum;  // of all runs; divide by their number
 
     double count() const { return static_cast<double>(runs.size()); }
 };
 
-Result<Side> side_of(const std::vector<Profile>& runs) {
-    Side side{runs, runs.front()};
-    for (std::size_t i = 1; i < runs.size(); ++i)
-        if (auto merged = merge_profile(side.sum, runs[i]); !merged)
-            return std::unexpected(merged.error());
-    return side;
+Result<Side> side_of(std::vector<Profile> runs) {
+    ProfileMerger sum(runs.front());
+    for (std::size_t i = 1; i < runs.size(); ++i) TRY(sum.add(runs[i]));
+    return Side{std::move(runs), sum.take()};
+}
+
+// Both sides over the bins they share, where they differ: a figure that depends on how wide a bin is
+// would otherwise move though nothing else did. What was done, for the reader; empty = nothing.
+std::string put_on_common_bins(std::vector<Profile>& before, std::vector<Profile>& after) {
+    CommonBins common;
+    for (const auto* side : {&before, &after})
+        for (const Profile& run : *side) common.add(run.reuse);
+    bool differ = false;
+    for (auto* side : {&before, &after})
+        for (const Profile& run : *side) differ = differ || common.changes(run.reuse);
+    if (!differ) return {};
+    for (auto* side : {&before, &after})
+        for (Profile& run : *side) {
+            run.reuse = common.fold(run.reuse);
+            for (Site& site : run.sites) site.reuse = common.fold(site.reuse);
+            for (Object& object : run.objects) object.reuse = common.fold(object.reuse);
+        }
+    std::string text = fmt::format(
+        "the profiles have different bins: compared over the {} {} that "
+        "they have in common",
+        common.size(), common.size() == 1 ? "bin" : "bins");
+    if (!common.nested())
+        text += fmt::format("; {} do not line up, so much is hidden: profile both with the same bins",
+                            common.clash());
+    return text;
+}
+
+// What the two sides were made by, where that is not the same.
+void note_differences(Diff& diff, const Profile& before, const Profile& after) {
+    if (before.method != after.method)
+        diff.notes.push_back(fmt::format("methods differ: {} against {}", before.method, after.method));
+    if (before.model != after.model)
+        diff.notes.push_back(fmt::format("models differ: {} against {}", before.model, after.model));
 }
 
 // How much S of two histograms falls short of 1 through their bins' errors alone.
@@ -89,11 +123,7 @@ Result<FigureChange> change_of(const Side& before, const Side& after, std::strin
     for (auto [side, figure] :
          {std::pair(&before, &out.old_value), std::pair(&after, &out.new_value)}) {
         std::vector<Figure> figures;
-        for (const Profile& run : side->runs) {
-            auto one = figure_of(run, name, caches);
-            if (!one) return std::unexpected(one.error());
-            figures.push_back(*one);
-        }
+        for (const Profile& run : side->runs) figures.push_back(TRY(figure_of(run, name, caches)));
         *figure = mean_of(figures);
     }
     return out;
@@ -197,18 +227,25 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
         return fail(fmt::format(
             "cannot compare profiles of granularity {} and {}: their distances count different things",
             old_runs[0].granularity, new_runs[0].granularity));
-    auto before = side_of(old_runs);
-    if (!before) return std::unexpected(before.error());
-    auto after = side_of(new_runs);
-    if (!after) return std::unexpected(after.error());
-
+    if (old_runs[0].model != new_runs[0].model && !options.across_models)
+        return fail(
+            fmt::format("cannot compare a profile of model {} with one of model {}: private "
+                        "stacks lose blocks that one stack keeps",
+                        old_runs[0].model, new_runs[0].model));
     Diff diff;
+    note_differences(diff, old_runs[0], new_runs[0]);
+    std::vector<Profile> old_copies = old_runs, new_copies = new_runs;
+    if (std::string text = put_on_common_bins(old_copies, new_copies); !text.empty())
+        diff.notes.push_back(std::move(text));
+    Side before = TRY(side_of(std::move(old_copies)));
+    Side after = TRY(side_of(std::move(new_copies)));
+
     diff.granularity = old_runs[0].granularity;
     diff.old_runs = old_runs.size();
     diff.new_runs = new_runs.size();
     double noise = std::max(
-        {noise_cost(before->sum.reuse, after->sum.reuse), spread_cost(*before), spread_cost(*after)});
-    Histogram was = before->sum.reuse, is = after->sum.reuse;
+        {noise_cost(before.sum.reuse, after.sum.reuse), spread_cost(before), spread_cost(after)});
+    Histogram was = before.sum.reuse, is = after.sum.reuse;
     if (options.coarse) {
         was = on_coarse_bins(was, diff.granularity);
         is = on_coarse_bins(is, diff.granularity);
@@ -216,19 +253,17 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
     diff.accuracy = {Unit::score, accuracy(was, is), noise};
     diff.smoothed_accuracy = {Unit::score, smoothed_accuracy(was, is), noise};
     std::vector<std::string> names = {"accesses", "distinct", "cold_share"};
-    if (before->sum.reuse.invalidated > 0 || after->sum.reuse.invalidated > 0)
+    if (before.sum.reuse.invalidated > 0 || after.sum.reuse.invalidated > 0)
         names.push_back("invalidated_share");
     for (const char* percentile : {"p50", "p90", "p99"}) names.emplace_back(percentile);
     for (const std::string& name : names) {
-        auto change = change_of(*before, *after, name, options.caches);
-        if (!change) return std::unexpected(change.error());
-        diff.figures.push_back({name, *change});
+        diff.figures.push_back({name, TRY(change_of(before, after, name, options.caches))});
     }
     diff.caches = options.caches;
     for (const CacheSpec& cache : options.caches) {
         FigureChange change;
         for (auto [side, figure] :
-             {std::pair(&*before, &change.old_value), std::pair(&*after, &change.new_value)}) {
+             {std::pair(&before, &change.old_value), std::pair(&after, &change.new_value)}) {
             std::vector<Figure> figures;
             for (const Profile& run : side->runs) {
                 CachePrediction prediction = predict_cache(run, cache);
@@ -238,11 +273,9 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
         }
         diff.hit_rates.push_back(change);
     }
-    find_moves(diff, *before, *after, options);
+    find_moves(diff, before, after, options);
     for (const Condition& condition : options.fail_if) {
-        auto outcome = run_gate(condition, diff, *before, *after, options.caches);
-        if (!outcome) return std::unexpected(outcome.error());
-        diff.gates.push_back(std::move(*outcome));
+        diff.gates.push_back(TRY(run_gate(condition, diff, before, after, options.caches)));
     }
     return diff;
 }

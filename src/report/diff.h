@@ -12,6 +12,7 @@ namespace revisit {
 struct DiffOptions {
     std::vector<CacheSpec> caches;
     std::vector<Condition> fail_if;
+    bool across_models = false;  // a private against a single stack, for who asks for it
     bool coarse = false;         // S over the bins of the paper on watchpoints
     std::size_t most_moved = 8;  // rows of each list of what moved
 };
@@ -50,6 +51,7 @@ struct Diff {
     std::vector<Moved> lines;
     std::vector<Moved> objects;
     std::vector<GateOutcome> gates;
+    std::vector<std::string> notes;  // what else differs, and what was done about it
 
     bool failed() const;
 };

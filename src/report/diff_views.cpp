@@ -135,6 +135,7 @@ std::string diff_text(const Diff& diff, const TerminalStyle& style) {
     if (diff.accuracy.error > 0)
         out += fmt::format("noise alone may cost S {:.4f}\n", diff.accuracy.error);
     if (std::string runs = runs_words(diff); !runs.empty()) out += runs + ", means shown\n";
+    for (const std::string& note : diff.notes) out += "note: " + note + "\n";
     out += "\n";
     for (const auto& [name, figures] : diff.figures)
         out += fmt::format("  {:<18} {:>10} → {:<10}  {}\n", name, show(figures.old_value),
@@ -185,6 +186,7 @@ std::string diff_json(const Diff& diff) {
                                          : figures_json(figures);
         out["fail_if"].push_back(std::move(entry));
     }
+    if (!diff.notes.empty()) out["notes"] = diff.notes;
     out["failed"] = diff.failed();
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -197,6 +199,7 @@ std::string diff_markdown(const Diff& diff) {
         out += fmt::format("; noise alone may cost {:.4f}", diff.accuracy.error);
     if (std::string runs = runs_words(diff); !runs.empty()) out += "; " + runs;
     out += ".\n";
+    for (const std::string& note : diff.notes) out += "\nNote: " + cell(note) + ".\n";
     if (!diff.gates.empty()) {
         out += "\n| | fail if | seen |\n|---|---|---|\n";
         for (const GateOutcome& gate : diff.gates) {
