@@ -29,10 +29,10 @@ void check_range(const char* name, const py::array& array) {
     if (array.size() == 0) return;
     py::object least = array.attr("min")(), most = array.attr("max")();
     constexpr T kMost = std::numeric_limits<T>::max();
-    if (least.attr("__lt__")(0).cast<bool>() || most.attr("__gt__")(kMost).cast<bool>())
+    if (least.attr("__lt__")(0).template cast<bool>() || most.attr("__gt__")(kMost).template cast<bool>())
         refuse(name,
                "expected values from 0 to " + std::to_string(kMost) + ", found " +
-                   py::str(least.attr("__lt__")(0).cast<bool>() ? least : most).cast<std::string>());
+                   py::str(least.attr("__lt__")(0).template cast<bool>() ? least : most).cast<std::string>());
 }
 
 template <class T>

@@ -312,7 +312,7 @@ TEST(ExactThreads, a_surplus_of_pairs_is_cut_off_where_one_thread_would) {
     options.sites = options.pairs = true;
     for (std::size_t most : {0, 1, 7, 500}) {
         auto whole = [&](std::size_t chunk) {
-            SiteAttribution sum(options, most);
+            SiteAttribution sum(options, FrequentLimits{most, most, 16});
             std::vector<std::pair<std::size_t, std::uint32_t>> last(200);  // when + 1, site
             for (std::size_t low = 0; low < blocks.size(); low += chunk) {
                 std::vector<SiteAttribution> pieces;

@@ -98,8 +98,8 @@ Profile analyzed(const ByteTrace& trace, std::string_view method = "exact", bool
     options.model = StackModel::private_;
     options.sharing = true;
     options.sites = sites;
-    options.rate = 1;
-    options.prune_share = 1;
+    options.sample.rate = 1;
+    options.sample.prune_share = 1;
     auto engine = make_engine(method, options).value();
     BlockCutter cutter(options.granularity);
     cutter.keep_parts();
