@@ -58,10 +58,11 @@ void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset
 // What starts inside the range is gone, and so are the places found there: another file may come to lie
 // where this one lay.
 void Decoder::unload(std::uint64_t low, std::uint64_t high) {
-    if (objects_) objects_->unmap(low, high);
+    if (objects_) objects_->unmap_pages(low, high);
     auto first = mapped_.lower_bound(low), last = mapped_.lower_bound(high);
     if (first == last) return;
     mapped_.erase(first, last);
+    if (objects_) objects_->unmap(low, high);
     address_places_.erase(address_places_.lower_bound(low), address_places_.lower_bound(high));
 }
 

@@ -82,7 +82,7 @@ std::uint32_t ObjectMap::object_of(const char* kind, std::uint32_t place, std::u
 void ObjectMap::map_pages(std::uint64_t address, std::uint64_t size, std::uint32_t place,
                           std::uint32_t context) {
     if (size == 0 || address + size < address) return;
-    unmap(address, address + size);
+    unmap_pages(address, address + size);
     const std::uint32_t object = object_of("mapped", place, context);
     std::uint64_t& bytes = origins_.objects[object].bytes;
     bytes = std::max(bytes, size);
@@ -159,16 +159,23 @@ void ObjectMap::unmap(std::uint64_t low, std::uint64_t high) {
         std::erase_if(pages_, [&](const auto& page) { return is_inside(page.first); });
     else
         for (std::uint64_t page = low >> kPageShift; is_inside(page); page++) pages_.erase(page);
-    // What is left of mappings that reach over the ends.
+}
+
+// What is left of mappings that reach over the ends stays.
+void ObjectMap::unmap_pages(std::uint64_t low, std::uint64_t high) {
+    bool any = false;
     auto at = mappings_.upper_bound(low);
     if (at != mappings_.begin() && std::prev(at)->second.high > low) --at;
     while (at != mappings_.end() && at->first < high) {
         const Extent whole = at->second;
-        at = mappings_.erase(at);
+        any = true;
+        mappings_.erase(at);
         if (whole.low < low) mappings_[whole.low] = {whole.low, low, whole.object};
         if (whole.high > high) mappings_[high] = {high, whole.high, whole.object};
         at = mappings_.lower_bound(high);
+        if (whole.high > high) break;
     }
+    if (any) unmap(low, high);
 }
 
 std::uint32_t ObjectMap::symbol_object(std::uint32_t index) {

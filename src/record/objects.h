@@ -31,6 +31,8 @@ class ObjectMap {
     // memory.
     void map_pages(std::uint64_t address, std::uint64_t size, std::uint32_t place,
                    std::uint32_t context);
+    // What of such mappings lies in the range is gone.
+    void unmap_pages(std::uint64_t low, std::uint64_t high);
     void map_file(const Module& module);
     void unmap(std::uint64_t low, std::uint64_t high);
 
