@@ -64,8 +64,8 @@ class RecordProgram : public testing::Test {
     fs::path folder_;
 };
 
-// What a return adds to a function's own accesses: x86_64 reads the return address from the stack, aarch64
-// has it in a register.
+// What a return adds to a function's own accesses: x86_64 reads the return address from the stack,
+// aarch64 has it in a register.
 #if defined(__x86_64__)
 constexpr double kReturnReads = 1;
 #else
@@ -224,8 +224,9 @@ TEST_F(RecordProgram, folders_of_the_path_that_may_not_be_entered_are_passed_ove
     if (run("setpriv --version").status != 0) GTEST_SKIP() << "needs setpriv";
     if (run("setpriv --reuid 65534 --regid 65534 --clear-groups $R --version").status != 0)
         GTEST_SKIP() << "another user cannot reach the build";
-    Ran ran = run(
-        "mkdir -m 700 closed; PATH=$PWD/closed:$PATH setpriv --reuid 65534 --regid 65534 --clear-groups $R doctor");
+    Ran ran =
+        run("mkdir -m 700 closed; PATH=$PWD/closed:$PATH setpriv --reuid 65534 --regid 65534 "
+            "--clear-groups $R doctor");
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.err, "");
 }

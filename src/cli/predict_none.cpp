@@ -8,12 +8,16 @@ class PredictCommand : public Command {
  public:
     void declare(CLI::App& app) override { app.allow_extras(); }
     Result<int> run() override {
-        return fail("predict is not in this build; install clang and LLVM's headers, 19 or later, and build again");
+        return fail(
+            "predict is not in this build; install clang and LLVM's headers, 19 or later, and build "
+            "again");
     }
 };
 
 }  // namespace
 
-std::unique_ptr<Command> make_predict_command() { return std::make_unique<PredictCommand>(); }
+std::unique_ptr<Command> make_predict_command() {
+    return std::make_unique<PredictCommand>();
+}
 
 }  // namespace revisit
