@@ -346,7 +346,7 @@ TEST(Findings, have_no_rates_of_caches_with_other_lines) {
     EXPECT_TRUE(findings.levels.empty());
     EXPECT_NE(findings.left_out.find("--granularity 64"), std::string::npos);
     ASSERT_EQ(findings.sites.size(), 1u);  // ranked all the same, by distance
-    EXPECT_EQ(findings.focus->blocks(), 64 * 1024 / 8);
+    EXPECT_EQ(findings.focus->blocks(), 8192u);
     std::string text = terminal_report(profile, caches, {});
     EXPECT_EQ(text.find("64 B lines"), std::string::npos);
 }

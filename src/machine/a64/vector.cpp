@@ -67,9 +67,9 @@ std::uint32_t* VectorUnit::stub(std::uint32_t instruction, std::uint32_t renamed
 }
 
 bool VectorUnit::step(std::uint32_t i, A64State& s) {
-    VectorRoles roles = vector_roles(i);
-    unsigned rd = i & 31, rn = field(i, 5, 5);
-    bool all_known = code_ != nullptr;
+    [[maybe_unused]] VectorRoles roles = vector_roles(i);
+    [[maybe_unused]] unsigned rd = i & 31, rn = field(i, 5, 5);
+    [[maybe_unused]] bool all_known = code_ != nullptr;
 #if defined(__aarch64__)
     auto known = [&](unsigned v) { return (s.v_known >> v & 1) != 0; };
     if (roles.from_general)
@@ -117,7 +117,7 @@ bool VectorUnit::step(std::uint32_t i, A64State& s) {
 }
 
 void VectorUnit::skip(std::uint32_t i, A64State& s) {
-    VectorRoles roles = vector_roles(i);
+    [[maybe_unused]] VectorRoles roles = vector_roles(i);
     unsigned rd = i & 31;
     if (roles.to_general)
         write_general(s, rd, 0, false);

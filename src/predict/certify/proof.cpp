@@ -174,6 +174,8 @@ class Prover {
             return outside(0, "too much code to go through");
         }
         active_.push_back(f);
+        for (Value& v : state)
+            if (v.id == 0) v.id = ++ids_;
         for (const Constant& c : fn.constants) {
             Value v = fresh(Class::size);
             if (const auto at = literals_[f].find(c.reg); at != literals_[f].end())
