@@ -352,7 +352,8 @@ class ProfileReader {
         if (key == "schema" && in_.at_text()) {
             schema = in_.text();
             has_schema = true;
-            if (schema != kProfileSchema)
+            // A minor number after the major one says that keys were added; they are passed over here.
+            if (schema != kProfileSchema && !schema.starts_with(std::string(kProfileSchema) + "."))
                 in_.complain(fmt::format("expected \"{}\", found \"{}\"", kProfileSchema, schema));
         } else if (key == "method") {
             profile_.method = in_.text();

@@ -62,6 +62,7 @@ std::string with_unit(double value, double step, const char* const* units, int l
         value /= step;
         ++unit;
     }
+    if (unit > 0 && std::fabs(value) < 1) value = std::copysign(1, value);
     if (value == std::floor(value)) return fmt::format("{:.0f}{}", value, units[unit]);
     int digits = std::fabs(value) < 10 ? 2 : std::fabs(value) < 100 ? 1 : 0;
     return fmt::format("{:.{}f}{}", value, digits, units[unit]);
