@@ -162,7 +162,7 @@ class SharingExplained {
             if (side->site >= a_.labels.size()) continue;
             const Label& label = a_.labels[side->site];
             side->context = context_of(label.context);
-            side->frame = resolver_.place(label.place).frame;
+            side->frame = frame_of(label);
             place_object(*side, one.line, label.object);
             side->site = site_of(label.place);
         }
@@ -184,6 +184,16 @@ class SharingExplained {
     }
 
  private:
+    // Where it is in the source. What the compiler's library does for an atomic operation has no line:
+    // then the call.
+    Frame frame_of(const Label& label) {
+        const Frame& own = resolver_.place(label.place).frame;
+        const std::uint32_t call = a_.contexts[label.context].place;
+        if (own.line != 0 || label.context == 0 || begins_thread(call)) return own;
+        const Frame& caller = resolver_.place(call).frame;
+        return caller.line != 0 ? caller : own;
+    }
+
     // The object that the bytes lie in, and where in it.
     void place_object(SharingSide& side, std::uint64_t line, std::uint32_t object) {
         const std::uint64_t at =
