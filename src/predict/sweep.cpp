@@ -73,7 +73,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
     sizes[name] = high;
     request.untied.insert(name);
     auto top = TRY(predict(request));
-    const Model* model = top.model && top.failures.empty() ? top.model.get() : nullptr;
+    const Model* model = top.certainty() == Certainty::exact ? top.model.get() : nullptr;
     std::int64_t modulus = 1;
     if (model)
         for (const Axis& a : model->design.axes)

@@ -45,6 +45,7 @@ enum class Class : std::uint8_t {
     size,       // constants and sizes alone
     affine,     // and counters, linearly
     piecewise,  // and quotients, remainders, selections: Presburger functions
+    row,        // bytes: a counter times a declared row, plus constants
     product,    // a size times a counter: rows of a length that only a size tells
     outside,
 };
@@ -60,7 +61,7 @@ struct Value {
 using State = std::vector<Value>;
 
 constexpr int kMostDepth = 40;
-constexpr std::size_t kMostWork = 2'000'000;  // instructions looked at
+constexpr std::size_t kMostWork = 2'000'000;  // blocks and instructions
 
 class Prover {
  public:
@@ -83,10 +84,8 @@ class Prover {
     }
 
     std::vector<Doubt> run() {
-        const Function& entry = program_.functions.front();
-        State state(static_cast<std::size_t>(entry.registers));
         checking_ = true;
-        call(0, std::move(state));
+        call(0, State(static_cast<std::size_t>(program_.functions.front().registers)));
         return {lacks_.begin(), lacks_.end()};
     }
 
@@ -368,6 +367,7 @@ class Prover {
             if (v->cls == Class::outside) return *v;
             cls = std::max(cls, v->cls);
         }
+        if (cls == Class::row && least == Class::piecewise) cls = Class::product;
         return fresh(cls == Class::size ? cls : std::max(cls, least));
     }
 
@@ -383,6 +383,8 @@ class Prover {
     Value sum(const Value& a, const Value& b, bool negative) {
         Value v = widest({&a, &b});
         if (v.cls == Class::outside) return v;
+        // Where in the row is not shown.
+        if (v.cls == Class::row && std::min(a.cls, b.cls) != Class::size) v.cls = Class::product;
         if (a.symbol >= 0 && b.symbol < 0 && b.cls == Class::size) {
             v.symbol = a.symbol;
             v.number = plus(a.number, b.number, negative);
@@ -448,9 +450,14 @@ class Prover {
                 return set(sum(at(i.a), at(i.b), false));
             case Op::sub:
                 return set(sum(at(i.a), at(i.b), true));
-            case Op::offset:
-                return set(sum(at(i.a), at(i.b), false));
+            case Op::offset: {
+                Value v = sum(at(i.a), at(i.b), false);
+                if (at(i.b).cls == Class::row && i.imm != 1 && v.cls != Class::outside)
+                    v.cls = Class::product;
+                return set(v);
+            }
             case Op::mul:
+                if (at(i.a).cls == Class::affine && is_row(f, i.b)) return set(fresh(Class::row));
                 return set(product(i, at(i.a), at(i.b)));
             case Op::shl: {
                 Value by = at(i.b);
@@ -547,6 +554,17 @@ class Prover {
             at(i.dst) =
                 is_scalar(f, i.a) ? fresh(Class::size) : outside(i.line, "an entry of a table decides");
         }
+    }
+
+    // Whether a register holds the bytes of a row that the function declares and indexes.
+    bool is_row(std::uint32_t f, std::int32_t reg) const {
+        const Function& fn = program_.functions[f];
+        for (const Constant& c : fn.constants)
+            if (c.reg == reg && c.global < 0 && c.value >= kLargeNumber)
+                for (const Block& b : fn.blocks)
+                    for (const Instruction& i : b.code)
+                        if (i.op == Op::offset && i.imm == c.value) return true;
+        return false;
     }
 
     // Whether a register holds the address of a global that is one number.
