@@ -141,8 +141,8 @@ TEST(Formats, binary_layouts_are_told_from_each_other) {
     EXPECT_EQ(parse(oracle)->size(), 100u);
     EXPECT_EQ(parse(champsim)->size(), 100u);
     EXPECT_EQ(complaint(addresses),
-              "t: cannot tell the trace's format from its content; give --format (revisit, lackey, "
-              "din, csv, perf, champsim, oracle, records, u64)");
+              "t: cannot tell the trace's format from its content (revisit, lackey, din, csv, "
+              "perf, champsim, oracle, records, u64)");
 }
 
 TEST(Formats, perf_samples_have_address_thread_direction_and_instruction) {

@@ -74,7 +74,7 @@ class Engine {
     // after what was added, before what will be. They cut it to their granularity themselves.
     virtual bool takes_ranges() const { return false; }
     virtual Result<void> add_ranges(const AccessRanges&, const AccessProgress&) {
-        return fail("this engine takes blocks");
+        return fail(ErrorCode::unsupported, "this engine takes blocks");
     }
     virtual Result<Profile> finish() = 0;
     // The histogram of what was added, for the windows of a run; not every engine knows it.

@@ -2,16 +2,33 @@
 // returns a Result, and the Error in it reads as one sentence a user can act on.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <utility>
 
 namespace revisit {
 
+// What a program can act on; the sentence is for people.
+enum class ErrorCode : std::uint8_t {
+    invalid_input,   // a file, a number or an argument is not what was expected
+    unknown_format,  // a trace does not reveal its format, or the format named does not exist
+    unknown_method,  // there is no engine of that name
+    unsupported,     // this combination of method, model, device and options does not exist
+    not_built,       // needs a library that this build was made without
+    no_memory,       // more memory than there is
+    no_threads,      // cannot be counted on several threads; one can
+    io,              // the system could not open, read or write a file
+    device,          // no GPU, or one that failed
+    device_memory,   // more memory than the GPU has
+    cluster,         // MPI did not do what was asked
+};
+
 struct Error {
     std::string file;     // the input it is about; empty when there is none
     std::string place;    // "line 17", "byte 4096"; empty when unknown
     std::string message;  // what was expected and what was found
+    ErrorCode code = ErrorCode::invalid_input;
 
     // "trace.din: line 17: expected a label 0, 1 or 2, found "7""
     std::string sentence() const;
@@ -25,6 +42,13 @@ inline std::unexpected<Error> fail(std::string message) {
 }
 inline std::unexpected<Error> fail(std::string file, std::string place, std::string message) {
     return std::unexpected(Error{std::move(file), std::move(place), std::move(message)});
+}
+inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
+    return std::unexpected(Error{{}, {}, std::move(message), code});
+}
+inline std::unexpected<Error> fail(ErrorCode code, std::string file, std::string place,
+                                   std::string message) {
+    return std::unexpected(Error{std::move(file), std::move(place), std::move(message), code});
 }
 
 }  // namespace revisit

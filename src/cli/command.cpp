@@ -207,6 +207,21 @@ Result<LowLocalityOptions> low_locality_options(const std::vector<std::string>& 
     return out;
 }
 
+std::string with_hint(const Error& error) {
+    std::string sentence = error.sentence();
+    switch (error.code) {
+        case ErrorCode::unknown_format:
+            return sentence + "; give --format";
+        case ErrorCode::no_threads:
+            return sentence + "; use --threads 1";
+        case ErrorCode::device:
+        case ErrorCode::device_memory:
+            return sentence + "; use --device cpu";
+        default:
+            return sentence;
+    }
+}
+
 TerminalStyle stdout_style() {
     TerminalStyle style;
     bool terminal = isatty(STDOUT_FILENO) != 0;

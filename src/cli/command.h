@@ -29,6 +29,9 @@ struct CommandEntry {
 };
 std::span<const CommandEntry> commands();
 
+// The sentence of an error, and the option that helps where there is one.
+std::string with_hint(const Error& error);
+
 // Options of several commands, declared and parsed alike.
 struct AnalysisOptions {
     std::string granularity_text;

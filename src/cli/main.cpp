@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
         if (!declared[i]->parsed()) continue;
         auto status = made[i]->run();
         return status ? *status
-                      : complain("revisit " + declared[i]->get_name(), status.error().sentence());
+                      : complain("revisit " + declared[i]->get_name(), with_hint(status.error()));
     }
     fmt::print("{}", app.help());
     return 0;

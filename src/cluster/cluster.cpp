@@ -246,13 +246,14 @@ ClusterReport describe_cluster() {
 
 Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std::string_view format,
                                                   EngineOptions options) {
-    if (MPI_Init(nullptr, nullptr) != MPI_SUCCESS) return fail("MPI did not start");
+    if (MPI_Init(nullptr, nullptr) != MPI_SUCCESS) return fail(ErrorCode::cluster, "MPI did not start");
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (options.time || options.sites || options.pairs || options.model != StackModel::single)
         return std::unexpected(
-            agree(fail("a cluster counts reuse distances of the single model: no time, sites or pairs"),
+            agree(fail(ErrorCode::unsupported,
+                       "a cluster counts reuse distances of the single model: no time, sites or pairs"),
                   rank, ranks)
                 .error());
     Lanes lanes(options.device == Device::gpu ? 1 : std::max(1u, options.threads));
@@ -333,7 +334,8 @@ ClusterReport describe_cluster() {
 }
 
 Result<std::optional<Profile>> analyze_on_cluster(const std::string&, std::string_view, EngineOptions) {
-    return fail("this build has no MPI; build with Open MPI's development files installed");
+    return fail(ErrorCode::not_built,
+                "this build has no MPI; build with Open MPI's development files installed");
 }
 
 }  // namespace revisit

@@ -143,7 +143,7 @@ class ChunkPipeline {
             });
             if (done) slot.cut = slot.blocks.batch();
         } catch (const std::bad_alloc&) {
-            slot.accesses = fail("not enough memory to decode the trace");
+            slot.accesses = fail(ErrorCode::no_memory, "not enough memory to decode the trace");
         }
     }
 
@@ -256,7 +256,7 @@ Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options) {
         else
             TRY(join.add_stream(trace));
     } catch (const std::bad_alloc&) {
-        return fail("not enough memory to read the trace");
+        return fail(ErrorCode::no_memory, "not enough memory to read the trace");
     }
     return engine->finish();
 }

@@ -52,7 +52,7 @@ Result<void> ChunkResolver::resolve(std::optional<ChunkTouches> before, std::spa
         tables.push_back(std::move(chunk.distances));
     }
     if (stack_.live() + first_touches > StackParts::kMostPlaces)
-        return fail("more blocks than several threads can count; use --threads 1");
+        return fail(ErrorCode::no_threads, "more blocks than several threads can count");
 
     std::mutex guard;
     std::vector<Share> shares;  // those that nobody uses

@@ -48,7 +48,7 @@ namespace revisit {
 namespace {
 
 std::unexpected<Error> no_memory() {
-    return fail("not enough memory to count on several threads; use --threads 1");
+    return fail(ErrorCode::no_threads, "not enough memory to count on several threads");
 }
 
 // First touches take some 75 bytes each, tables included, and may be all there is: windows that could

@@ -38,7 +38,8 @@ std::span<const EngineEntry> engines() {
 
 Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options) {
     if (options.device == Device::gpu) {
-        if (options.phases != 0) return fail("the GPU does not cut a run into phases");
+        if (options.phases != 0)
+            return fail(ErrorCode::unsupported, "the GPU does not cut a run into phases");
         return make_gpu_engine(name, options);
     }
     std::string names;

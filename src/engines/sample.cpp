@@ -188,7 +188,8 @@ class SampleEngine : public Engine {
             }
             return {};
         } catch (const std::bad_alloc&) {
-            return fail("not enough memory for the samples' distance sets; the rate is too high");
+            return fail(ErrorCode::no_memory,
+                        "not enough memory for the samples' distance sets; the rate is too high");
         }
     }
 

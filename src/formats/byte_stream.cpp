@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBlock = std::size_t{4} << 20;
 
 std::unexpected<Error> cannot(const std::string& file, const char* what) {
-    return fail(file, {}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
+    return fail(ErrorCode::io, file, {}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
 }
 
 // Reads on from where the descriptor is; the file it belongs to closes it.
@@ -72,7 +72,7 @@ Result<void> PlainFile::read(std::uint64_t at, void* into, std::size_t size) con
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return cannot(name_, "read");
         if (count == 0)
-            return fail(name_, fmt::format("byte {}", begin_ + at),
+            return fail(ErrorCode::io, name_, fmt::format("byte {}", begin_ + at),
                         fmt::format("expected {} bytes, found the end: the file became shorter while "
                                     "it was read",
                                     size_));

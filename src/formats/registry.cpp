@@ -94,9 +94,8 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
         return named != nullptr && !sure ? named : &entry;
     }
     if (named != nullptr) return named;
-    return fail(
-        stream.name(), {},
-        fmt::format("cannot tell the trace's format from its content; give --format ({})", names()));
+    return fail(ErrorCode::unknown_format, stream.name(), {},
+                fmt::format("cannot tell the trace's format from its content ({})", names()));
 }
 
 Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,

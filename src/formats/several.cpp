@@ -140,9 +140,9 @@ Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> pa
     // Site ids mean something within one recording only.
     for (const auto& reader : readers)
         if (reader->info().extra_json != readers.front()->info().extra_json)
-            return fail(
-                "traces of different recordings have different sites; analyze each by itself "
-                "and merge the profiles");
+            return fail(ErrorCode::unsupported,
+                        "traces of different recordings have different sites; analyze each by itself "
+                        "and merge the profiles");
     return std::make_unique<JoinedReader>(std::move(readers));
 }
 

@@ -32,7 +32,7 @@ bool counted_on_device(const Binning& bins) {
 
 Result<std::vector<int>> devices_to_use() {
     const gpu::Devices devices = gpu::find_devices();
-    if (devices.list.empty()) return fail(devices.why);
+    if (devices.list.empty()) return fail(ErrorCode::device, devices.why);
     std::vector<int> out;
     const char* const wanted = std::getenv("REVISIT_GPU_DEVICES");
     if (wanted == nullptr) {
@@ -64,8 +64,8 @@ gpu::Settings settings_for(const EngineOptions& options, int device) {
 
 std::unexpected<Error> device_error(const std::exception& failure) {
     if (dynamic_cast<const gpu::OutOfMemory*>(&failure) != nullptr)
-        return fail(std::string(failure.what()) + "; use --device cpu, or a coarser granularity");
-    return fail(failure.what());
+        return fail(ErrorCode::device_memory, failure.what());
+    return fail(ErrorCode::device, failure.what());
 }
 
 // An error of the host on its way through the device's code.
@@ -301,13 +301,15 @@ GpuReport describe_gpu() {
 
 Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const EngineOptions& options) {
     if (method == "hprda") return make_gpu_hprda(options);
-    if (method != "exact") return fail(fmt::format("the {} method runs on the CPU", method));
+    if (method != "exact")
+        return fail(ErrorCode::unsupported, fmt::format("the {} method runs on the CPU", method));
     if (auto good = require_single_model("GPU's exact", options); !good)
         return std::unexpected(good.error());
-    if (options.pairs) return fail("the GPU counts no pairs of sites");
+    if (options.pairs) return fail(ErrorCode::device, "the GPU counts no pairs of sites");
     const bool on_device = counted_on_device(options.bins);
     if (options.sites && !on_device)
-        return fail(fmt::format("the GPU counts sites in bins log2 to log2:{}, found {}",
+        return fail(ErrorCode::device,
+                    fmt::format("the GPU counts sites in bins log2 to log2:{}, found {}",
                                 gpu::kMostPerOctave, options.bins.spec()));
     auto devices = devices_to_use();
     if (!devices) return std::unexpected(devices.error());
@@ -345,11 +347,11 @@ GpuReport describe_gpu() {
 }
 
 Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view, const EngineOptions&) {
-    return fail("this build has no CUDA; build with nvcc on the path");
+    return fail(ErrorCode::not_built, "this build has no CUDA; build with nvcc on the path");
 }
 
 Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions&, unsigned) {
-    return fail("this build has no CUDA; build with nvcc on the path");
+    return fail(ErrorCode::not_built, "this build has no CUDA; build with nvcc on the path");
 }
 
 #endif
