@@ -272,9 +272,10 @@ class ProfileCommand : public Command {
     bool wants_every_access(const EngineOptions& engine) const {
         return recording_.via != "auto" || !recording_.functions.empty() ||
                !recording_.regions.empty() || !recording_.most_accesses_text.empty() ||
-               recording_.no_stack || analysis_.granularity_given() || model_.model != "single" ||
-               engine.device != Device::cpu || sampling_.rate_option->count() > 0 ||
-               !sampling_.target_error.empty() || sequential_;
+               recording_.no_stack ||
+               (analysis_.granularity_given() && !watch::can_watch(engine.granularity)) ||
+               model_.model != "single" || engine.device != Device::cpu ||
+               sampling_.rate_option->count() > 0 || !sampling_.target_error.empty() || sequential_;
     }
 
     std::string automatic_method(const EngineOptions& engine) const {

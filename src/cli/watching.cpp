@@ -64,7 +64,7 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine,
     std::chrono::nanoseconds period = TRY(parse_time("--every", every));
     if (period.count() < 50000) return fail("--every: expected at least 50us");
     std::uint64_t granularity = granularity_given ? engine.granularity : 64;
-    if (granularity < 8 || granularity > 128 || !std::has_single_bit(granularity))
+    if (!watch::can_watch(granularity))
         return fail(
             fmt::format("--granularity: watchpoints are on words of 8 bytes, four of a block at most; "
                         "expected 8, 16, 32, 64 or 128, found {}",

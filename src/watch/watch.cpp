@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -52,6 +53,10 @@ class CountingSink : public record::ProcessSink {
 };
 
 }  // namespace
+
+bool can_watch(std::uint64_t granularity) {
+    return std::has_single_bit(granularity) && granularity >= 8 && granularity <= 128;
+}
 
 bool works_here() {
     return record::probe_watchpoints().works && record::probe_clock().works;

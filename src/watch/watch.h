@@ -15,6 +15,8 @@ struct WatchOptions {
 
 // Whether threads can be sampled here and watchpoints catch their reuse.
 bool works_here();
+// Whether blocks of so many bytes can be watched for: 8, 16, 32, 64 or 128.
+bool can_watch(std::uint64_t granularity);
 // Whether the program can be sampled.
 Result<void> check_program(const record::Program& program);
 // What has the library loaded that knows blocks of the heap; nothing for a program that loads none.

@@ -43,7 +43,7 @@ check(watch(["sh", "-c", "exit 7"])[0].returncode == 7, "status is the program's
 check(watch(["sh", "-c", "kill -SEGV $$"])[0].returncode == 139, "a fault stays one")
 
 # A profile whose parts agree.
-check(profile["method"] == "watch" and profile["granularity"] == 8, "method and granularity")
+check(profile["method"] == "watch" and profile["granularity"] == 64, "method and granularity")
 samples = profile["sampled"]["samples"]
 check(samples >= 20, "samples: %g" % samples)
 total = profile["reuse"]["cold"] + sum(b[2] for b in profile["reuse"]["bins"])
@@ -108,7 +108,7 @@ got = run([revisit, "profile", "-o", "auto.json", "--", example, "3000", "it's"]
 profile = json.load(open(os.path.join(directory, "auto.json")))
 check(profile["method"] == "watch" and "every access: revisit profile --method exact -- %s 3000 'it'\\''s'" % example in got.stderr, "auto: " + got.stderr)
 if findings["any binary"]["works"]:
-    for option in [["--granularity", "64"], ["--via", "valgrind"], ["--max-accesses", "100000"]]:
+    for option in [["--granularity", "256"], ["--via", "valgrind"], ["--max-accesses", "100000"]]:
         run([revisit, "profile", "--quiet", "-o", "auto.json", *option, "--", example, "3000"])
         check(json.load(open(os.path.join(directory, "auto.json")))["method"] == "exact", "auto with " + option[0])
 check("watch for all others" in findings["auto"]["detail"], "doctor: " + findings["auto"]["detail"])
@@ -184,5 +184,8 @@ check(not os.path.exists(os.path.join(directory, "killed.json")), "no half a pro
 got = run([revisit, "profile", "--pid", "4194303"])
 check(got.returncode == 2 and "no process has the number" in got.stderr and got.stderr.count("\n") == 1, "no process: " + got.stderr)
 got, _ = watch(["true"], "--granularity", "4")
-check(got.returncode == 2 and "power of two from 8 up" in got.stderr, "granularity")
+check(got.returncode == 2 and "expected 8, 16, 32, 64 or 128" in got.stderr and got.stderr.count("\n") == 1, "granularity")
+for granularity in ["8", "16", "32", "128"]:
+    got, profile = watch([example, "3000000"], "--granularity", granularity, "--overhead", "30%")
+    check(profile["granularity"] == int(granularity) and profile["sampled"]["samples"] > 5, "granularity " + granularity)
 print("passed")
