@@ -37,7 +37,7 @@ struct SharedLine {
 // By falling number of invalidated reuses.
 std::vector<SharedLine> shared_lines(const Profile& profile);
 
-// Lines whose false sharing is worth mending: a thousandth of all accesses at least.
+// Lines whose false sharing is worth mending: one access in 5000 and 100 in all at least.
 bool is_worth_mending(const SharedLine& line, const Profile& profile);
 
 // What to do about such a line, in one sentence; empty for others.
