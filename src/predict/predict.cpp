@@ -78,6 +78,10 @@ class Predictor {
         }
         // A run that goes to its end is a proof.
         if (short_enough_) return interpreted(kInterpretAtMost, Deadline());
+        // Counting may have taken too long; the formulas then tell whether the run is short.
+        if (fits && prediction->profile.accesses <= static_cast<double>(request_.simulate_at_most))
+            if (auto whole = interpreted(request_.simulate_at_most, Deadline(request_.budget)); whole)
+                return whole;
         if (request_.granularity <= 1)
             if (auto p = repeated(); p) return std::move(*p);
         if (fits) {
