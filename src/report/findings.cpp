@@ -74,8 +74,14 @@ std::vector<SiteFindings> worst_sites(const Profile& profile, const CacheSpec& c
         if (one.misses > 0) found.push_back(std::move(one));
     }
     const std::size_t most = std::min(found.size(), kMostSites);
+    // Where processor time was sampled, misses on a line that takes none of it matter little. A line
+    // that no sample met may have had half of one.
+    const double unseen = profile.sampled ? 0.5 / std::max(1.0, profile.sampled->samples) : 0;
+    auto rank = [&](const SiteFindings& one) {
+        return one.site->time_share ? one.misses * (*one.site->time_share + unseen) : one.misses;
+    };
     std::stable_sort(found.begin(), found.end(),
-                     [](const SiteFindings& a, const SiteFindings& b) { return a.misses > b.misses; });
+                     [&](const SiteFindings& a, const SiteFindings& b) { return rank(a) > rank(b); });
     found.resize(most);
     const SiteIndex sites(profile);
     const std::map<std::uint32_t, LastUse> last = last_uses(profile, found, table);
@@ -278,6 +284,8 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
                           {"misses", one.misses},
                           {"share", one.share},
                           {"miss_rate", one.miss_rate}};
+            if (one.site->time_share) entry["time_share"] = *one.site->time_share;
+            if (one.site->regular) entry["regular"] = *one.site->regular;
             if (!one.site->data.empty()) entry["data"] = one.site->data;
             if (!one.reason.empty()) entry["reason"] = one.reason;
             if (one.few_samples) entry["few_samples"] = true;

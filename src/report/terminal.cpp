@@ -15,6 +15,7 @@
 namespace revisit {
 namespace {
 
+constexpr double kMostStated = 0.25;   // rates known no better are not shown as figures
 constexpr std::size_t kExplained = 3;  // of the worst sites, and of the advice
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
@@ -88,6 +89,9 @@ std::string kinds_of_misses(const Profile& profile, const SiteFindings& found) {
 std::string worst_sites(const Profile& profile, const Findings& findings, const TerminalStyle& style) {
     if (findings.sites.empty()) return {};
     std::string out = heading(style, "Sites by misses in " + name_and_size(*findings.focus));
+    bool timed = std::ranges::any_of(
+        findings.sites, [](const SiteFindings& one) { return one.site->time_share.has_value(); });
+    if (timed) out += "  (the first: most misses times most processor time of the line)\n";
     std::size_t explained = 0;
     for (const SiteFindings& found : findings.sites) {
         const Site& site = *found.site;
@@ -95,6 +99,8 @@ std::string worst_sites(const Profile& profile, const Findings& findings, const 
             "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}", percent(found.share),
             percent(found.miss_rate), format_count(site.accesses),
             linked_place(site.frame, place_of(site), style), kinds_of_misses(profile, found));
+        if (site.time_share) line += fmt::format("  time {}", percent(*site.time_share));
+        if (site.regular) line += fmt::format(", {} on a constant stride", percent(*site.regular));
         out += (found.few_samples ? paint(style, "2", line + " (too few samples)") : line) + "\n";
         if (explained++ >= kExplained || (site.data.empty() && found.reason.empty())) continue;
         out += fmt::format("             {}{}{}\n", site.data,
@@ -211,9 +217,14 @@ std::string cache_table(const std::vector<CachePrediction>& predictions, const T
         const CacheSpec& cache = prediction.cache;
         std::string ways =
             cache.associativity() == cache.blocks() ? "full" : fmt::format("{}-way", cache.ways);
-        out += fmt::format("  {:<16} {:>9} {:>7} {:>5} B lines   hit {:>9}   miss {:>9}", cache.name,
-                           format_bytes(static_cast<double>(cache.bytes)), ways, cache.line,
-                           percent(prediction.hit_rate, prediction.error),
+        out += fmt::format("  {:<16} {:>9} {:>7} {:>5} B lines   ", cache.name,
+                           format_bytes(static_cast<double>(cache.bytes)), ways, cache.line);
+        if (prediction.error > kMostStated) {
+            out += fmt::format("not known within ± {:.0f} points: more samples needed\n",
+                               100 * kMostStated);
+            continue;
+        }
+        out += fmt::format("hit {:>9}   miss {:>9}", percent(prediction.hit_rate, prediction.error),
                            percent(prediction.miss_rate, prediction.error));
         if (prediction.error > 0)
             out += fmt::format("   ± {}", percent(prediction.error, prediction.error));
