@@ -335,6 +335,18 @@ TEST(Findings, lead_with_the_number_of_samples_when_they_are_few) {
     EXPECT_TRUE(findings_of(profile, {*CacheSpec::parse("L2=64K:8:64")}).lead.starts_with("100.00 %"));
 }
 
+TEST(Findings, rank_sites_by_misses_and_time_where_time_was_sampled) {
+    Profile profile = calling_profile();
+    const CacheSpec cache = *CacheSpec::parse("L2=64K:8:64");
+    profile.sites[0].reuse = {0, 0, 0, 0, {{65536, 65537, 500, 0}}};
+    profile.sites[1].reuse = {0, 0, 0, 0, {{65536, 65537, 400, 0}}};
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 900, 0}}};
+    EXPECT_EQ(findings_of(profile, {cache}).sites.at(0).site->id, 1u);
+    profile.sites[0].time_share = 0.01;
+    profile.sites[1].time_share = 0.8;
+    EXPECT_EQ(findings_of(profile, {cache}).sites.at(0).site->id, 2u);
+}
+
 TEST(Findings, have_no_rates_of_caches_with_other_lines) {
     Profile profile = calling_profile();
     profile.granularity = 8;

@@ -213,9 +213,14 @@ void add_working_sets(const Profile& profile, const CacheSpec& cache, std::vecto
         const double bytes = knee.blocks * static_cast<double>(cache.line),
                      room = static_cast<double>(cache.bytes);
         if (bytes <= room || bytes > kAlmostFits * room) continue;
+        // A pair that explains most of it says more: where, and what to change.
+        const double drop = (knee.miss_before - knee.miss_after) * profile.reuse.total();
+        if (std::ranges::any_of(out,
+                                [&](const Advice& one) { return one.use && one.misses > drop / 2; }))
+            continue;
         Advice advice;
         advice.rule = "shrink";
-        advice.misses = advice.gain = (knee.miss_before - knee.miss_after) * profile.reuse.total();
+        advice.misses = advice.gain = drop;
         advice.what = fmt::format(
             "a working set of {} does not fit: a cache that holds it brings misses from {} "
             "to {} of accesses",

@@ -231,7 +231,8 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     put_number(out, site.writes);
     put(out, ",");
     put_histogram(out, pool, site.reuse);
-    if (!site.inlined.empty() || site.loop.line != 0 || !site.data.empty()) {
+    const bool measured = site.time_share || site.regular;
+    if (measured || !site.inlined.empty() || site.loop.line != 0 || !site.data.empty()) {
         put(out, ",[");
         for (std::size_t i = 0; i < site.inlined.size(); ++i)
             fmt::format_to(std::back_inserter(out), "{}[{},{},{}]", i == 0 ? "" : ",",
@@ -242,10 +243,41 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     if (site.loop.line != 0)
         fmt::format_to(std::back_inserter(out), ",[{},{},{}]", pool.text(site.loop.function),
                        pool.text(site.loop.file), site.loop.line);
-    else if (!site.data.empty())
+    else if (measured || !site.data.empty())
         put(out, ",0");
-    if (!site.data.empty()) fmt::format_to(std::back_inserter(out), ",{}", pool.text(site.data));
+    if (measured || !site.data.empty())
+        fmt::format_to(std::back_inserter(out), ",{}", pool.text(site.data));
+    if (measured)
+        fmt::format_to(std::back_inserter(out), ",{:.4g},{:.4g}", site.time_share.value_or(-1),
+                       site.regular.value_or(-1));
     put(out, "]");
+}
+
+// Shared lines are few; they travel as the profile has them.
+void put_sharing(Buffer& out, const Profile& profile) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    auto side = [](const SharingSide& from) {
+        nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+        for (unsigned at = 0; at < 64; ++at) {
+            if ((from.bytes >> at & 1) == 0) continue;
+            unsigned end = at;
+            while (end < 64 && (from.bytes >> end & 1) != 0) ++end;
+            bytes.push_back({at, end});
+            at = end;
+        }
+        return nlohmann::ordered_json{
+            {"site", from.site}, {"thread", from.thread}, {"write", from.write}, {"bytes", bytes}};
+    };
+    for (const Sharing& one : profile.sharing)
+        list.push_back({{"line", fmt::format("{:#x}", one.line)},
+                        {"object", one.victim.object},
+                        {"offset", one.victim.offset},
+                        {"writer", side(one.writer)},
+                        {"victim", side(one.victim)},
+                        {"count", one.count},
+                        {"false_sharing", one.false_sharing}});
+    put(out, ",\"sharing\":");
+    put(out, in_script(list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
 }
 
 // With call paths a pair also has where they meet: how many calls they share, and the user's function.
@@ -329,6 +361,7 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
                        profile.sampled->period, profile.sampled->samples, profile.sampled->pruned);
     put(out, ",\"report\":");
     put(out, in_script(findings_json(findings_of(profile, options.caches), profile)));
+    if (!profile.sharing.empty()) put_sharing(out, profile);
     put(out, ",\"reuse\":");
     put_histogram(out, pool, profile.reuse);
     put_errors(out, "reuseError", profile.reuse);

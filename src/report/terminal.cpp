@@ -99,8 +99,9 @@ std::string worst_sites(const Profile& profile, const Findings& findings, const 
             "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}", percent(found.share),
             percent(found.miss_rate), format_count(site.accesses),
             linked_place(site.frame, place_of(site), style), kinds_of_misses(profile, found));
-        if (site.time_share) line += fmt::format("  time {}", percent(*site.time_share));
-        if (site.regular) line += fmt::format(", {} on a constant stride", percent(*site.regular));
+        if (site.time_share) line += fmt::format("  {} of the time", percent_whole(*site.time_share));
+        if (site.regular && *site.regular > 0.5)
+            line += fmt::format(", {} on a constant stride", percent_whole(*site.regular));
         out += (found.few_samples ? paint(style, "2", line + " (too few samples)") : line) + "\n";
         if (explained++ >= kExplained || (site.data.empty() && found.reason.empty())) continue;
         out += fmt::format("             {}{}{}\n", site.data,

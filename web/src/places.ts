@@ -72,11 +72,12 @@ export function gather(profile: Profile, by: By): Place[] {
 }
 
 export function weigh(places: Place[], table: HitTable): number {
+  const timed = places.some(place => place.timeShare >= 0);
   let all = 0;
   for (const place of places) {
     place.misses = table.misses(place.reuse);
     place.missRate = place.reuse.total > 0 ? place.misses / place.reuse.total : 0;
-    place.rank = place.timeShare >= 0 ? place.misses * place.timeShare : place.misses;
+    place.rank = timed ? place.misses * Math.max(place.timeShare, 1e-9) : place.misses;
     all += place.misses;
   }
   return all;

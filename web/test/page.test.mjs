@@ -47,7 +47,7 @@ const tests = {
   async 'opens with the figures of the profile'() {
     await open('one.html');
     assert.equal(await page.textContent('h1'), './matmul 256');
-    assert.match(await page.textContent('dl'), /392 K/);
+    assert.match(await page.textContent('dl.figures'), /392 K/);
     await atLeast('svg', 3);
     assert.match(await page.title(), /matmul/);
   },
@@ -136,7 +136,7 @@ const tests = {
     await open('particles.html', 'tab=code');
     await page.click('#detail a:text("heap main (particles.c:26)")');
     assert.match(await page.textContent('#detail h3'), /main \(particles\.c:26\) heap/);
-    await page.click('#detail a:text("particles.c:16")');
+    await page.click('#detail a:has-text("particles.c:16")');
     assert.match(await page.textContent('#detail h3'), /particles\.c:16 energy/);
   },
   async 'sources come along when asked for, and only then'() {
