@@ -476,8 +476,8 @@ TEST_F(OddSource, what_cannot_be_followed_is_not_called_exact) {
 
 // Interpreting to the end is a proof, also of a recursion: one store per call, 2 F(21) - 1 calls.
 TEST_F(OddSource, recursion_that_is_interpreted_to_its_end_is_exact) {
-    auto r = odd(
-        "int f(int n) { static double A[90]; A[n] = 1; return n < 2 ? 1 : f(n - 1) + f(n - 2); }", 20);
+    auto r =
+        odd("double A[90]; int f(int n) { A[n] = 1; return n < 2 ? 1 : f(n - 1) + f(n - 2); }", 20);
     r.method = Method::automatic;
     const auto p = predict(r);
     ASSERT_TRUE(p);
