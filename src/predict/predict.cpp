@@ -445,7 +445,7 @@ class Predictor {
             if (failure.kind == Doubt::Kind::too_large)
                 return fail(request_.source.path, "", failure.sentence());
         auto e = estimate(how, request_,
-                          Deadline(std::max({8.0, request_.budget / 2, session_.deadline.left()})));
+                          Deadline(std::max({16.0, request_.budget / 2, session_.deadline.left()})));
         if (!e)
             return fail(
                 e.error().file, e.error().place,
