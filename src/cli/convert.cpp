@@ -21,8 +21,9 @@ class ConvertCommand : public Command {
         app.add_flag("--quiet", quiet_, "no progress")->group("Output");
         std::string known;
         for (const FormatEntry& entry : formats())
-            known += fmt::format("\n  {:<10} {}{} ({})", entry.name, entry.summary,
-                                 entry.create == nullptr ? ", read only" : "", entry.suffixes);
+            known += fmt::format("\n  {:<10} {}{}{}", entry.name, entry.summary,
+                                 entry.create == nullptr ? ", read only" : "",
+                                 entry.suffixes.empty() ? "" : fmt::format(" ({})", entry.suffixes));
         app.footer("Formats:" + known +
                    "\n\nExamples:\n"
                    "  revisit convert trace.din trace.rvt\n"

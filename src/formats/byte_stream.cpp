@@ -14,8 +14,6 @@
 namespace revisit {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{4} << 20;
-
 std::unexpected<Error> cannot(const std::string& file, const char* what) {
     return fail(ErrorCode::io, file, {}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
 }
@@ -137,7 +135,7 @@ Result<std::span<const std::uint8_t>> ByteStream::peek(std::size_t want) {
             end_ -= begin_;
             begin_ = 0;
         }
-        if (buffer_.size() < std::max(want, kBlock)) buffer_.resize(std::max(want, kBlock));
+        if (buffer_.size() < std::max(want, block_)) buffer_.resize(std::max(want, block_));
         while (end_ < want && !ended_) {
             const std::size_t count = TRY(source_->read(buffer_.data() + end_, buffer_.size() - end_));
             if (count == 0) ended_ = true;

@@ -62,6 +62,8 @@ class ByteStream {
     // The next bytes: at least `want` unless the end comes first; valid until the next peek.
     Result<std::span<const std::uint8_t>> peek(std::size_t want);
     void consume(std::size_t count);
+    // For those who read many at once: how much memory each may take.
+    void read_in_blocks_of(std::size_t bytes) { block_ = bytes; }
 
     const std::string& name() const { return name_; }
     std::uint64_t position() const { return position_; }  // unpacked bytes consumed
@@ -77,6 +79,7 @@ class ByteStream {
     std::string name_;
     std::unique_ptr<ByteSource> source_;
     std::vector<std::uint8_t> buffer_;
+    std::size_t block_ = std::size_t{4} << 20;
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
     bool ended_ = false;

@@ -1,4 +1,4 @@
-// zstd, xz and gzip, told by their first bytes when reading and by the file's ending when writing.
+// zstd, xz, gzip and zip, told by their first bytes when reading and by the file's ending when writing.
 //
 // The three libraries share one shape (feed input, drain output, repeat), so each is a small codec and
 // one source and one sink serve them all. Concatenated members are read through, as zcat does.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "formats/byte_stream.h"
+#include "formats/zip.h"
 
 namespace revisit {
 namespace {
@@ -298,7 +299,15 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
         return fail(name, {}, "is gzip, and zlib is not in this build");
 #endif
     }
+    const bool zip = begins_with(head, {'P', 'K', 3, 4});
     auto replayed = std::make_unique<ReplayedSource>(std::move(head), std::move(packed));
+    if (zip) {
+#ifdef REVISIT_HAVE_ZLIB
+        return unzipped(std::move(replayed), name);
+#else
+        return fail(name, {}, "is zip, and zlib is not in this build");
+#endif
+    }
     if (!codec) return replayed;
     return std::make_unique<UnpackedSource>(std::move(replayed), std::move(codec), name, kind);
 }

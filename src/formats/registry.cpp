@@ -1,6 +1,8 @@
 // The table of trace formats. A new format is one file and one line here.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "core/try.h"
 #include "formats/format.h"
 
@@ -16,10 +18,13 @@ REVISIT_DECLARE_FORMAT(din)
 REVISIT_DECLARE_FORMAT(csv)
 REVISIT_DECLARE_FORMAT(champsim)
 REVISIT_DECLARE_FORMAT(perf)
+REVISIT_DECLARE_FORMAT(drmemtrace)
+REVISIT_DECLARE_FORMAT(gem5)
 REVISIT_DECLARE_FORMAT(oracle)
 REVISIT_DECLARE_FORMAT(records)
 REVISIT_DECLARE_FORMAT(u64)
 #undef REVISIT_DECLARE_FORMAT
+Result<std::unique_ptr<TraceReader>> open_drmemtrace_directory(const std::string& path);
 
 namespace {
 
@@ -33,6 +38,9 @@ constexpr FormatEntry kFormats[] = {
      create_din},
     {"csv", "columns address, thread, write, site, size", ".csv", recognize_csv, open_csv, create_csv},
     {"perf", "perf script's samples with data addresses", ".perf", recognize_perf, open_perf, nullptr},
+    {"drmemtrace", "DynamoRIO's drmemtrace: a file or a directory of them", "",
+     recognize_drmemtrace, open_drmemtrace, nullptr},
+    {"gem5", "gem5's packet traces", ".gem5", recognize_gem5, open_gem5, nullptr},
     {"champsim", "ChampSim's 64-byte instruction records", ".champsim .champsimtrace",
      recognize_champsim, open_champsim, create_champsim, 64},
     {"oracle", "libCacheSim's oracleGeneral", ".oracleGeneral .oracle", recognize_oracle, open_oracle,
@@ -90,7 +98,8 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
     for (const FormatEntry& entry : kFormats) {
         if (entry.recognizes == nullptr || !entry.recognizes(window)) continue;
         bool sure = entry.name == "revisit" || entry.name == "lackey" || entry.name == "din" ||
-                    entry.name == "csv" || entry.name == "perf";
+                    entry.name == "csv" || entry.name == "perf" || entry.name == "drmemtrace" ||
+                    entry.name == "gem5";
         return named != nullptr && !sure ? named : &entry;
     }
     if (named != nullptr) return named;
@@ -105,6 +114,9 @@ Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_
 }
 
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format) {
+    std::error_code error;
+    if ((format.empty() || format == "drmemtrace") && std::filesystem::is_directory(path, error))
+        return open_drmemtrace_directory(path);
     return open_stream(TRY(ByteStream::open(path)), format, path);
 }
 
