@@ -56,6 +56,20 @@ note = next(n for n in profile["notes"] if "with an address" in n)
 words = note.split()
 check(int(words[3]) >= 0.98 * int(words[1]), note)
 
+# Code that the program makes: named by its own description of it, else after the program.
+made = run(["cc", "-O2", os.path.join(source, "tests/watched/made_code.c"), "-o", "made_code"])
+check(made.returncode == 0, made.stderr)
+plain = run(["./made_code"])
+for arguments, expected in ([], ("made_code JIT code", "", 0)), (["map"], ("walk_made", "/srv/app/walk.js", 17)):
+    got, profile = watch(["./made_code", *arguments])
+    check(got.stdout == plain.stdout, "made code: " + got.stdout + got.stderr)
+    most = max(profile["sites"], key=lambda site: site["accesses"])
+    found = most.get("function", ""), most.get("file", ""), most.get("line", 0)
+    check(found == expected, "made code %s: %s" % (arguments, found))
+    for process in profile["processes"]:
+        if os.path.exists("/tmp/perf-%d.map" % process["pid"]):
+            os.unlink("/tmp/perf-%d.map" % process["pid"])
+
 # Threads, processes, other libraries.
 threads = os.path.join(build, "examples", "threads")
 check(watch([threads])[0].stdout == run([threads]).stdout, "threads")

@@ -1,7 +1,11 @@
 #include "watch/outside/places.h"
 
+#include <filesystem>
+#include <string_view>
+
 #include "record/objects.h"
 #include "symbols/contexts.h"
+#include "symbols/jit_code.h"
 #include "symbols/symbolize.h"
 
 namespace revisit::watch::outside {
@@ -10,6 +14,12 @@ namespace {
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15;
     return hash ^ hash >> 29;
+}
+
+// Files that are nowhere but in memory: what some JITs put their code in.
+bool is_memory(std::string_view path) {
+    return path.starts_with("/memfd:") || path.starts_with("/dev/zero") ||
+           path.starts_with("/anon_hugepage");
 }
 
 }  // namespace
@@ -21,17 +31,42 @@ std::uint32_t Places::file(const std::string& path) {
     return found->second;
 }
 
-std::uint32_t Places::place(const Mapping* mapping, std::uint64_t address) {
+std::uint32_t Places::place(const Mapping* mapping, std::uint64_t address, std::uint32_t process) {
     CodePlace place;
     place.offset = address;
-    if (mapping != nullptr && mapping->is_file()) {
+    const bool in_file = mapping != nullptr && mapping->is_file() && !is_memory(mapping->path);
+    if (in_file) {
         place.module = file(mapping->path);
         place.offset = address - mapping->low + mapping->offset;
     }
-    auto [found, is_new] = places_.try_emplace(mix(mix(1, place.module), place.offset),
-                                               static_cast<std::uint32_t>(origins_.places.size()));
-    if (is_new) origins_.places.push_back(place);
+    auto [found, is_new] =
+        places_.try_emplace(mix(mix(in_file ? 1 : 2 + process, place.module), place.offset),
+                            static_cast<std::uint32_t>(origins_.places.size()));
+    if (!is_new) return found->second;
+    if (!in_file && mapping != nullptr && mapping->executable)
+        made_.push_back(
+            {found->second, process, mapping->path.starts_with("[v") ? mapping->path : std::string{}});
+    origins_.places.push_back(place);
     return found->second;
+}
+
+void Places::describes_its_code(std::uint32_t process, const std::string& jitdump) {
+    jitdumps_[process] = jitdump;
+}
+
+void Places::name_made_code(const std::string& program) {
+    std::map<std::uint32_t, JitCode> known;
+    for (const MadeCode& one : made_) {
+        auto [code, is_new] = known.try_emplace(one.process);
+        if (is_new) code->second = JitCode::of_process(one.process, jitdumps_[one.process]);
+        CodePlace& place = origins_.places[one.place];
+        Frame frame = code->second.at(place.offset);
+        if (frame.function.empty()) frame.function = one.region;
+        if (frame.function.empty())
+            frame.function = std::filesystem::path(program).filename().string() + " JIT code";
+        place.literal = static_cast<std::uint32_t>(origins_.literals.size());
+        origins_.literals.push_back({std::move(frame)});
+    }
 }
 
 std::uint32_t Places::stack(const std::vector<std::uint32_t>& calls, std::uint32_t link) {
@@ -50,7 +85,8 @@ std::uint32_t Places::label(std::uint32_t place, std::uint32_t stack, const Data
     return found->second;
 }
 
-Origins Places::finish(Samples& samples, bool contexts, bool objects) {
+Origins Places::finish(Samples& samples, const std::string& program, bool contexts, bool objects) {
+    name_made_code(program);
     Symbolizer symbols;
     ContextTree tree(origins_);
     record::ObjectMap data(origins_);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,14 +29,17 @@ struct DataTouched {
 class Places {
  public:
     std::uint32_t file(const std::string& path);
-    // A place in a mapped file, or, where no file is, an address.
-    std::uint32_t place(const Mapping* mapping, std::uint64_t address);
+    // A place in a mapped file, or, where no file is, an address in that process.
+    std::uint32_t place(const Mapping* mapping, std::uint64_t address, std::uint32_t process);
+    // The process describes the code that it makes in this file.
+    void describes_its_code(std::uint32_t process, const std::string& jitdump);
     std::uint32_t label(std::uint32_t place, std::uint32_t stack, const DataTouched& data);
     // Calls outermost first; `link` is one more where the function still has it in a register.
     std::uint32_t stack(const std::vector<std::uint32_t>& calls, std::uint32_t link);
 
-    // Looks all up; labels of the samples become those of the result.
-    Origins finish(Samples& samples, bool contexts, bool objects);
+    // Looks all up; labels of the samples become those of the result. Code in no file is named by the
+    // process's own description of it, or after the program.
+    Origins finish(Samples& samples, const std::string& program, bool contexts, bool objects);
 
  private:
     struct Raw {
@@ -46,7 +50,15 @@ class Places {
         std::vector<std::uint32_t> calls;
         std::uint32_t link = kNowhere;
     };
+    struct MadeCode {
+        std::uint32_t place = 0, process = 0;
+        std::string region;  // what the kernel calls it: "[vdso]"
+    };
+    void name_made_code(const std::string& program);
+
     Origins origins_;
+    std::vector<MadeCode> made_;
+    std::map<std::uint32_t, std::string> jitdumps_;  // by process
     std::unordered_map<std::string, std::uint32_t> files_;
     std::unordered_map<std::uint64_t, std::uint32_t> places_, stack_numbers_, raw_numbers_;  // by hash
     std::vector<Stack> stacks_;

@@ -27,6 +27,9 @@ bool Process::know_code(std::uint64_t pc) {
     unwind_tables_.clear();
     if (kept) kept->modules_changed();
     heap_.find_table(maps_);
+    for (const Mapping& one : maps_.all())
+        if (one.path.find("/jit-") != std::string::npos && one.path.ends_with(".dump"))
+            program->places.describes_its_code(static_cast<std::uint32_t>(pid), one.path);
     if (!is_known()) {
         code_patience_ = std::min<std::uint32_t>(4096, 2 * code_patience_ + 1);
         code_wait_ = code_patience_;
@@ -36,7 +39,9 @@ bool Process::know_code(std::uint64_t pc) {
 
 std::uint32_t Process::place(std::uint64_t address) {
     auto [found, is_new] = known_.try_emplace(address, 0);
-    if (is_new) found->second = program->places.place(maps_.at(address), address);
+    if (is_new)
+        found->second =
+            program->places.place(maps_.at(address), address, static_cast<std::uint32_t>(pid));
     return found->second;
 }
 

@@ -19,7 +19,8 @@ std::string base_name(const std::string& path) {
 }
 
 Profile estimate_program(Program& program, const ProfileOptions& options) {
-    Origins origins = program.places.finish(program.samples, options.contexts, options.objects);
+    Origins origins =
+        program.places.finish(program.samples, program.path, options.contexts, options.objects);
     Profile profile = estimate(program.samples, origins, options.estimate, options.counts);
     explain(profile, origins);
     add_site_facts(profile, program.samples, origins);
