@@ -8,7 +8,7 @@ SETUP  ?= yes
 BUILD  := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
 export SETUP JOBS
 
-.PHONY: build check demo docs bench bench-commands bench-guard bench-record eval-time eval-multicore eval-sharing eval-watch eval-predict fuzz install package release-check format tidy clean setup
+.PHONY: build check demo docs bench bench-commands bench-guard bench-record eval-time eval-multicore eval-programs eval-sharing eval-watch eval-predict fuzz install package release-check format tidy clean setup
 .DEFAULT_GOAL := build
 
 setup:
@@ -37,6 +37,12 @@ eval-time: build
 
 eval-multicore: build
 	@scripts/eval-multicore $(BUILD)
+
+# Real programs, as they are and sampled: docs/programs.md.
+eval-programs: build
+	@scripts/install-dependencies xz-utils gzip zstd ffmpeg sqlite3 postgresql redis nginx apache2-utils memcached ruby lua5.4 perl nodejs \
+	    default-jdk-headless golang ripgrep fd-find git imagemagick gawk openssl musl-tools chromium
+	@scripts/eval-programs $(BUILD) --write
 
 eval-sharing: build
 	@scripts/eval-sharing --build $(BUILD)

@@ -6,22 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "revisit/cache_spec.h"
 #include "revisit/error.h"
 #include "revisit/profile.h"
 
 namespace revisit {
-
-struct CacheSpec {
-    std::uint64_t bytes = 0;
-    std::uint64_t ways = 0;  // 0 = fully associative
-    std::uint64_t line = 64;
-    std::string name;  // "L1d", or the spec as written
-
-    std::uint64_t blocks() const { return bytes / line; }
-    std::uint64_t associativity() const { return ways == 0 ? blocks() : ways; }
-    // SIZE:WAYS:LINE or NAME=SIZE:WAYS:LINE; "full" as WAYS is fully associative.
-    static Result<CacheSpec> parse(std::string_view spec);
-};
 
 // The data and unified caches of this machine, nearest first; empty when the system does not tell.
 std::vector<CacheSpec> host_caches();
@@ -35,13 +24,18 @@ struct CachePrediction {
     CacheSpec cache;
     double hit_rate = 0;
     double miss_rate = 0;
-    double error = 0;  // 95 % half-width on the rates; 0 = exact profile
+    double error = 0;            // 95 % half-width on the rates; 0 = exact profile
+    bool simulated = false;      // counted while the program ran, not by the model
+    double model_miss_rate = 0;  // where it was simulated, what the model would say
 };
 
 // A cache holds bytes / line blocks, whatever the profile's granularity: a distance of a profile with
-// smaller blocks counts as so many lines, each of its blocks in a line of its own (as Razzak et al. take
-// elements). True hit rates want a profile at the cache's line.
+// smaller blocks counts as so many lines, each of its blocks in a line of its own (as Razzak et al.
+// take elements). True hit rates want a profile at the cache's line. Where the profile has this cache
+// simulated, that is the answer.
 CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache);
+// From the distances alone: sets are taken as drawn at random.
+CachePrediction predict_by_model(const Profile& profile, const CacheSpec& cache);
 
 struct CurvePoint {
     double blocks = 0;

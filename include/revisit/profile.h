@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "revisit/cache_spec.h"
 #include "revisit/error.h"
 #include "revisit/histogram.h"
 
@@ -133,6 +134,13 @@ struct ProcessSummary {
     double seconds = 0;  // of processor time
 };
 
+// A cache that was simulated while the accesses were counted.
+struct SimulatedCache {
+    CacheSpec spec;
+    double accesses = 0;
+    double misses = 0;
+};
+
 struct Profile {
     std::string method = "exact";
     std::string model = "single";
@@ -153,6 +161,7 @@ struct Profile {
     std::vector<ProcessSummary> processes;
     std::vector<Sharing> sharing;  // private model, most frequent first
     std::optional<SharingTotals> sharing_totals;
+    std::vector<SimulatedCache> caches;             // exact profiles of programs, nearest first
     std::vector<GranularityProfile> granularities;  // where several were asked for, the main one first
 
     std::string machine;

@@ -66,6 +66,10 @@ class CacheCommand : public Command {
                                             {"hit_rate", prediction.hit_rate},
                                             {"miss_rate", prediction.miss_rate}};
             if (prediction.error > 0) entry["error"] = prediction.error;
+            if (prediction.simulated) {
+                entry["simulated"] = true;
+                entry["model_miss_rate"] = prediction.model_miss_rate;
+            }
             out["caches"].push_back(std::move(entry));
         }
         out["curve"] = nlohmann::ordered_json::array();

@@ -67,6 +67,9 @@ class ProfileCommand : public Command {
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")
             ->group("Output");
+        caches_.declare(
+            app,
+            "exact: simulate this cache beside this machine's, e.g. 32K:8:64; several may be given");
         output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
         app.footer(
             "Examples:\n"
@@ -123,6 +126,9 @@ class ProfileCommand : public Command {
             if (std::has_single_bit(engine->granularity) && !engine->sharing)
                 run->decode.cut = engine->granularity;
         }
+        // One stack is one cache. Private stacks invalidate each other, which these do not.
+        std::vector<CacheSpec> caches;
+        if (method == "exact" && engine->model == StackModel::single) caches = TRY(simulated_caches());
         Result<record::RunOutcome> outcome = record::run(
             *run,
             [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
@@ -131,12 +137,23 @@ class ProfileCommand : public Command {
                     return take(of, std::move(p), is_first);
                 };
                 if (inside) return record::make_sampled_sink(*engine, take_it);
-                return record::make_profile_sink(method, *engine, take_it);
+                return record::make_profile_sink(method, *engine, take_it, caches);
             });
         return finish(*run, outcome);
     }
 
  private:
+    // This machine's, and those asked for.
+    Result<std::vector<CacheSpec>> simulated_caches() const {
+        std::vector<CacheSpec> caches = host_caches();
+        if (caches_.specs.empty()) return caches;
+        for (CacheSpec& given : TRY(caches_.caches()))
+            if (std::ranges::none_of(caches,
+                                     [&](const CacheSpec& one) { return one.same_geometry(given); }))
+                caches.push_back(std::move(given));
+        return caches;
+    }
+
     Result<int> run_watched(EngineOptions& engine) {
         watch::WatchOptions options = TRY(watching_.apply(engine, analysis_.granularity_given()));
         record::RunOptions run;
@@ -322,6 +339,7 @@ class ProfileCommand : public Command {
 
     RecordingOptions recording_;
     AnalysisOptions analysis_;
+    CacheOptions caches_;
     OutputOptions output_;
     std::string method_ = "auto";
     std::string device_ = "cpu";

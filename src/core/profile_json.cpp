@@ -198,6 +198,14 @@ std::string to_json(const Profile& profile) {
                     {"samples", number(process.samples)},
                     {"seconds", process.seconds}};
     });
+    put_list(out, "caches", profile.caches, [](const SimulatedCache& one) {
+        return Json{{"name", one.spec.name},
+                    {"bytes", one.spec.bytes},
+                    {"ways", one.spec.associativity()},
+                    {"line", one.spec.line},
+                    {"accesses", number(one.accesses)},
+                    {"misses", number(one.misses)}};
+    });
     put_list(out, "granularities", profile.granularities, [](const GranularityProfile& one) {
         return Json{{"granularity", one.granularity},
                     {"distinct", number(one.distinct)},

@@ -57,6 +57,19 @@ void merge_granularities(Profile& into, const Profile& other) {
     }
 }
 
+// Caches that all of them have.
+void merge_caches(Profile& into, const Profile& other) {
+    std::erase_if(into.caches, [&](SimulatedCache& one) {
+        auto same = std::ranges::find_if(other.caches, [&](const SimulatedCache& another) {
+            return another.spec.same_geometry(one.spec);
+        });
+        if (same == other.caches.end()) return true;
+        one.accesses += same->accesses;
+        one.misses += same->misses;
+        return false;
+    });
+}
+
 // Where the items of a list are, by what they are.
 template <class Item>
 class Index {
@@ -302,6 +315,7 @@ Result<void> ProfileMerger::add(const Profile& other) {
     indexes_->merge_objects(into, other, context);
     indexes_->merge_sharing(into, other, site, context, first_thread);
     merge_granularities(into, other);
+    merge_caches(into, other);
     into.phases.clear();  // windows of different runs do not line up
     for (const ProcessSummary& process : other.processes)
         if (into.processes.size() < kMostProcesses) into.processes.push_back(process);

@@ -324,6 +324,29 @@ GranularityProfile read_granularity(JsonReader& in) {
     return one;
 }
 
+SimulatedCache read_cache(JsonReader& in) {
+    SimulatedCache one;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "name")
+            one.spec.name = in.text();
+        else if (key == "bytes")
+            one.spec.bytes = in.whole();
+        else if (key == "ways")
+            one.spec.ways = in.whole();
+        else if (key == "line")
+            one.spec.line = in.whole();
+        else if (key == "accesses")
+            one.accesses = in.number();
+        else if (key == "misses")
+            one.misses = in.number();
+        else
+            in.skip();
+    });
+    if (one.spec.line == 0 || one.spec.ways == 0 || one.spec.bytes == 0 || one.misses > one.accesses)
+        in.complain("expected a cache with bytes, ways, line, and at most as many misses as accesses");
+    return one;
+}
+
 Sampling read_sampling(JsonReader& in) {
     Sampling sampling;
     in.object(kObject, [&](std::string_view key) {
@@ -422,6 +445,8 @@ class ProfileReader {
             entries(profile_.processes, read_process);
         else if (key == "sharing")
             entries(profile_.sharing, read_sharing);
+        else if (key == "caches")
+            entries(profile_.caches, read_cache);
         else if (key == "granularities")
             entries(profile_.granularities, read_granularity);
         else

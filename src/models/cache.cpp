@@ -7,7 +7,8 @@
 // powers and factorials leave the range of doubles; the terms are carried as logarithms.
 //
 // The model takes sets as drawn at random: systematic conflicts of power-of-two strides are not in it.
-// `analyze --simulate` shows how far off that is.
+// Exact profiles of programs therefore carry this machine's caches simulated (engines/cache_bank.h),
+// and that count is taken where the cache is one of these.
 //
 // Source. Smith and Hill's binomial set model, as restated by Razzak et al.
 #include "revisit/cache.h"
@@ -40,39 +41,6 @@ double set_associative_hit(double distance, double ways, double blocks) {
 
 }  // namespace
 
-Result<CacheSpec> CacheSpec::parse(std::string_view spec) {
-    std::string_view whole = spec, name = spec;
-    if (std::size_t equals = spec.find('='); equals != std::string_view::npos && equals > 0) {
-        name = spec.substr(0, equals);
-        spec.remove_prefix(equals + 1);
-    }
-    auto bad = [&] {
-        return fail(
-            fmt::format("expected a cache as SIZE:WAYS:LINE, e.g. 32K:8:64, found \"{}\"", whole));
-    };
-    std::size_t first = spec.find(':');
-    std::size_t second = first == std::string_view::npos ? first : spec.find(':', first + 1);
-    if (second == std::string_view::npos) return bad();
-    auto size = parse_bytes(spec.substr(0, first));
-    auto line = parse_bytes(spec.substr(second + 1));
-    std::string_view ways_text = spec.substr(first + 1, second - first - 1);
-    CacheSpec out;
-    if (ways_text != "full") {
-        auto ways = parse_count(ways_text);
-        if (!ways || *ways == 0) return bad();
-        out.ways = *ways;
-    }
-    if (!size || !line || *line == 0 || *size == 0) return bad();
-    out.bytes = *size;
-    out.line = *line;
-    out.name = name;
-    if (out.bytes % out.line != 0)
-        return fail(fmt::format("the cache \"{}\" is not a whole number of lines", spec));
-    if (out.blocks() % out.associativity() != 0)
-        return fail(fmt::format("the cache \"{}\" is not a whole number of sets", spec));
-    return out;
-}
-
 double hit_probability(const CacheSpec& cache, double distance) {
     auto blocks = static_cast<double>(cache.blocks()),
          ways = static_cast<double>(cache.associativity());
@@ -94,6 +62,20 @@ double hit_probability(const CacheSpec& cache, const Bin& bin) {
 }
 
 CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
+    CachePrediction out;
+    out.cache = cache;
+    for (const SimulatedCache& one : profile.caches)
+        if (one.spec.same_geometry(cache) && one.accesses > 0) {
+            out.miss_rate = one.misses / one.accesses;
+            out.hit_rate = 1 - out.miss_rate;
+            out.simulated = true;
+            out.model_miss_rate = predict_by_model(profile, cache).miss_rate;
+            return out;
+        }
+    return predict_by_model(profile, cache);
+}
+
+CachePrediction predict_by_model(const Profile& profile, const CacheSpec& cache) {
     CachePrediction out;
     out.cache = cache;
     double total = profile.reuse.total();

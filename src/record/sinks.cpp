@@ -10,6 +10,7 @@
 
 #include "core/blocks.h"
 #include "core/try.h"
+#include "engines/cache_bank.h"
 #include "engines/sample_tally.h"
 #include "record/engine_thread.h"
 #include "revisit/accuracy.h"
@@ -212,8 +213,10 @@ class TraceSink : public ProcessSink {
 }  // namespace
 
 Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method,
-                                                       const EngineOptions& options, TakeProfile take) {
-    std::unique_ptr<Engine> engine = TRY(make_engine(method, options));
+                                                       const EngineOptions& options, TakeProfile take,
+                                                       const std::vector<CacheSpec>& caches) {
+    std::unique_ptr<Engine> engine =
+        with_caches(TRY(make_engine(method, options)), caches, options.granularity);
     if (options.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
     return std::make_unique<ProfileSink>(std::move(engine), method, options, std::move(take));
 }

@@ -266,6 +266,7 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
                       {"hit_rate", level.rates.hit_rate},
                       {"miss_rate", level.rates.miss_rate}};
         if (level.rates.error > 0) entry["error"] = level.rates.error;
+        if (level.rates.simulated) entry["simulated"] = true;
         entry["advice"] = Json::array();
         for (const Advice& advice : level.advice)
             entry["advice"].push_back(advice_json(advice, profile, cache));

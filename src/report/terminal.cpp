@@ -15,8 +15,9 @@
 namespace revisit {
 namespace {
 
-constexpr double kMostStated = 0.25;   // rates known no better are not shown as figures
-constexpr std::size_t kExplained = 3;  // of the worst sites, and of the advice
+constexpr double kConflictsWorthSaying = 0.005;  // of the accesses
+constexpr double kMostStated = 0.25;             // rates known no better are not shown as figures
+constexpr std::size_t kExplained = 3;            // of the worst sites, and of the advice
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
     return style.color ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
@@ -229,6 +230,15 @@ std::string cache_table(const std::vector<CachePrediction>& predictions, const T
                            percent(prediction.miss_rate, prediction.error));
         if (prediction.error > 0)
             out += fmt::format("   ± {}", percent(prediction.error, prediction.error));
+        if (prediction.simulated) {
+            // Both have all accesses: what is left is how evenly the program uses the sets.
+            const double conflicts = prediction.miss_rate - prediction.model_miss_rate;
+            out += "   simulated";
+            if (std::abs(conflicts) >= kConflictsWorthSaying)
+                out += fmt::format(", {} by distances: {} than in random sets",
+                                   percent(prediction.model_miss_rate, 0),
+                                   conflicts > 0 ? "more conflicts" : "fewer conflicts");
+        }
         out += "\n";
     }
     return out;

@@ -1,0 +1,84 @@
+// The caches simulated beside an engine, against the simulator of one cache and against distances.
+#include "engines/cache_bank.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engines/set_associative.h"
+#include "revisit/cache.h"
+
+namespace revisit {
+namespace {
+
+std::vector<CacheSpec> specs(std::initializer_list<const char*> texts) {
+    std::vector<CacheSpec> out;
+    for (const char* text : texts) out.push_back(CacheSpec::parse(text).value());
+    return out;
+}
+
+using Lines = std::vector<std::uint64_t>;
+
+std::vector<Lines> traces() {
+    std::mt19937_64 random(5);
+    std::vector<Lines> out(4);
+    for (int i = 0; i < 200000; ++i) {
+        out[0].push_back(random() % 3000);                            // at random
+        out[1].push_back(static_cast<std::uint64_t>(i) * 64 % 8192);  // one set of a small cache
+        out[2].push_back(random() % 4 == 0 ? random() % 50000 : i / 8 % 400);  // a stream and strays
+        out[3].push_back(~std::uint64_t{0} / 64 - random() % 700);  // the last lines there are
+    }
+    return out;
+}
+
+TEST(CacheBank, counts_as_one_simulator_per_cache_does) {
+    // Sets that divide each other, sets that do not, few ways and many, given in any order.
+    const auto caches =
+        specs({"1M:16:64", "32K:8:64", "48K:12:64", "96K:6:64", "4K:1:64", "33K:11:64"});
+    for (const Lines& lines : traces()) {
+        CacheBank bank(caches, 64);
+        for (std::size_t at = 0; at < lines.size(); at += 777)
+            bank.access(std::span(lines).subspan(at, std::min<std::size_t>(777, lines.size() - at)));
+        const auto results = bank.results();
+        ASSERT_EQ(results.size(), caches.size());
+        for (const SimulatedCache& result : results) {
+            auto one = CacheSimulator::create(result.spec).value();
+            one.access(lines);
+            EXPECT_EQ(result.misses, static_cast<double>(one.misses())) << result.spec.name;
+            EXPECT_EQ(result.accesses, static_cast<double>(lines.size()));
+        }
+    }
+}
+
+TEST(CacheBank, leaves_out_what_it_cannot_simulate_or_need_not) {
+    EXPECT_TRUE(CacheBank(specs({"32K:8:128", "32K:full:64", "64K:128:64"}), 64).empty());
+    EXPECT_FALSE(CacheBank(specs({"32K:8:128"}), 128).empty());
+}
+
+TEST(CacheBank, its_count_is_what_a_profile_answers_with) {
+    const auto caches = specs({"L1=32K:8:64"});
+    Lines lines;
+    for (int round = 0; round < 50; ++round)
+        for (std::uint64_t i = 0; i < 32; ++i) lines.push_back(i * 64);  // 32 lines, all in one set
+    auto engine = with_caches(make_engine("exact", {}).value(), caches, 64);
+    ASSERT_TRUE(engine->add({lines, {}, {}, {}}));
+    Profile profile = engine->finish().value();
+    EXPECT_EQ(predict_cache(profile, caches[0]).miss_rate, 1.0);
+    EXPECT_TRUE(predict_cache(profile, caches[0]).simulated);
+    EXPECT_LT(predict_by_model(profile, caches[0]).miss_rate, 0.1);
+    EXPECT_FALSE(predict_cache(profile, specs({"64K:8:64"})[0]).simulated);
+
+    Profile read = profile_from_json(to_json(profile)).value();
+    ASSERT_EQ(read.caches.size(), 1u);
+    EXPECT_EQ(read.caches[0].misses, 1600);
+    EXPECT_EQ(read.caches[0].spec.name, "L1");
+    ASSERT_TRUE(merge_profile(read, profile));
+    EXPECT_EQ(read.caches[0].misses, 3200);
+    Profile without = profile;
+    without.caches.clear();
+    ASSERT_TRUE(merge_profile(read, without));
+    EXPECT_TRUE(read.caches.empty());
+}
+
+}  // namespace
+}  // namespace revisit
