@@ -66,6 +66,12 @@ struct Executed {
     bool touches = false;
     Touched touched;
 };
+// What an operation of one architecture alone comes to.
+struct Outcome {
+    std::uint64_t result = 0;
+    std::uint8_t flags = 0;
+    bool is_known = true, are_flags_known = true;
+};
 struct NoTrace {
     void operator()(const Executed&) const {}
 };
@@ -90,6 +96,9 @@ class Ahead {
     // Whether this access is its instruction's first, or last.
     bool is_first() const { return piece_ == 0; }
     bool is_last() const { return piece_ + 1 >= touches_; }
+    typename Arch::Unit unit() const { return unit_; }
+    // What the last instruction was.
+    Micro::Kind kind() const { return kind_; }
     // Whether a vector instruction was met and not followed.
     bool left_out_vectors() const { return left_out_; }
 
@@ -126,8 +135,10 @@ class Ahead {
         Table* const table = table_;
         Lifting fresh;
         std::uint64_t at = pc;
+        const Micro* m = nullptr;
         auto leave = [&](std::uint64_t to, Step step) {
             at_ = at;
+            if (m != nullptr) kind_ = m->kind;
             left_ = budget;
             next_ = known.next;
             s_.pc = to;
@@ -135,7 +146,6 @@ class Ahead {
             return step;
         };
         while (budget > 0) {
-            const Micro* m;
             at = pc;
             if (table != nullptr)
                 m = table->at(pc, memory_);
@@ -196,13 +206,21 @@ class Ahead {
         a = cut(a, bytes);
         b = cut(b, bytes);
         std::uint64_t result = cut(compute(kOp, a, b, bytes), bytes);
-        if constexpr (kFlags) {
-            std::uint8_t flags = kOp == Op::subtract ? difference_of<Arch>(a, b, 0, bytes).flags
-                                 : kOp == Op::add    ? sum_of(a, b, 0, bytes).flags
-                                                     : result_flags(result, bytes);
-            known.set_flags(m.flags, flags, is_known);
-        }
+        if constexpr (kFlags) set_flags(m, kOp, known, a, b, result, bytes, is_known);
         put(r, known, m.d, result, is_known);
+    }
+    [[gnu::always_inline]] static void set_flags(const Micro& m, Op op, Known& known, std::uint64_t a,
+                                                 std::uint64_t b, std::uint64_t result, unsigned bytes,
+                                                 std::uint64_t is_known) {
+        if (is_shift(op) && is_known) {
+            unsigned count = b & (8 * bytes - 1);
+            if (count == 0) return;
+            known.set_flags(m.flags, flags_of<Arch>(op, a, b, result, bytes), true);
+            if (count != 1) known.flags_known &= static_cast<std::uint8_t>(~kOverflow);
+            return;
+        }
+        known.set_flags(m.flags, is_shift(op) ? 0 : flags_of<Arch>(op, a, b, result, bytes), is_known);
+        if constexpr (!Arch::kDefinesFlags) known.flags_known &= static_cast<std::uint8_t>(~m.loses);
     }
 
     template <class Trace>
@@ -216,7 +234,7 @@ class Ahead {
             event.result = r[m.d];
             event.after = known;
             event.touches = m.is_memory() || known.touches > event.before.touches;
-            if (m.is_memory())
+            if (m.is_memory() && !m.is_sized())
                 event.touched = {a + b, m.pieces, m.bytes, m.is_store()};
             else if (event.touches)
                 event.touched = touch_[known.touches - 1];
@@ -293,6 +311,11 @@ class Ahead {
                 put(r, known, m.d, value, value_known && (known.flags_known & needs) == needs);
                 return Flow::on;
             }
+            case Micro::key_of(Op::insert, 8, false): {
+                std::uint64_t low = ones(8u * m.bytes);
+                put(r, known, m.d, (a & ~low) | (b & low), is_known);
+                return Flow::on;
+            }
             case Micro::key_of(Op::vector_load, 8, false):
             case Micro::key_of(Op::vector_store, 8, false):
                 if (!is_known) return Flow::stop;
@@ -341,6 +364,31 @@ class Ahead {
             case Op::set_flags:
                 known.set_flags(15, static_cast<std::uint8_t>(a >> 28 & 15), known.slot(m.a));
                 return Flow::on;
+            case Op::own:
+                if constexpr (requires { Arch::own(m, a, b, a, known, unit_); }) {
+                    is_known &= known.slot(m.c);
+                    Outcome of = Arch::own(m, a, b, r[m.c], known, unit_);
+                    known.set_flags(m.flags, of.flags, is_known && of.are_flags_known);
+                    known.flags_known &= static_cast<std::uint8_t>(~m.loses);
+                    put(r, known, m.d, cut(of.result, m.bytes), is_known && of.is_known);
+                }
+                return Flow::on;
+            case Op::load_sized:
+            case Op::store_sized: {
+                if (!is_known || !known.slot(m.c)) return Flow::stop;
+                auto bytes = static_cast<unsigned>(r[m.c]);
+                bool stores = m.op == Op::store_sized;
+                touch(known, a + b, 1, bytes, stores);
+                if (stores)
+                    return memory_.store(a + b, bytes, r[m.d], known.slot(m.d)) ? Flow::on : Flow::stop;
+                std::uint64_t value = 0;
+                Loaded loaded = memory_.load(a + b, bytes, value);
+                put(r, known, m.d, value, loaded == Loaded::value);
+                return loaded == Loaded::fault ? Flow::stop : Flow::on;
+            }
+            case Op::forget_flags:
+                known.set_flags(m.loses, 0, false);
+                return Flow::on;
             case Op::forget:
                 put(r, known, m.d, 0, false);
                 return Flow::on;
@@ -384,7 +432,7 @@ class Ahead {
                 a = cut(a, m.bytes);
                 b = cut(b, m.bytes);
                 std::uint64_t result = cut(compute(m.op, a, b, m.bytes), m.bytes);
-                if (m.flags != 0) known.set_flags(m.flags, result_flags(result, m.bytes), is_known);
+                if (m.flags != 0) set_flags(m, m.op, known, a, b, result, m.bytes, is_known);
                 put(r, known, m.d, result, is_known);
                 return Flow::on;
             }
@@ -431,6 +479,7 @@ class Ahead {
     unsigned touches_ = 0, piece_ = 0;
     std::uint64_t at_ = 0, next_ = 0, left_ = 0;
     bool left_out_ = false;
+    Micro::Kind kind_ = Micro::Kind::other;
 };
 
 }  // namespace revisit::machine

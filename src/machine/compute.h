@@ -45,6 +45,37 @@ constexpr Sum difference_of(std::uint64_t a, std::uint64_t b, unsigned borrow, u
     return sum;
 }
 
+// Those of a shift by `count`, which is not 0; the carry is the last bit shifted out.
+constexpr std::uint8_t shift_flags(Micro::Op op, std::uint64_t a, unsigned count, std::uint64_t result,
+                                   unsigned bytes) {
+    unsigned width = 8 * bytes;
+    bool is_left = op == Micro::Op::shift_left;
+    bool carry = a >> (is_left ? width - count : count - 1) & 1, top = result >> (width - 1) & 1;
+    bool overflow = is_left ? top != carry : op == Micro::Op::shift_right && a >> (width - 1) & 1;
+    return static_cast<std::uint8_t>(result_flags(result, bytes) | (carry ? kCarry : 0) |
+                                     (overflow ? kOverflow : 0));
+}
+// Whether the product is more than its low half, with a sign.
+constexpr std::uint8_t product_flags(std::uint64_t a, std::uint64_t b, unsigned bytes) {
+    __int128 product = static_cast<__int128>(sign_extend(a, 8 * bytes)) * sign_extend(b, 8 * bytes);
+    bool fits = product == sign_extend(static_cast<std::uint64_t>(product), 8 * bytes);
+    return fits ? 0 : kCarry | kOverflow;
+}
+constexpr bool is_shift(Micro::Op op) {
+    return op == Micro::Op::shift_left || op == Micro::Op::shift_right || op == Micro::Op::shift_signed;
+}
+
+// The flags that an operation with this result sets; a shift by nothing sets none.
+template <class Arch>
+constexpr std::uint8_t flags_of(Micro::Op op, std::uint64_t a, std::uint64_t b, std::uint64_t result,
+                                unsigned bytes) {
+    if (op == Micro::Op::subtract) return difference_of<Arch>(a, b, 0, bytes).flags;
+    if (op == Micro::Op::add) return sum_of(a, b, 0, bytes).flags;
+    if (op == Micro::Op::multiply) return product_flags(a, b, bytes);
+    if (is_shift(op)) return shift_flags(op, a, b & (8 * bytes - 1), result, bytes);
+    return result_flags(result, bytes);
+}
+
 constexpr std::uint64_t reverse_bits(std::uint64_t a) {
     std::uint64_t out = 0;
     for (unsigned k = 0; k < 64; k++) out |= (a >> k & 1) << (63 - k);

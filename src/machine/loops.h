@@ -57,6 +57,7 @@ class Loops {
         shift_ = shift;
         is_replay_ = kIsReplay<End>;
         elsewhere_ = false;
+        unit_ = ahead.unit();
         std::uint64_t most = record(ahead, state, end, take) ? iterations_alike(end) : 0;
         finder_.found(most, elsewhere_);
         if (most < 2 || !lose_stores(memory, most - 1)) return {0, 0, instructions_};
@@ -146,7 +147,7 @@ class Loops {
         for (unsigned walks = 0; walks < kMostWalks; walks++) {
             for (unsigned r = 0; r < kSlots; r++)
                 form_[r] = r < Arch::kRegisters                    ? head[r]
-                           : r == kZeroSlot || r == kThreadPointer ? kStill
+                           : r == kZeroSlot || r >= kThreadPointer ? kStill
                                                                    : Form{};
             moved_ = false;
             bool understood = walk(end);
@@ -304,7 +305,7 @@ class Loops {
                     return false;
                 continue;
             }
-            bool by_pieces = one.m.op == Op::store && op.bytes <= 8;
+            bool by_pieces = (one.m.op == Op::store || one.m.op == Op::store_sized) && op.bytes <= 8;
             for (unsigned at = 0, p = 0; at < all; at += by_pieces ? op.bytes : 8, p++) {
                 bool is_affine = by_pieces && one.stored[p].is_plain;
                 if (is_affine && one.stored[p].slope == 0) continue;
@@ -333,6 +334,17 @@ class Loops {
             case Op::store:
                 one.stored[0] = form(one, m.d);
                 one.stored[1] = form(one, m.c);
+                return true;
+            case Op::load_sized:
+            case Op::store_sized:
+                if (!form(one, m.c).is_still()) return false;
+                if (m.op == Op::load_sized)
+                    put(one, m.d, loaded(one, 0));
+                else
+                    one.stored[0] = form(one, m.d);
+                return true;
+            case Op::forget_flags:
+                flags_.set_still(at_, false, m.loses);
                 return true;
             case Op::store_zeros:
             case Op::store_unknown:
@@ -387,7 +399,7 @@ class Loops {
         Operand a = first(one), b = second(one);
         bool is_still = a.form.is_still() && b.form.is_still();
         bool is_same = m.a == m.b && m.shift == 0 && m.immediate == 0;
-        std::uint64_t width = 8u * m.bytes;
+        unsigned width = 8u * m.bytes;
         Form result = is_still ? kStill : Form{};
         switch (m.op) {
             case Op::add:
@@ -432,6 +444,14 @@ class Loops {
             case Op::subtract_carry:
                 if (!flags_.has_still_carry()) result = {};
                 break;
+            case Op::insert:  // the rest of a stays while its low bytes do not wrap
+                if (!is_still && narrowed(a, width, false).is_plain) result = b.form;
+                width = 64;
+                break;
+            case Op::own:
+                if constexpr (requires { Arch::own_form(m, unit_, a, b, a, most_); })
+                    result = Arch::own_form(m, unit_, a, b, {form(one, m.c), one.c}, most_);
+                break;
             case Op::get_flags:
             case Op::forget:
                 result = {};
@@ -440,7 +460,7 @@ class Loops {
                 break;
         }
         if (m.flags != 0) flags_of(m, a, b, result, is_same);
-        if (m.bytes != 8) result = narrowed({result, one.result}, 8u * m.bytes, false);
+        if (width != 64) result = narrowed({result, one.result}, width, false);
         put(one, m.d, result);
     }
 
@@ -499,6 +519,7 @@ class Loops {
 
     // What comes of vectors is not followed.
     bool native(Recorded& one) {
+        if (!Arch::can_skip(one.m)) return false;
         if (one.m.d != kDiscard) form_[one.m.d] = {};
         if (one.m.flags != 0) flags_.set_still(at_, false, one.m.flags);
         return true;
@@ -526,6 +547,7 @@ class Loops {
     unsigned ends_at_ = 0, end_touch_ = 0;  // operations
     std::uint64_t accesses_ = 0, most_ = 0;
     std::uint32_t vectors_ = 0;
+    typename Arch::Unit unit_ = {};
     bool elsewhere_ = false, moved_ = false, is_replay_ = false;
     Registers before_, after_, at_end_;
     Form form_[kSlots];

@@ -26,7 +26,8 @@ namespace revisit::machine {
 
 // Slots beyond the machine's own registers (0 to 31).
 inline constexpr std::uint8_t kZeroSlot = 32, kDiscard = 33, kTemporary = 34, kThreadPointer = 38,
-                              kSlots = 40;
+                              kDirection = 39,  // of strings: 1 or -1
+    kSlots = 40;
 
 // Flags, as bits.
 inline constexpr std::uint8_t kOverflow = 1, kCarry = 2, kZero = 4, kSign = 8, kParity = 16,
@@ -134,17 +135,22 @@ struct Micro {
         equal,      // 1 or 0
         select,     // by the condition the second operand, else a
         choose,     // c != 0: the second operand, else a
+        insert,     // a, of which the low `bytes` become the second operand's
+        own,        // what only this architecture computes, of a, b and c: see its own()
         get_flags,  // as N Z C V in bits 31 to 28
         forget,     // not followed from here on
         // Flags alone.
         set_flags,         // from a
         compare_if,        // by the condition those of a - b, else the immediate's low four bits
         compare_if_added,  // … of a + b
+        forget_flags,
         // Memory at a + (b << shift) + immediate: `pieces` of `bytes`, d and c.
         load,
         store,
         store_unknown,
         store_zeros,
+        load_sized,  // as many bytes as slot c says
+        store_sized,
         vector_load,
         vector_store,
         // Control: a jump that is taken ends the instruction.
@@ -170,9 +176,11 @@ struct Micro {
     Condition condition = {};
     std::uint8_t pieces = 1;
     Extend extend = Extend::zero;
-    std::uint8_t lanes = 0;  // vectors: what a register gets, or gives, is a mixture
+    std::uint8_t lanes = 0;  // vectors: what a register gets, or gives, is a mixture; own: which one
+    std::uint8_t loses = 0;  // flags that are undefined afterwards
     std::uint16_t key = 0;   // of all that chooses the code that executes it: see seal()
     enum class Ends : std::uint8_t { nothing, instruction, run } ends = Ends::nothing;
+    enum class Kind : std::uint8_t { other, call, ret, jump, string } kind = Kind::other;
     std::uint8_t length = 0;     // of its instruction, in bytes
     std::int64_t immediate = 0;  // native: the instruction
 
@@ -188,13 +196,14 @@ struct Micro {
     constexpr bool is_memory() const { return op >= Op::load && op <= Op::vector_store; }
     constexpr bool is_store() const {
         return op == Op::store || op == Op::store_unknown || op == Op::store_zeros ||
-               op == Op::vector_store;
+               op == Op::store_sized || op == Op::vector_store;
     }
+    constexpr bool is_sized() const { return op == Op::load_sized || op == Op::store_sized; }
     constexpr bool is_jump() const { return op >= Op::jump && op <= Op::jump_register; }
     constexpr bool reads_flags() const {
         return op == Op::select || op == Op::jump_if || op == Op::add_carry ||
                op == Op::subtract_carry || op == Op::get_flags || op == Op::compare_if ||
-               op == Op::compare_if_added;
+               op == Op::compare_if_added || (op == Op::own && condition.test != Test::always);
     }
 };
 static_assert(sizeof(Micro) == 32);
@@ -209,12 +218,13 @@ constexpr std::uint64_t addressed_by(const Micro& m) {
 constexpr std::uint64_t reads(const Micro& m) {
     using Op = Micro::Op;
     if (m.op == Op::store) return slot_bit(m.d) | (m.pieces > 1 ? slot_bit(m.c) : 0);
+    if (m.is_sized()) return slot_bit(m.c) | (m.op == Op::store_sized ? slot_bit(m.d) : 0);
     if (m.is_memory() || m.op == Op::none || m.op == Op::forget) return 0;
-    if (m.op == Op::choose) return slot_bit(m.a) | slot_bit(m.b) | slot_bit(m.c);
+    if (m.op == Op::choose || m.op == Op::own) return slot_bit(m.a) | slot_bit(m.b) | slot_bit(m.c);
     return slot_bit(m.a) | slot_bit(m.b);
 }
 constexpr std::uint64_t writes(const Micro& m) {
-    if (m.is_value()) return slot_bit(m.d);
+    if (m.is_value() || m.op == Micro::Op::load_sized) return slot_bit(m.d);
     if (m.op == Micro::Op::load) return slot_bit(m.d) | (m.pieces > 1 ? slot_bit(m.c) : 0);
     return 0;
 }
@@ -225,6 +235,7 @@ struct Lifting {
     Micro micro[kMost];
     std::uint8_t count = 0;
     std::uint8_t length = 0;  // in bytes; 0 = it cannot be read
+    Micro::Kind kind = Micro::Kind::other;
 
     Micro& put(Micro::Op op, std::uint8_t d = kDiscard, std::uint8_t a = kZeroSlot,
                std::uint8_t b = kZeroSlot, std::int64_t immediate = 0, std::uint8_t bytes = 8) {
@@ -244,9 +255,11 @@ struct Lifting {
             count = 0;
             put(Micro::Op::stop);
         }
+        if (count == 0) put(Micro::Op::none);
         for (unsigned k = 0; k < count; k++) {
             micro[k].seal();
             micro[k].length = length;
+            micro[k].kind = kind;
         }
         micro[count - 1].ends = Micro::Ends::instruction;
     }

@@ -118,6 +118,7 @@ struct A64 {
     using Unit = VectorUnit*;
     static constexpr unsigned kAlignment = 4, kLength = 4, kRegisters = 32, kStack = 31;
     static constexpr bool kCarryIsBorrow = false;
+    static constexpr bool kDefinesFlags = true;  // an operation leaves none undefined
     static constexpr bool kJoinsTouches = true;  // all that an instruction touches is one access
     static constexpr std::uint8_t kLogicFlags = kSign | kZero;  // those that are as if compared with 0
 
@@ -142,6 +143,8 @@ struct A64 {
         if (m.op == Micro::Op::native) return m.pieces != 0 ? 1u << m.c : 0;
         return m.op == Micro::Op::vector_load ? registers_of(m) : 0;
     }
+    // Whether all that a native does is in its operation.
+    static bool can_skip(const Micro&) { return true; }
     template <class Memory>
     [[gnu::always_inline]] static bool fetch(Memory& memory, std::uint64_t pc, std::uint32_t& code) {
         return memory.fetch(pc, code);

@@ -1,392 +1,282 @@
-// One instruction of x86_64 after the other: see x64.h. Where operands are is in x64/operands.h.
+// What the interpreter (machine/ahead.h) needs to know of x86_64: what a64/a64.h is for aarch64.
+//
+// x64/lift.cpp says what instructions do, in micro-operations. Vector instructions are `native`: what
+// they do to general registers and flags is named, memory operands go through the vector register that
+// is the interpreter's own, the rest is x64/vectors.h's.
+//
+//     addsd xmm1, [rax + 8*rcx]   vector_load v32, [rax + (rcx << 3)], 8 bytes; native v1 += v32
+//     pmovmskb eax, xmm0          native d=rax, of v0
+//     add  [rdi + 8], al          load t0; add t2 = t0 + rax, 1 byte, sets flags; store t2
+//     mov  al, [rsi]              load t0, 1 byte; insert rax, the low byte of t0
 #pragma once
 
-#include "machine/x64/operands.h"
+#include "machine/loop_flags.h"
+#include "machine/x64/own.h"
+#include "machine/x64/vectors.h"
 
 namespace revisit::machine {
 
-template <class Memory>
-class X64Ahead : x64::Operands<Memory> {
-    using Base = x64::Operands<Memory>;
+namespace x64 {
 
- public:
-    // `words`: repeated strings go by words, not by elements.
-    X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr, bool words = false)
-        : Base(state, memory, words), table_(table) {}
+// All of a vector instruction that its micro-operation does not say, in its immediate.
+struct Native {
+    std::uint64_t op : 7, sub : 8, bytes : 7, from : 6, reg : 5, rm : 5, first : 5, mask : 3,
+        log_element : 3, has_immediate : 1, to_reg : 1, has_memory : 1, writes : 1, clears_above : 1,
+        zeroes : 1, broadcasts : 1;
+    std::int64_t immediate : 8;
+};
+static_assert(sizeof(Native) == 8);
 
-    const Touched& touched() const { return touched_; }
-    std::uint64_t at() const { return at_; }
-    // Where the thread stands after it: there a watchpoint on what it touches traps.
-    std::uint64_t next() const { return next_; }
-    // Whether this access is its instruction's first, or last.
-    bool is_first() const { return piece_ == 0; }
-    bool is_last() const { return piece_ + 1 == touches_; }
-    // Of the last run's budget.
-    std::uint64_t left() const { return left_; }
-    // Whether it is a call, or a return: the state is no longer in the function that it is in.
-    bool is_call() const { return op_ == Op::call || op_ == Op::call_indirect; }
-    bool is_return() const { return op_ == Op::ret; }
-    bool is_string() const { return op_ >= Op::string_move && op_ <= Op::string_compare; }
-    bool is_jump() const { return op_ == Op::jump_indirect; }
-    using Base::left_out_vectors;
-    bool goes_by_words() const { return Base::words_; }
+std::int64_t pack(const X64Instruction& i);
+X64Instruction unpack(const Micro& m);
 
-    Step step() {
-        bool touches = false;
-        Step step = run(1, [&] { return touches = true; });
-        return step != Step::stop && touches ? Step::access : step;
+// The interpreter's own vector register.
+inline constexpr std::uint8_t kOperand = 32;
+
+}  // namespace x64
+
+struct X64 {
+    using State = X64State;
+    struct Code {
+        std::uint8_t bytes = 0, code[15] = {};
+        bool operator==(const Code&) const = default;
+    };
+    using Unit = x64::Unit;
+    static constexpr unsigned kAlignment = 1, kLength = 0, kRegisters = 16, kStack = 4;
+    static constexpr bool kCarryIsBorrow = true;
+    static constexpr bool kDefinesFlags = false;
+    static constexpr bool kJoinsTouches = false;  // one that reads and writes memory is two accesses
+    static constexpr std::uint8_t kLogicFlags = kAllFlags;
+    // What a native does beside the registers that it names.
+    static constexpr std::uint8_t kComputes = 0, kMasked = 1, kSpecial = 2;
+    // In a native's `shift`: floating point into a vector register; in a load's `c`: for it alone.
+    static constexpr std::uint8_t kFloats = 1;
+
+    static void lift(std::uint64_t pc, const Code& code, Lifting& out);
+    static Outcome own(const Micro& m, std::uint64_t a, std::uint64_t b, std::uint64_t c,
+                       const Known& known, Unit unit) {
+        return x64::own(m, a, b, c, known, unit);
     }
 
-    // The instruction to come, and what its operand in memory is, where that is a word. False = none.
-    bool peek(X64Instruction& i, x64::Value& operand) {
-        std::uint8_t code[15];
-        unsigned bytes = memory_.fetch(s_.pc, code);
-        i = table_ ? table_->at(s_.pc, code, bytes) : decode_x64(code, bytes);
-        operand.known = false;
-        if (i.length == 0) return false;
-        next_ = s_.pc + i.length;
-        std::uint64_t address;
-        if (i.has_memory && i.reads && i.memory_bytes <= 8 && Base::address_of(i, address))
-            operand.known = memory_.load(address, i.memory_bytes, operand.bits) == Loaded::value;
+    static std::uint64_t* slots(State& s) { return s.r; }
+    static Known enter(State& s) {
+        s.r[kZeroSlot] = 0;
+        s.r[kThreadPointer] = s.fs_base;
+        s.r[kDirection] = s.backwards ? ~std::uint64_t{0} : 1;
+        return {s.known | slot_bit(kZeroSlot) | slot_bit(kThreadPointer) | slot_bit(kDirection),
+                s.flags, s.flags_known};
+    }
+    static void leave(State& s, const Known& known) {
+        s.known = known.slots;
+        s.flags = known.flags;
+        s.flags_known = known.flags_known;
+    }
+    static void forget_vectors(State& s, std::uint32_t which) {
+        for (unsigned v = 0; v < 32; v++)
+            if (which >> v & 1) s.v_known[v] = 0;
+        s.k_known = 0;
+    }
+    static std::uint32_t vectors_written(const Micro& m) {
+        if (m.op == Micro::Op::native) return m.pieces == 0 ? 0 : m.pieces == 1 ? 1u << m.c : ~0u;
+        return m.op == Micro::Op::vector_load && m.d < 32 ? 1u << m.d : 0;
+    }
+    // Whether all that a native does is in its operation. What a mask leaves out is not touched, and
+    // masks are not followed.
+    static bool can_skip(const Micro& m) { return m.lanes == kComputes; }
+    // The form of a value that is x86_64's own, over the iterations of a loop; `most` is bounded to
+    // those in which it is so.
+    static Form own_form(const Micro& m, Unit unit, AffineOperand a, AffineOperand b, AffineOperand c,
+                         std::uint64_t& most) {
+        if (a.form.is_still() && b.form.is_still() && c.form.is_still() && !m.reads_flags())
+            return kStill;
+        auto what = static_cast<x64::Own>(m.lanes);
+        bool moves = what == x64::Own::string_chunk;
+        if (!moves && what != x64::Own::string_chunk_stored) return {};
+        if (!unit.words) return kStill;
+        // As many bytes every time: the same place in a word, the same way from the source, and no
+        // fewer left than a word has, or all of one by one.
+        Form way = moves ? a.form - b.form : kStill;
+        if (!a.form.is_plain || a.form.slope % 8 != 0 || !way.is_still() || !c.form.is_plain) return {};
+        Comparison left{c.form, kStill, c.value, 8u / m.pieces, 64};
+        if (left.holds(Comparison::Order::below, 0)) return {};
+        most = fewer(most, left.stays(Comparison::Order::below));
+        return kStill;
+    }
+    template <class Memory>
+    [[gnu::always_inline]] static bool fetch(Memory& memory, std::uint64_t pc, Code& code) {
+        code = {};
+        code.bytes = static_cast<std::uint8_t>(memory.fetch(pc, code.code));
+        return code.bytes != 0;
+    }
+
+    template <class Ahead>
+    [[gnu::always_inline]] static bool leaves_out(Ahead& ahead, const Micro& m) {
+        if (ahead.unit_.floats || m.shift != kFloats) return false;
+        ahead.left_out_ = true;
+        ahead.s_.v_known[m.c] = 0;
+        return true;
+    }
+    template <class Ahead>
+    static bool native(Ahead& ahead, const Micro& m) {
+        using Op = X64Instruction::Op;
+        State& s = ahead.s_;
+        X64Instruction i = x64::unpack(m);
+        if (m.lanes == kSpecial) switch (i.op) {
+                case Op::floating:  // the control of vector floating point is loaded
+                    s.plain_floats = false;
+                    return true;
+                case Op::flag_set:
+                    s.backwards = i.sub == 4;
+                    if (s.backwards) ahead.unit_.words = false;
+                    return true;
+                default:
+                    return exchange(ahead, m, i);
+            }
+        x64::Vectors vectors(s);
+        if (m.lanes == kMasked) return masked(ahead, m, i, vectors);
+        if (i.writes)  // what is stored next
+            put_operand(s, vectors.stored(i));
+        else {
+            x64::Operand b = vectors.get_vector(i.has_memory ? x64::kOperand : i.rm);
+            if (i.broadcasts) spread(i, b);
+            vectors.vector(i, b);
+        }
+        ahead.left_out_ |= vectors.left_out_vectors();
         return true;
     }
 
-    // As A64Ahead's. An instruction that reads and writes memory is two accesses: take() is called
-    // twice.
-    template <class Take>
-    Step run(std::uint64_t budget, Take take) {
-        while (budget > 0) {
-            std::uint8_t code[15];
-            at_ = s_.pc;
-            left_ = --budget;
-            unsigned bytes = memory_.fetch(s_.pc, code);
-            X64Instruction fresh;
-            if (table_ == nullptr) fresh = decode_x64(code, bytes);
-            const X64Instruction& i = table_ ? table_->at(s_.pc, code, bytes) : fresh;
-            if (i.length == 0) return Step::stop;
-            touches_ = 0;
-            next_ = s_.pc + i.length;
-            if (!execute(i)) return Step::stop;
-            s_.pc = next_;
-            op_ = i.op;
-            for (piece_ = 0; piece_ < touches_; piece_++) {
-                touched_ = touch_[piece_];
-                if (!take()) return Step::access;
+    // The rest of the register becomes zero up to 16 bytes, or (lanes) up to its end.
+    template <class Ahead>
+    [[gnu::always_inline]] static bool move_vectors(Ahead& ahead, const Micro& m,
+                                                    std::uint64_t address) {
+        State& s = ahead.s_;
+        X64Vector& v = s.v[m.d];
+        std::uint8_t& known = s.v_known[m.d];
+        unsigned bytes = m.bytes;
+        if (m.op == Micro::Op::vector_store) {
+            for (unsigned at = 0; at < bytes; at += 8) {
+                unsigned here = bytes - at < 8 ? bytes - at : 8;
+                if (!ahead.memory_.store(address + at, here, v.word[at / 8], known >> at / 16 & 1))
+                    return false;
             }
+            return true;
         }
-        return Step::done;
+        bool is_needed = ahead.unit_.floats || m.c != kFloats;
+        if (!is_needed || bytes > 64 || (bytes & (bytes - 1)) != 0) return true;  // or x87's
+        std::uint8_t all = x64::lanes(bytes), unknown = 0;
+        if (bytes <= 8) v.word[0] = v.word[1] = 0;
+        for (unsigned at = 0; at < bytes; at += 8) {
+            Loaded loaded =
+                ahead.memory_.load(address + at, bytes - at < 8 ? bytes - at : 8, v.word[at / 8]);
+            if (loaded == Loaded::fault) return false;
+            if (loaded != Loaded::value) unknown = static_cast<std::uint8_t>(unknown | 1u << at / 16);
+        }
+        known = static_cast<std::uint8_t>((known | all) & ~unknown);
+        if (m.lanes) {
+            for (unsigned w = bytes < 16 ? 2 : bytes / 8; w < 8; w++) v.word[w] = 0;
+            known = static_cast<std::uint8_t>(known | (15 & ~all));
+        }
+        return true;
     }
 
  private:
-    using Op = X64Instruction::Op;
-    using Value = x64::Value;
-    using Base::add, Base::bit_count, Base::bmi, Base::checksum, Base::condition, Base::multiply_plain;
-    using Base::at_, Base::memory_, Base::next_, Base::s_, Base::touch_, Base::touches_;
-    using Base::get, Base::put, Base::read_rm, Base::set_flags, Base::write_rm;
-    using Base::pop, Base::push, Base::result_flags;
+    static void put_operand(State& s, const x64::Operand& operand) {
+        s.v[x64::kOperand] = operand.value;
+        s.v_known[x64::kOperand] = operand.known;
+    }
+    static void spread(const X64Instruction& i, x64::Operand& b) {
+        for (unsigned k = 1; k < i.bytes / i.element; k++)
+            x64::set_element(b.value, i.element, k, x64::element_of(b.value, i.element, 0));
+        b.known = b.known & 1 ? 15 : 0;
+    }
+    template <class Ahead>
+    static void touch(Ahead& ahead, std::uint64_t address, unsigned bytes, bool writes) {
+        ahead.touch_[ahead.touches_++] = {address, 1, bytes, writes};
+    }
 
-    bool alu(const X64Instruction& i) {
-        Value a, b;
-        if (!read_rm(i, i.bytes, a)) return false;
-        b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high);
-        if (i.to_reg) std::swap(a, b);
-        bool same = !i.has_immediate && !i.has_memory && i.reg == i.rm && i.reg_is_high == i.rm_is_high;
-        Value result = Base::Integer::alu(i, a, b, same);
-        if (i.sub == 7) return true;
-        if (i.to_reg) {
-            put(i.reg, result, i.bytes, i.reg_is_high);
+    // A masked instruction touches the elements it names, from the first to the last of them.
+    template <class Ahead>
+    static bool masked(Ahead& ahead, const Micro& m, const X64Instruction& i, x64::Vectors& vectors) {
+        State& s = ahead.s_;
+        std::uint64_t elements, address = s.r[m.a];
+        if (!(s.known >> m.a & 1) || !vectors.touched_elements(i, elements)) return false;
+        elements &= ones(i.memory_bytes / i.element);
+        unsigned low = elements ? static_cast<unsigned>(std::countr_zero(elements)) * i.element : 0;
+        unsigned high =
+            elements ? static_cast<unsigned>(64 - std::countl_zero(elements)) * i.element : 0;
+        if (high > low) touch(ahead, address + low, high - low, i.writes);
+        if (i.writes) {
+            x64::Operand value = vectors.stored(i);
+            for (unsigned k = 0; k < i.memory_bytes / i.element; k++) {
+                unsigned at = k * i.element;
+                if (elements >> k & 1 &&
+                    !ahead.memory_.store(address + at, i.element,
+                                         x64::element_of(value.value, i.element, k),
+                                         value.known >> at / 16 & 1))
+                    return false;
+            }
             return true;
         }
-        return write_rm(i, result);
-    }
-
-    bool shift(const X64Instruction& i) {
-        Value a, by = i.has_immediate ? x64::constant(i) : get(1, 1);
-        if (!read_rm(i, i.bytes, a)) return false;
-        if (by.known && (by.bits & (i.bytes == 8 ? 63 : 31)) == 0)
-            return !i.has_memory || write_rm(i, a);
-        return write_rm(i, Base::Integer::shift(i, a, by));
-    }
-
-    bool multiply(const X64Instruction& i) {
-        Value a, b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
-        if (!read_rm(i, i.bytes, a)) return false;
-        put(i.reg, Base::Integer::multiply(i, a, b), i.bytes);
+        x64::Operand b;
+        b.known = 15;
+        for (unsigned at = low & ~7u; at < high; at += 8) {
+            unsigned bytes = i.memory_bytes - at < 8u ? i.memory_bytes - at : 8u;
+            Loaded loaded = ahead.memory_.load(address + at, bytes, b.value.word[at / 8]);
+            if (loaded == Loaded::fault) return false;
+            if (loaded != Loaded::value)
+                b.known = static_cast<std::uint8_t>(b.known & ~(1u << at / 16));
+        }
+        vectors.vector(i, b);
+        ahead.left_out_ |= vectors.left_out_vectors();
         return true;
     }
 
-    bool multiply_wide(const X64Instruction& i) {
-        Value b;
-        if (!read_rm(i, i.bytes, b)) return false;
-        return Base::Integer::multiply_wide(i, b);
-    }
-
-    bool bits(const X64Instruction& i) {
-        Value a;
-        if (!read_rm(i, i.bytes, a)) return false;
-        if (i.op == Op::bit_test) {
-            Value by = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes);
-            Value result = Base::Integer::bit_test(i, a, by);
-            return i.sub == 0 || write_rm(i, result);
+    // cmpxchg8b and cmpxchg16b.
+    template <class Ahead>
+    static bool exchange(Ahead& ahead, const Micro& m, const X64Instruction& i) {
+        State& s = ahead.s_;
+        unsigned half = i.bytes / 2;
+        std::uint64_t address = s.r[m.a];
+        if (!(s.known >> m.a & 1)) return false;
+        x64::Registers registers(s);
+        x64::Value low, high;
+        touch(ahead, address, i.bytes, false);
+        Loaded first = ahead.memory_.load(address, half, low.bits),
+               second = ahead.memory_.load(address + half, half, high.bits);
+        if (first == Loaded::fault || second == Loaded::fault) return false;
+        x64::Value a = registers.get(0, half), d = registers.get(2, half), b = registers.get(3, half),
+                   c = registers.get(1, half);
+        bool known = first == Loaded::value && second == Loaded::value && a.known && d.known;
+        bool equal = a.bits == low.bits && d.bits == high.bits;
+        low.known = high.known = known;
+        registers.set_flags(kZero, equal ? kZero : 0, known);
+        if (!known || !equal) {
+            registers.put(0, low, half);
+            registers.put(2, high, half);
         }
-        put(i.reg, bit_count(i, a), i.bytes);
-        return true;
+        x64::Value to_low = known && equal ? b : low, to_high = known && equal ? c : high;
+        touch(ahead, address, i.bytes, true);
+        return ahead.memory_.store(address, half, to_low.bits, to_low.known) &&
+               ahead.memory_.store(address + half, half, to_high.bits, to_high.known);
+    }
+};
+
+using X64Table = LiftTable<X64>;
+
+template <class Memory>
+class X64Ahead : public Ahead<X64, Memory> {
+ public:
+    // `words`: repeated strings go by words, not by elements.
+    X64Ahead(X64State& state, Memory& memory, X64Table* table = nullptr, bool words = false,
+             bool floats = true)
+        : Ahead<X64, Memory>(state, memory, {words && !state.backwards, state.has_bmi, floats}, table) {
     }
 
-    bool execute(const X64Instruction& i) {
-        Value value;
-        bool holds = false;
-        switch (i.op) {
-            case Op::nop:
-                return true;
-            case Op::alu:
-                return alu(i);
-            case Op::test: {
-                Value b = i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high);
-                if (!read_rm(i, i.bytes, value)) return false;
-                set_flags(kAllFlags, result_flags(value.bits & b.bits, i.bytes),
-                          value.known && b.known);
-                return true;
-            }
-            case Op::mov:
-                if (i.to_reg) {
-                    if (!read_rm(i, i.bytes, value)) return false;
-                    put(i.reg, value, i.bytes, i.reg_is_high);
-                    return true;
-                }
-                return write_rm(
-                    i, i.has_immediate ? x64::constant(i) : get(i.reg, i.bytes, i.reg_is_high));
-            case Op::lea: {
-                X64Instruction plain = i;
-                plain.segment = 0;
-                value.known = Base::address_of(plain, value.bits);
-                put(i.reg, value, i.bytes);
-                return true;
-            }
-            case Op::zero_extend:
-            case Op::sign_extend:
-                if (!read_rm(i, i.from, value)) return false;
-                if (i.op == Op::sign_extend)
-                    value.bits = static_cast<std::uint64_t>(x64::extended(value.bits, i.from));
-                put(i.reg, value, i.bytes);
-                return true;
-            case Op::push:
-                if (i.has_immediate)
-                    value.bits = static_cast<std::uint64_t>(i.immediate);
-                else if (!read_rm(i, 8, value))
-                    return false;
-                return push(value);
-            case Op::pop:
-                if (!pop(value)) return false;
-                put(i.rm, value, 8);
-                return true;
-            case Op::call:
-                if (!push({next_, true})) return false;
-                next_ += static_cast<std::uint64_t>(i.immediate);
-                return true;
-            case Op::call_indirect:
-                if (!read_rm(i, 8, value) || !value.known || !push({next_, true})) return false;
-                next_ = value.bits;
-                return true;
-            case Op::jump:
-                next_ += static_cast<std::uint64_t>(i.immediate);
-                return true;
-            case Op::jump_indirect:
-                if (!read_rm(i, 8, value) || !value.known) return false;
-                next_ = value.bits;
-                return true;
-            case Op::jump_if:
-                if (!condition(i.sub, holds)) return false;
-                if (holds) next_ += static_cast<std::uint64_t>(i.immediate);
-                return true;
-            case Op::ret:
-                if (!pop(value) || !value.known) return false;
-                s_.r[4] += static_cast<std::uint64_t>(i.immediate);
-                next_ = value.bits;
-                return true;
-            case Op::leave:
-                if (!s_.is_known(5)) return false;
-                put(4, get(5, 8), 8);
-                if (!pop(value)) return false;
-                put(5, value, 8);
-                return true;
-            case Op::increment:
-            case Op::decrement:
-                if (!read_rm(i, i.bytes, value)) return false;
-                return write_rm(i, add(value, {1, true}, i.op == Op::decrement, i.bytes,
-                                       i.op == Op::decrement, kAllFlags & ~kCarry));
-            case Op::invert:
-                if (!read_rm(i, i.bytes, value)) return false;
-                return write_rm(i, {~value.bits, value.known});
-            case Op::negate:
-                if (!read_rm(i, i.bytes, value)) return false;
-                return write_rm(i, add({0, true}, value, 1, i.bytes, true));
-            case Op::multiply_wide:
-                return multiply_wide(i);
-            case Op::multiply:
-                return multiply(i);
-            case Op::shift:
-                return shift(i);
-            case Op::set:
-                value.known = condition(i.sub, holds);
-                value.bits = holds;
-                return write_rm(i, value);
-            case Op::move_if: {
-                if (!read_rm(i, i.bytes, value)) return false;
-                bool known = condition(i.sub, holds);
-                Value old = get(i.reg, i.bytes), result = known && !holds ? old : value;
-                result.known &= known;
-                put(i.reg, result, i.bytes);
-                return true;
-            }
-            case Op::exchange: {
-                Value other = get(i.reg, i.bytes, i.reg_is_high);
-                if (!read_rm(i, i.bytes, value) || !write_rm(i, other)) return false;
-                put(i.reg, value, i.bytes, i.reg_is_high);
-                return true;
-            }
-            case Op::exchange_add: {
-                if (!read_rm(i, i.bytes, value)) return false;
-                Value sum = add(value, get(i.reg, i.bytes, i.reg_is_high), 0, i.bytes, false);
-                put(i.reg, value, i.bytes, i.reg_is_high);
-                return write_rm(i, sum);
-            }
-            case Op::compare_exchange: {
-                if (!read_rm(i, i.bytes, value)) return false;
-                Value expected = get(0, i.bytes), wanted = get(i.reg, i.bytes, i.reg_is_high);
-                add(expected, value, 1, i.bytes, true);
-                bool known = expected.known && value.known,
-                     equal = known && expected.bits == value.bits;
-                if (!known) {
-                    put(0, {0, false}, i.bytes);
-                    return write_rm(i, {0, false});
-                }
-                if (equal) return write_rm(i, wanted);
-                put(0, value, i.bytes);
-                return write_rm(i, value);
-            }
-            case Op::bit_test:
-            case Op::bit_count:
-                return bits(i);
-            case Op::byte_swap:
-                value = get(i.rm, i.bytes);
-                value.bits = __builtin_bswap64(value.bits) >> (64 - 8 * i.bytes);
-                put(i.rm, value, i.bytes);
-                return true;
-            case Op::extend_a:
-                value = get(0, i.bytes / 2);
-                value.bits = static_cast<std::uint64_t>(x64::extended(value.bits, i.bytes / 2));
-                put(0, value, i.bytes);
-                return true;
-            case Op::extend_d:
-                value = get(0, i.bytes);
-                value.bits = x64::extended(value.bits, i.bytes) < 0 ? ~std::uint64_t{0} : 0;
-                put(2, value, i.bytes);
-                return true;
-            case Op::opaque:
-                if (!read_rm(i, i.bytes, value)) return false;
-                set_flags(kAllFlags, 0, false);
-                if (!i.to_reg) return write_rm(i, {0, false});
-                put(i.reg, {0, false}, i.bytes);
-                return true;
-            case Op::bmi:
-                if (!read_rm(i, i.bytes, value)) return false;
-                if (i.sub == static_cast<std::uint8_t>(X64Bmi::multiply))
-                    multiply_plain(i, value);
-                else
-                    put(i.reg, bmi(i, get(i.first, i.bytes), value), i.bytes);
-                return true;
-            case Op::double_shift: {
-                Value by = i.has_immediate ? x64::constant(i) : get(1, 1);
-                if (!read_rm(i, i.bytes, value)) return false;
-                auto count = static_cast<unsigned>(by.bits & (i.bytes == 8 ? 63 : 31));
-                if (!by.known) {
-                    set_flags(kAllFlags, 0, false);
-                    return write_rm(i, {0, false});
-                }
-                if (count == 0) return !i.has_memory || write_rm(i, value);
-                if (count >= 8u * i.bytes) {
-                    set_flags(kAllFlags, 0, false);
-                    return write_rm(i, {0, false});
-                }
-                return write_rm(i, Base::Integer::double_shift(i, value, get(i.reg, i.bytes), count));
-            }
-            case Op::checksum: {
-                if (!read_rm(i, i.from, value)) return false;
-                Value sum = get(i.reg, 4);
-                put(i.reg, {checksum(sum.bits, value.bits, i.from), sum.known && value.known}, i.bytes);
-                return true;
-            }
-            case Op::swap_move:
-                if (i.to_reg && !read_rm(i, i.bytes, value)) return false;
-                if (!i.to_reg) value = get(i.reg, i.bytes);
-                value.bits = __builtin_bswap64(value.bits) >> (64 - 8 * i.bytes);
-                if (!i.to_reg) return write_rm(i, value);
-                put(i.reg, value, i.bytes);
-                return true;
-            case Op::compare_exchange_wide:
-                return Base::compare_exchange_wide(i);
-            case Op::flag_set:
-                if (i.sub >= 3)
-                    s_.backwards = i.sub == 4;
-                else
-                    set_flags(kCarry,
-                              i.sub == 2 ? s_.flags ^ kCarry
-                              : i.sub    ? kCarry
-                                         : 0,
-                              i.sub < 2 || s_.flags_known & kCarry);
-                return true;
-            case Op::flag_load: {
-                Value ah = get(0, 1, true);
-                unsigned flags = (ah.bits & 1 ? kCarry : 0u) | (ah.bits & 4 ? kParity : 0u) |
-                                 (ah.bits & 64 ? kZero : 0u) | (ah.bits & 128 ? kSign : 0u);
-                set_flags(kAllFlags & ~kOverflow, static_cast<std::uint8_t>(flags), ah.known);
-                return true;
-            }
-            case Op::flag_save:  // with one that is not followed
-                put(0, {0, false}, 1, true);
-                return true;
-            case Op::jump_if_count: {
-                Value count = get(1, 8);
-                if (i.sub != 3) {
-                    count.bits--;
-                    put(1, count, 8);
-                }
-                holds = (count.bits == 0) == (i.sub == 3);
-                if (i.sub < 2) {
-                    count.known &= (s_.flags_known & kZero) != 0;
-                    holds = holds && ((s_.flags & kZero) != 0) == (i.sub == 1);
-                }
-                if (!count.known) return false;
-                if (holds) next_ += static_cast<std::uint64_t>(i.immediate);
-                return true;
-            }
-            case Op::no_values:
-                for (unsigned r = 0; r < 16; r++)
-                    if (i.immediate >> r & 1) put(r, {0, false}, 8);
-                // Outside of a transaction, which a signal would have ended.
-                if (i.sub) set_flags(kAllFlags, kZero, i.sub == 2);
-                return true;
-            case Op::floating:
-                return Base::floating(i);
-            case Op::string_move:
-            case Op::string_store:
-            case Op::string_load:
-            case Op::string_scan:
-            case Op::string_compare:
-                return Base::string(i);
-            case Op::unknown:
-                return false;
-            default:
-                return Base::vector(i);
-        }
-    }
-
-    X64Table* table_;
-    Op op_ = Op::unknown;
-    std::uint64_t left_ = 0;
-    unsigned piece_ = 0;
-    Touched touched_;
+    // Whether it is a call, or a return: the state is no longer in the function that it is in.
+    bool is_call() const { return this->kind() == Micro::Kind::call; }
+    bool is_return() const { return this->kind() == Micro::Kind::ret; }
+    bool is_jump() const { return this->kind() == Micro::Kind::jump; }
+    bool is_string() const { return this->kind() == Micro::Kind::string; }
 };
 
 }  // namespace revisit::machine

@@ -226,6 +226,7 @@ bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned
     bool may_touch = op == 0x90 || op == 0x91;
     if (!is_known || (i.has_memory && !may_touch) || (op == 0x91 && !i.has_memory)) i.op = Op::unknown;
     if (shifts) i.op = i.has_memory ? Op::unknown : Op::mask_shift;
+    if (op != 0x93 && i.reg > 7) i.op = Op::unknown;  // there are eight masks
     return true;
 }
 

@@ -5,14 +5,14 @@
 // with the new ones.
 #pragma once
 
-#include "machine/x64/integer.h"
 #include "machine/x64/packed.h"
+#include "machine/x64/registers.h"
 
 namespace revisit::machine::x64 {
 
-class Vectors : public Integer {
+class Vectors : public Registers {
  public:
-    using Integer::Integer;
+    using Registers::Registers;
 
     Operand get_vector(unsigned v) const { return {s_.v[v], s_.v_known[v]}; }
 

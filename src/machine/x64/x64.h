@@ -1,9 +1,10 @@
-// Looking ahead on x86_64: what a64.h is for aarch64.
+// x86_64: the registers of a thread, and its instructions, decoded.
 //
 // Instructions are decoded into one small struct (x64/decode.cpp; x64/decode_vector.cpp by a table):
-// the operation, two operands of which one may be in memory, an immediate. x64/ahead.h executes it on
-// general registers and flags (x64/integer.h), vector and mask registers in all their widths
-// (x64/vectors.h). String functions search by comparing vectors, so packed integers are computed
+// the operation, two operands of which one may be in memory, an immediate. x64/lift.cpp turns that into
+// micro-operations, x64/ahead.h has what the interpreter needs to know of the machine. Integer values
+// that no other machine computes are in x64/own.h. Vector and mask registers in all their widths are
+// x64/vectors.h's: string functions search by comparing vectors, so packed integers are computed
 // (x64/packed.cpp), and scalar and packed sums and products (x64/floats.h). What is left out (square
 // roots, fused operations, x87, cyphers) makes its result unknown; a system call and everything that is
 // not known here ends the look-ahead. Flags are followed one by one, for many instructions leave some
@@ -14,11 +15,9 @@
 // results with the processor, a step at a time, by tests/watched/x64_steps.cpp.
 #pragma once
 
-#include <string.h>
-
 #include <cstdint>
 
-#include "machine/ahead.h"
+#include "machine/compute.h"
 
 namespace revisit::machine {
 
@@ -29,8 +28,8 @@ struct X64Vector {  // of 16, 32 or 64 bytes; those that an instruction does not
 };
 
 struct X64State {
-    std::uint64_t r[16] = {};  // rax rcx rdx rbx rsp rbp rsi rdi r8 …
-    std::uint32_t known = 0;
+    std::uint64_t r[kSlots] = {};  // rax rcx rdx rbx rsp rbp rsi rdi r8 …; from 16 on the interpreter's
+    std::uint64_t known = 0;       // a bit for each
     std::uint64_t pc = 0;
     std::uint64_t fs_base = 0;
     std::uint8_t flags = 0, flags_known = 0;  // bits of those below
@@ -38,9 +37,9 @@ struct X64State {
     bool plain_floats = true;                 // rounded to nearest, nothing flushed to zero
     bool has_bmi = true;                      // tzcnt and lzcnt are not taken for bsf and bsr
     std::uint8_t k_known = 0;
-    std::uint8_t v_known[32] = {};  // a bit for every 16 bytes
-    X64Vector v[32];
-    std::uint64_t k[8] = {};  // masks
+    std::uint8_t v_known[33] = {};  // a bit for every 16 bytes
+    X64Vector v[33];                // the last is the interpreter's
+    std::uint64_t k[8] = {};        // masks
 
     bool is_known(unsigned i) const { return known >> i & 1; }
 };
@@ -253,27 +252,5 @@ enum class X64Packed : std::uint8_t {
 
 // `bytes` that can be read at `code`, up to 15.
 X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes);
-
-// Instructions decoded before, by address, beside the bytes they were made from.
-class X64Table {
- public:
-    const X64Instruction& at(std::uint64_t pc, const std::uint8_t (&code)[15], unsigned bytes) {
-        Entry& entry = entries_[pc % kEntries];
-        if (entry.bytes != bytes || memcmp(entry.code, code, bytes) != 0) {
-            entry.bytes = static_cast<std::uint8_t>(bytes);
-            memcpy(entry.code, code, sizeof code);
-            entry.instruction = decode_x64(code, bytes);
-        }
-        return entry.instruction;
-    }
-
- private:
-    static constexpr unsigned kEntries = 2048;
-    struct Entry {
-        std::uint8_t bytes = 0, code[15] = {};
-        X64Instruction instruction;
-    };
-    Entry entries_[kEntries];
-};
 
 }  // namespace revisit::machine

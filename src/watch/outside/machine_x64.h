@@ -14,13 +14,13 @@ namespace revisit::watch::outside {
 
 struct Machine {
     using State = machine::X64State;
-    static constexpr bool kFollowsVectors = false;  // through moves only, and these always
+    static constexpr bool kFollowsVectors = true;  // or but moves and integers
     template <class Memory>
     using Ahead = machine::X64Ahead<Memory>;
 
     // Of one process.
     struct Kept {
-        machine::X64Table decoded;
+        machine::X64Table lifted;
         machine::X64Unwinder unwinder;
         machine::X64Loops loops;
         void modules_changed() { unwinder.forget(); }
@@ -35,8 +35,8 @@ struct Machine {
     static std::uint64_t stack_top(const State& state) { return state.r[4]; }
 
     template <class Memory>
-    static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool) {
-        return Ahead<Memory>(state, memory, &kept.decoded, true);
+    static Ahead<Memory> ahead(State& state, Memory& memory, Kept& kept, bool follows_vectors) {
+        return Ahead<Memory>(state, memory, &kept.lifted, true, follows_vectors);
     }
     template <class AnyAhead>
     static std::uint64_t trap_pc(const AnyAhead& ahead) {

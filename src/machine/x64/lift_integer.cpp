@@ -1,0 +1,356 @@
+// Arithmetic of x86_64 on general registers, in micro-operations: see x64/lift.cpp.
+#include "machine/x64/lifter.h"
+
+namespace revisit::machine::x64 {
+
+// Arithmetic.
+
+bool Lifter::one_operand() {
+    std::uint8_t a, d = slot_for(rm());
+    if (!read_rm(bytes, a)) return false;
+    switch (i.op) {
+        case Code::increment:
+        case Code::decrement:
+            put(i.op == Code::increment ? Op::add : Op::subtract, d, a, kZ, 1).flags =
+                kAllFlags & ~kCarry;
+            break;
+        case Code::negate:
+            put(Op::subtract, d, kZ, a).flags = kAllFlags;
+            break;
+        default:
+            put(Op::or_not, d, kZ, a);
+    }
+    return finish(rm());
+}
+
+bool Lifter::multiply() {
+    std::uint8_t a;
+    if (!read_rm(bytes, a)) return false;
+    Micro& m = put(Op::multiply, slot_for(reg()), a, i.has_immediate ? kZ : i.reg,
+                   i.has_immediate ? i.immediate : 0);
+    m.flags = kCarry | kOverflow;
+    m.loses = kZero | kSign | kParity;
+    return finish(reg());
+}
+
+// rax and rdx, times or by an operand; of bytes, ax.
+bool Lifter::multiply_wide() {
+    std::uint8_t b;
+    if (!read_rm(bytes, b)) return false;
+    bool is_signed = i.sub & 1;
+    std::uint8_t low = bytes == 1 ? kT2 : kA, high = bytes == 1 ? kT3 : kD;
+    if (i.sub >= 6) {
+        Own kinds[2] = {is_signed ? Own::signed_quotient : Own::quotient,
+                        is_signed ? Own::signed_remainder : Own::remainder};
+        put_own(kinds[0], kT2, kA, b).c = bytes == 1 ? kZ : kD;
+        put_own(kinds[1], kT3, kA, b).c = bytes == 1 ? kZ : kD;
+        forget_flags();
+    } else {
+        if (bytes == 8) {
+            put(Op::multiply, kT2, kA, b);
+            put(is_signed ? Op::multiply_high_signed : Op::multiply_high, kT3, kA, b);
+        } else {
+            Op extend = is_signed ? Op::signed_field : Op::field;
+            put_wide(extend, kT2, kA, kZ, field_of(0, 8u * bytes));
+            put_wide(extend, kT3, b, kZ, field_of(0, 8u * bytes));
+            put_wide(Op::multiply, kT2, kT2, kT3);
+            put_wide(Op::field, kT3, kT2, kZ, field_of(8u * bytes, 8u * bytes));
+        }
+        Micro& m =
+            put_own(is_signed ? Own::high_is_not_sign : Own::high_is_not_zero, kDiscard, kT3, kT2);
+        m.flags = kCarry | kOverflow;
+        m.loses = kZero | kSign | kParity;
+    }
+    if (bytes == 1) {
+        put_wide(Op::field, kT1, kT3, kZ, field_of(0, 8, 8));
+        put_wide(Op::field, kT2, kT2, kZ, field_of(0, 8));
+        put_wide(Op::bit_or, kT1, kT1, kT2);
+        out.put(Op::insert, kA, kA, kT1, 0, 2);
+        return true;
+    }
+    return write({low, false, false}, kT2) && write({high, false, false}, kT3);
+}
+
+bool Lifter::shift() {
+    std::uint8_t a, d = slot_for(rm()), by = i.has_immediate ? kZ : kC;
+    unsigned width = 8u * bytes;
+    if (!read_rm(bytes, a)) return false;
+    std::int64_t count = i.has_immediate ? i.immediate & (bytes == 8 ? 63 : 31) : 0;
+    if (i.has_immediate && count == 0) {
+        if (!i.has_memory) return bytes < 4 || write(rm(), a);
+        return write(rm(), a);
+    }
+    if (i.sub == 2 || i.sub == 3) {  // through the carry: not followed
+        put(Op::forget, d, kZ);
+        forget_flags(kCarry | kOverflow);
+        return finish(rm());
+    }
+    bool is_own =
+        bytes < 4 && (!i.has_immediate || count >= static_cast<std::int64_t>(width) || i.sub < 4);
+    if (is_own) {
+        static constexpr Own kOwn[8] = {
+            Own::rotate_left, Own::rotate_right, {}, {}, Own::shift_left, Own::shift_right,
+            Own::shift_left,  Own::shift_signed};
+        Micro& m = put_own(kOwn[i.sub], d, a, by, count);
+        m.flags = i.sub < 2 ? kCarry : kAllFlags & ~kOverflow;
+        m.loses = kOverflow;
+        if (!i.has_immediate) m.condition = {Test::carry, false};  // none may change
+    } else if (i.sub < 2) {
+        if (i.sub == 0 && i.has_immediate) count = static_cast<std::int64_t>(width) - count;
+        if (i.sub == 0 && !i.has_immediate) put(Op::subtract, by = kT1, kZ, kC);
+        put(Op::rotate_right, d, a, by, count);
+        forget_flags(kCarry | kOverflow);
+    } else
+        put(i.sub == 5   ? Op::shift_right
+            : i.sub == 7 ? Op::shift_signed
+                         : Op::shift_left,
+            d, a, by, count)
+            .flags = kAllFlags;
+    return finish(rm());
+}
+
+bool Lifter::double_shift() {
+    std::uint8_t a, d = slot_for(rm());
+    unsigned width = 8u * bytes, count = static_cast<unsigned>(i.immediate) & (bytes == 8 ? 63 : 31);
+    if (!read_rm(bytes, a)) return false;
+    if (i.has_immediate && count == 0) return write(rm(), a);
+    if (i.has_immediate && count < width) {
+        put(i.sub ? Op::shift_right : Op::shift_left, kT3, a, kZ, count);
+        put(i.sub ? Op::shift_left : Op::shift_right, kT1, i.reg, kZ, width - count);
+        Micro& m = put(Op::bit_or, d, kT3, kT1);
+        m.flags = kZero | kSign | kParity;
+        m.loses = kCarry | kOverflow;
+    } else {
+        put(Op::forget, d, kZ);
+        forget_flags();
+    }
+    return finish(rm());
+}
+
+bool Lifter::set() {
+    put(Op::select, kT2, kZ, kZ, 1).condition = condition(i.sub);
+    return finish(rm());
+}
+
+bool Lifter::move_if() {
+    std::uint8_t b;
+    if (!read_rm(bytes, b)) return false;
+    put(Op::select, slot_for(reg()), i.reg, b).condition = condition(i.sub);
+    return finish(reg());
+}
+
+bool Lifter::exchange() {
+    if (i.has_memory) {
+        if (!load(kT0, bytes) || !write(rm(), value(reg(), kT1))) return false;
+        return write(reg(), kT0);
+    }
+    put_wide(Op::add, kT0, value(rm(), kT0));
+    put_wide(Op::add, kT1, value(reg(), kT1));
+    return write(rm(), kT1) && write(reg(), kT0);
+}
+
+bool Lifter::exchange_add() {
+    std::uint8_t a, b = value(reg(), kT1);
+    if (!read_rm(bytes, a)) return false;
+    put(Op::add, kT2, a, b).flags = kAllFlags;
+    if (i.has_memory) return finish(rm()) && write(reg(), kT0);
+    put_wide(Op::add, kT0, a);
+    return write(reg(), kT0) && write(rm(), kT2);
+}
+
+bool Lifter::compare_exchange() {
+    std::uint8_t a, b = value(reg(), kT1);
+    if (!read_rm(bytes, a)) return false;
+    if (a != kT0) put_wide(Op::add, kT0, a);
+    put(Op::subtract, kDiscard, kA, kT0).flags = kAllFlags;
+    Condition equal{Test::equal, false};
+    put(Op::select, kT2, kT0, b).condition = equal;
+    if (!finish(rm())) return false;
+    if (!i.has_memory && bytes >= 4) copy(i.rm, kT2);
+    if (bytes < 4)
+        put(Op::insert, kT0, kA, kT0);
+    else
+        put(Op::add, kT0, kT0);
+    put_wide(Op::select, kA, kT0, kA).condition = equal;
+    return true;
+}
+
+bool Lifter::bit_test() {
+    static constexpr Own kOwn[4] = {Own::bit_test, Own::bit_set, Own::bit_reset, Own::bit_complement};
+    std::uint8_t a;
+    if (!read_rm(bytes, a)) return false;
+    Micro& m = put_own(kOwn[i.sub], i.sub == 0 ? kDiscard : slot_for(rm()), a,
+                       i.has_immediate ? kZ : i.reg, i.has_immediate ? i.immediate : 0);
+    m.flags = kCarry;
+    m.loses = kOverflow | kSign | kParity;
+    return i.sub == 0 || finish(rm());
+}
+
+bool Lifter::bit_count() {
+    static constexpr Own kOwn[5] = {Own::population, Own::trailing_zeros, Own::leading_zeros,
+                                    Own::first_bit, Own::last_bit};
+    static constexpr std::uint8_t kFlags[5] = {kAllFlags, kCarry | kZero, kCarry | kZero, kZero, kZero};
+    std::uint8_t a;
+    if (!read_rm(bytes, a)) return false;
+    Micro& m = put_own(kOwn[i.sub], slot_for(reg()), a);
+    m.flags = kFlags[i.sub];
+    m.loses = kAllFlags & ~m.flags;
+    return finish(reg());
+}
+
+bool Lifter::bmi() {
+    using B = X64Bmi;
+    std::uint8_t b, a = i.first;
+    if (!read_rm(bytes, b)) return false;
+    constexpr std::uint8_t kLogic = kCarry | kOverflow | kZero | kSign;
+    auto own = [&](Own what, std::uint8_t x, std::uint8_t y, std::uint8_t flags) {
+        Micro& m = put_own(what, i.reg, x, y);
+        m.flags = flags;
+        if (flags & kZero) m.loses = kAllFlags & ~flags;
+        if (what == Own::add_carry || what == Own::add_overflow)
+            m.condition = {what == Own::add_carry ? Test::carry : Test::overflow, false};
+    };
+    switch (static_cast<B>(i.sub)) {
+        case B::and_not: {
+            Micro& m = put(Op::and_not, i.reg, b, a);
+            m.flags = kLogic;
+            m.loses = kParity;
+            break;
+        }
+        case B::reset_lowest:
+            own(Own::reset_lowest, b, kZ, kLogic);
+            break;
+        case B::mask_to_lowest:
+            own(Own::mask_to_lowest, b, kZ, kLogic);
+            break;
+        case B::lowest:
+            own(Own::lowest, b, kZ, kLogic);
+            break;
+        case B::zero_high:
+            own(Own::zero_high, b, a, kLogic);
+            break;
+        case B::extract_field:
+            own(Own::extract_field, b, a, kCarry | kOverflow | kZero);
+            break;
+        case B::deposit:
+            own(Own::deposit, a, b, 0);
+            break;
+        case B::extract:
+            own(Own::extract, a, b, 0);
+            break;
+        case B::shift_left:
+            put(Op::shift_left, i.reg, b, a);
+            break;
+        case B::shift_right:
+            put(Op::shift_right, i.reg, b, a);
+            break;
+        case B::shift_signed:
+            put(Op::shift_signed, i.reg, b, a);
+            break;
+        case B::rotate:
+            put(Op::rotate_right, i.reg, b, kZ, i.immediate & (8 * bytes - 1));
+            break;
+        case B::multiply:
+            if (bytes == 8) {
+                put(Op::multiply, kT2, kD, b);
+                put(Op::multiply_high, kT3, kD, b);
+            } else {
+                put_wide(Op::field, kT2, kD, kZ, field_of(0, 32));
+                put_wide(Op::field, kT3, b, kZ, field_of(0, 32));
+                put_wide(Op::multiply, kT2, kT2, kT3);
+                put_wide(Op::field, kT3, kT2, kZ, field_of(32, 32));
+            }
+            copy(i.first, kT2);
+            copy(i.reg, kT3);
+            break;
+        case B::add_carry:
+            own(Own::add_carry, a, b, kCarry);
+            break;
+        case B::add_overflow:
+            own(Own::add_overflow, a, b, kOverflow);
+            break;
+    }
+    return true;
+}
+
+bool Lifter::checksum() {
+    std::uint8_t b;
+    if (!read_rm(i.from, b)) return false;
+    Micro& m = out.put(Op::own, i.reg, i.reg, b, 0, 4);
+    m.lanes = static_cast<std::uint8_t>(Own::checksum);
+    m.pieces = i.from;
+    return true;
+}
+
+bool Lifter::swap_move() {
+    if (i.to_reg) {
+        if (!load(kT0, bytes)) return false;
+        put(Op::reverse_bytes, slot_for(reg()), kT0, kZ, bytes);
+        return finish(reg());
+    }
+    put(Op::reverse_bytes, kT2, i.reg, kZ, bytes);
+    return finish(rm());
+}
+
+bool Lifter::extend_a() {
+    put(Op::signed_field, slot_for({kA, false, false}), kA, kZ, field_of(0, 4u * bytes));
+    return finish({kA, false, false});
+}
+
+bool Lifter::extend_d() {
+    put(Op::shift_signed, slot_for({kD, false, false}), kA, kZ, 8 * bytes - 1);
+    return finish({kD, false, false});
+}
+
+bool Lifter::opaque() {
+    std::uint8_t a;
+    if (!read_rm(bytes, a)) return false;
+    Place to = i.to_reg ? reg() : rm();
+    put(Op::forget, slot_for(to), kZ);
+    forget_flags();
+    return finish(to);
+}
+
+bool Lifter::flags() {
+    Micro m;
+    if (i.op == Code::flag_save) {  // with one that is not followed
+        put_wide(Op::forget, kA, kZ);
+        return true;
+    }
+    if (i.op == Code::flag_load) {
+        put_wide(Op::field, kT0, kA, kZ, field_of(8, 8));
+        put_own(Own::load_flags, kDiscard, kT0).flags = kAllFlags & ~kOverflow;
+        return true;
+    }
+    if (i.sub >= 3) return special();
+    Micro& own = put_own(i.sub == 2   ? Own::complement_carry
+                         : i.sub == 1 ? Own::set_carry
+                                      : Own::clear_carry,
+                         kDiscard, kZ);
+    own.flags = kCarry;
+    if (i.sub == 2) own.condition = {Test::carry, false};
+    return true;
+}
+
+bool Lifter::no_values() {
+    for (unsigned r = 0; r < 16; r++)
+        if (i.immediate >> r & 1) put_wide(Op::forget, static_cast<std::uint8_t>(r), kZ);
+    // Outside of a transaction, which a signal would have ended.
+    if (i.sub == 2) put_own(Own::no_transaction, kDiscard, kZ).flags = kAllFlags;
+    if (i.sub == 1) forget_flags();
+    return true;
+}
+
+// x87 and others of which only the place in memory is known.
+bool Lifter::floating() {
+    if (i.has_memory && (i.reads || i.writes) &&
+        !memory(i.writes ? Op::store_unknown : Op::vector_load, i.writes ? kDiscard : kOperand,
+                i.memory_bytes))
+        return false;
+    if (i.sub == 1) forget_flags();
+    if (i.sub == 2) put_wide(Op::forget, kA, kZ);
+    if (i.sub == 3) return special();
+    return true;
+}
+
+}  // namespace revisit::machine::x64
