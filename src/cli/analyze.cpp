@@ -21,55 +21,57 @@ struct Simulation {
 class AnalyzeCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("TRACE", traces_, "the trace, or its pieces in order; - is standard input")
+        app.add_option("TRACE", traces_, "the trace, or its parts in order; - is standard input")
             ->required();
-        app.add_option("--format", format_, "the trace's format, where its content does not tell it")
+        app.add_option("--format", format_,
+                       "trace format (default: recognized by content, then by name)")
             ->type_name("NAME");
         std::string methods;
         for (const EngineEntry& entry : engines())
             methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
-        app.add_option("--method", method_, "how to analyze:" + methods)
+        app.add_option("--method", method_, "exact, sample, shards, time, … (see --help-all)" + methods)
             ->capture_default_str()
             ->type_name("NAME")
             ->group("Analysis");
         model_.declare(app);
-        app.add_option("--device", device_, "where to count: cpu, or gpu (methods exact and hprda)")
+        app.add_option("--device", device_, "count on the CPU or the GPU (methods exact and hprda)")
             ->capture_default_str()
             ->check(CLI::IsMember({"cpu", "gpu"}))
             ->group("Analysis");
         analysis_.declare(app);
-        app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
-        app.add_flag("--sites", sites_, "histograms by site")->group("Analysis");
-        app.add_flag("--pairs", pairs_, "use → reuse pairs of sites")->group("Analysis");
-        app.add_flag("--no-sites", no_sites_, "no histograms by site, though the trace has sites")
+        app.add_flag("--time", time_, "also count time distances")->group("Analysis");
+        app.add_flag("--sites", sites_, "one histogram per site (instruction)")->group("Analysis");
+        app.add_flag("--pairs", pairs_, "one histogram per use → reuse pair of sites")
+            ->group("Analysis");
+        app.add_flag("--no-sites", no_sites_, "no histograms per site, even if the trace has sites")
             ->group("Analysis");
         sampling_.declare(app);
         app.add_option("--sample-blocks", sample_blocks_,
-                       "shards: follow at most so many blocks, lowering the rate as they come")
+                       "shards: track at most N blocks, lowering the rate as needed")
             ->type_name("N")
             ->group("Analysis");
-        app.add_option("--thread-trace", thread_trace_, "hprda: accesses a thread")
-            ->type_name("N")
-            ->capture_default_str()
-            ->group("Analysis");
-        app.add_option("--block-threads", block_threads_, "hprda: threads a block")
+        app.add_option("--thread-trace", thread_trace_, "hprda: accesses per thread")
             ->type_name("N")
             ->capture_default_str()
             ->group("Analysis");
-        app.add_flag("--no-adjust", no_adjust_, "hprda: leave sums as they are")->group("Analysis");
+        app.add_option("--block-threads", block_threads_, "hprda: threads per block")
+            ->type_name("N")
+            ->capture_default_str()
+            ->group("Analysis");
+        app.add_flag("--no-adjust", no_adjust_, "hprda: without the effective factor")
+            ->group("Analysis");
         app.add_flag("--cluster", cluster_,
-                     "count with all ranks of an MPI job: mpirun -n N revisit analyze --cluster TRACE")
+                     "count on all ranks of an MPI job (mpirun -n N revisit analyze --cluster …)")
             ->group("Analysis");
-        app.add_option("--simulate", simulate_,
-                       "also run a true LRU cache on the trace, to hold the prediction against")
+        app.add_option("--simulate", simulate_, "also simulate this set-associative LRU cache")
             ->type_name("SIZE:WAYS:LINE")
             ->allow_extra_args(false)
             ->group("Caches");
-        output_.declare(app, "write the profile here");
+        output_.declare(app, "write the profile to this file");
         app.footer(
             "Examples:\n"
             "  revisit analyze trace.din\n"
-            "  revisit analyze --format u64 --granularity 1 --bins exact --json addresses.bin\n"
+            "  revisit analyze --format u64 --granularity 1 --bins exact addresses.bin\n"
             "  xzcat trace.xz | revisit analyze --format champsim -o profile.json -\n"
             "  revisit analyze --simulate 32K:8:64 trace.csv.zst");
     }

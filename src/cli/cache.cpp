@@ -13,10 +13,8 @@ class CacheCommand : public Command {
  public:
     void declare(CLI::App& app) override {
         app.add_option("PROFILE", profile_, "a profile; - is standard input");
-        caches_.declare(
-            app,
-            "a cache, e.g. 32K:8:64 or 1MiB:full:64; several may be given (default: this machine's)");
-        output_.declare(app, "write the result here instead of standard output");
+        caches_.declare(app, "32K:8:64, 1MiB:full:64, …; repeatable (default: this machine's caches)");
+        output_.declare(app, "write the result to this file");
         app.footer(
             "Examples:\n"
             "  revisit cache profile.json\n"

@@ -29,17 +29,17 @@ namespace {
 
 constexpr CommandEntry kCommands[] = {
     {"profile", "run a program and profile it", make_profile_command},
-    {"record", "run a program and store its accesses", make_record_command},
-    {"merge", "one profile from many", make_merge_command},
+    {"record", "run a program and store its accesses as a trace", make_record_command},
+    {"merge", "add profiles up", make_merge_command},
     {"analyze", "profile a stored trace", make_analyze_command},
-    {"cache", "hit rates of caches and the miss-ratio curve, from a profile", make_cache_command},
-    {"predict", "profile of C or LLVM IR at any size, without running it", make_predict_command},
-    {"report", "show a profile", make_report_command},
-    {"diff", "compare two profiles; fail a build over it", make_diff_command},
+    {"cache", "hit rates and the miss-ratio curve of a profile", make_cache_command},
+    {"predict", "profile C or LLVM IR at any size without running it", make_predict_command},
+    {"report", "show a profile in the terminal or as an HTML page", make_report_command},
+    {"diff", "compare two profiles; fail a build on a regression", make_diff_command},
     {"export", "write a profile for pprof, KCachegrind, flame graphs, Prometheus", make_export_command},
-    {"generate", "make a trace that has a given reuse-distance histogram", make_generate_command},
-    {"convert", "copy a trace into another format", make_convert_command},
-    {"doctor", "what this machine and this build can do", make_doctor_command},
+    {"generate", "generate a trace with a given reuse-distance histogram", make_generate_command},
+    {"convert", "convert a trace to another format", make_convert_command},
+    {"doctor", "show what this machine and this build support", make_doctor_command},
 };
 
 // METHOD=NAME; time is the one method with models to choose from.
@@ -57,10 +57,10 @@ std::span<const CommandEntry> commands() {
 
 void AnalysisOptions::declare(CLI::App& app) {
     app.add_option("--granularity", granularity_text,
-                   "block size in bytes; 1 takes addresses as they are (default 64)")
+                   "bytes per block; 1 counts every address (default: 64)")
         ->type_name("BYTES")
         ->group("Analysis");
-    app.add_option("--bins", bins_text, "log2, log2:K (K bins a power of two), linear:W or exact")
+    app.add_option("--bins", bins_text, "log2, log2:K (K per power of two), linear:W or exact")
         ->type_name("SPEC")
         ->capture_default_str()
         ->group("Analysis");
@@ -68,18 +68,17 @@ void AnalysisOptions::declare(CLI::App& app) {
     for (const TimeModelEntry& entry : time_models())
         models += "\ntime=" + std::string(entry.name) + ": " + std::string(entry.summary);
     app.add_option("--model-of", model_of,
-                   "how the time method gets reuse distances from time distances:" + models)
+                   "--method time: the model from time distance to reuse distance" + models)
         ->type_name("METHOD=NAME")
         ->capture_default_str()
         ->group("Analysis");
-    app.add_option("--phases", phases,
-                   "cut the run into so many windows, each with a histogram of its own")
+    app.add_option("--phases", phases, "split the run into N windows, one histogram each")
         ->type_name("N")
         ->group("Analysis");
-    app.add_option("--threads", threads, "threads to use; 0 = all cores")
+    app.add_option("--threads", threads, "threads to count with (default: all cores)")
         ->type_name("N")
         ->group("Analysis");
-    app.add_option("--seed", seed, "seed of all randomness")
+    app.add_option("--seed", seed, "random seed")
         ->type_name("N")
         ->capture_default_str()
         ->group("Analysis");
@@ -108,9 +107,11 @@ Result<EngineOptions> AnalysisOptions::engine_options() const {
 
 void ModelOption::declare(CLI::App& app) {
     app.add_option("--model", model,
-                   "single or shared: one stack whatever thread; private: a stack a thread, where "
-                   "writes of others invalidate; both: private and shared in one pass")
+                   "LRU stacks: single, shared, private (one per thread) or both\n"
+                   "private: a write invalidates the block in other threads' stacks\n"
+                   "both: private and shared in one pass")
         ->capture_default_str()
+        ->type_name("MODEL")
         ->check(CLI::IsMember({"single", "shared", "private", "both"}))
         ->group("Analysis");
 }
@@ -122,23 +123,20 @@ void ModelOption::apply(EngineOptions& options) const {
 }
 
 void SamplingOptions::declare(CLI::App& app) {
-    rate_option =
-        app.add_option("--rate", rate, "share of accesses (or blocks) that are chosen: 0.01, 1%, 1/100")
-            ->type_name("SHARE")
-            ->capture_default_str()
-            ->group("Sampling");
+    rate_option = app.add_option("--rate", rate, "share of accesses (shards: blocks) to sample")
+                      ->type_name("SHARE")
+                      ->capture_default_str()
+                      ->group("Sampling");
     app.add_option("--target-error", target_error,
-                   "choose as many accesses as hold every bin's share and every hit rate within this, "
-                   "at 95 %")
+                   "adapt the rate: every share and hit rate within this, at 95 %")
         ->type_name("SHARE")
         ->group("Sampling");
     app.add_option("--prune", prune,
-                   "give the oldest open sample up once it is deeper than this share of those before; "
-                   "off: never")
+                   "give up an open sample beyond this percentile of distances; off: never")
         ->type_name("SHARE")
         ->capture_default_str()
         ->group("Sampling");
-    app.add_option("--prune-after", prune_after, "… of at least so many")
+    app.add_option("--prune-after", prune_after, "completed samples before pruning starts")
         ->type_name("N")
         ->capture_default_str()
         ->group("Sampling");
@@ -162,8 +160,8 @@ Result<void> SamplingOptions::apply(EngineOptions& options) const {
 
 void OutputOptions::declare(CLI::App& app, const std::string& output_help) {
     app.add_option("-o,--output", output, output_help)->type_name("FILE")->group("Output");
-    app.add_flag("--json", json, "the result as JSON on standard output")->group("Output");
-    app.add_flag("--quiet", quiet, "no progress, no hints")->group("Output");
+    app.add_flag("--json", json, "print the result as JSON")->group("Output");
+    app.add_flag("--quiet", quiet, "no progress bar, no hints")->group("Output");
 }
 
 void CacheOptions::declare(CLI::App& app, const std::string& help) {

@@ -12,13 +12,14 @@ class ConvertCommand : public Command {
     void declare(CLI::App& app) override {
         app.add_option("IN", in_, "the trace to read; - is standard input")->required();
         app.add_option("OUT", out_,
-                       "the trace to write; - is standard output; .zst, .gz and .xz pack it")
+                       "the trace to write; - is standard output; .zst, .gz and .xz compress it")
             ->required();
-        app.add_option("--format", format_, "IN's format, where its content does not tell it")
+        app.add_option("--format", format_,
+                       "format of IN (default: recognized by content, then by name)")
             ->type_name("NAME");
-        app.add_option("--to", to_, "OUT's format (default: by its ending, else revisit)")
+        app.add_option("--to", to_, "format of OUT (default: by file name, else revisit)")
             ->type_name("NAME");
-        app.add_flag("--quiet", quiet_, "no progress")->group("Output");
+        app.add_flag("--quiet", quiet_, "no progress bar")->group("Output");
         std::string known;
         for (const FormatEntry& entry : formats())
             known += fmt::format("\n  {:<10} {}{}{}", entry.name, entry.summary,

@@ -13,19 +13,20 @@ namespace {
 class DiffCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("OLD", old_, "the profile to compare with; - is standard input")->required();
-        app.add_option("NEW", new_, "the profile to judge")->required();
-        app.add_option("--old", more_old_, "another run of the old side; the spread of runs is noise")
+        app.add_option("OLD", old_, "the profile before the change; - is standard input")->required();
+        app.add_option("NEW", new_, "the profile after the change")->required();
+        app.add_option("--old", more_old_,
+                       "another run before the change; the spread of the runs is noise")
             ->type_name("PROFILE")
             ->allow_extra_args(false)
             ->group("Runs");
-        app.add_option("--new", more_new_, "another run of the new side")
+        app.add_option("--new", more_new_, "another run after the change")
             ->type_name("PROFILE")
             ->allow_extra_args(false)
             ->group("Runs");
         app.add_option(
                "--fail-if", fail_if_,
-               "exit with 1 when this holds beyond noise; several may be given.\n"
+               "exit status 1 if this holds beyond noise, e.g. 'llc.miss_rate > +2%'\n"
                "METRIC < <= > >= == != BOUND, joined by and, or. Metrics: S, S_hat, accesses,\n"
                "distinct, cold_share, invalidated_share, false_sharing_share, p50 … p99 (bytes), and\n"
                "hit_rate, miss_rate, misses of l1, l2, l3, llc or a cache such as 32K:8:64.\n"
@@ -39,31 +40,28 @@ class DiffCommand : public Command {
                      "S and S_hat of reuses alone over 20 bins: below 4 KiB, then doubling")
             ->group("Gate");
         app.add_flag("--across-models", across_models_,
-                     "compare a single stack with private ones all the same")
+                     "allow comparing a single stack with private ones")
             ->group("Gate");
         app.add_flag("--weight-match", weight_match_,
-                     "score the new profile's choice of the sites that miss most by the old one's "
-                     "misses, instead of all else")
+                     "only score NEW's choice of the sites that miss most by OLD's misses")
             ->group("Sites");
-        app.add_option("--miss-coverage", coverages_, "… for these shares of the misses")
+        app.add_option("--miss-coverage", coverages_, "--weight-match: at these shares of the misses")
             ->type_name("SHARE,…")
             ->delimiter(',')
             ->allow_extra_args(false)
             ->group("Sites");
-        app.add_flag("--reuses-only", reuses_only_, "cold misses do not count in --weight-match")
+        app.add_flag("--reuses-only", reuses_only_, "--weight-match: ignore cold misses")
             ->group("Sites");
-        caches_.declare(app, "caches to compare hit rates of, nearest first (default: this machine's)");
+        caches_.declare(app, "compare hit rates of this cache; repeatable (default: this machine's)");
         app.get_option("--cache")->allow_extra_args(false);
-        output_.declare(app, "write the result here instead of standard output");
-        app.add_flag("--markdown", markdown_, "the result as Markdown, for a pull request")
+        output_.declare(app, "write the result to this file");
+        app.add_flag("--markdown", markdown_, "print the result as Markdown, for a pull request")
             ->group("Output");
         app.footer(
             "Examples:\n"
             "  revisit diff base.json new.json\n"
-            "  revisit diff base.json new.json --cache 32K:8:64 --cache 1M:16:64 "
-            "--fail-if 'llc.miss_rate > +2%'\n"
-            "  revisit diff a1.json b1.json --old a2.json --new b2.json --fail-if 'S < 0.95' "
-            "--markdown");
+            "  revisit diff base.json new.json --cache 1M:16:64 --fail-if 'llc.miss_rate > +2%'\n"
+            "  revisit diff a1.json b1.json --old a2.json --new b2.json --fail-if 'S < 0.95'");
     }
 
     Result<int> run() override {

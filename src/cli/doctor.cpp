@@ -86,7 +86,7 @@ std::vector<Finding> findings() {
 class DoctorCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_flag("--json", json_, "the findings as JSON")->group("Output");
+        app.add_flag("--json", json_, "print the findings as JSON")->group("Output");
         app.footer("Examples:\n  revisit doctor\n  revisit doctor --json");
     }
 

@@ -15,23 +15,21 @@ class ExportCommand : public Command {
         std::string formats;
         for (const ExportEntry& entry : exports())
             formats += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
-        app.add_option("--format", format_, "where the file's ending does not tell it:" + formats)
+        app.add_option("--format", format_, "export format (default: by file name)" + formats)
             ->type_name("NAME");
-        app.add_option("--value", value_, "what folded stacks count: accesses or CACHE.misses")
+        app.add_option("--value", value_, "folded: count accesses or CACHE.misses")
             ->type_name("METRIC");
-        caches_.declare(app, "caches whose misses to tell (default: this machine's)");
+        caches_.declare(app,
+                        "report the misses in this cache; repeatable (default: this machine's caches)");
         app.get_option("--cache")->allow_extra_args(false);
-        app.add_option("-o,--output", output_, "write here; .gz, .zst and .xz are packed")
+        app.add_option("-o,--output", output_, "write to this file; .gz, .zst and .xz compress it")
             ->type_name("FILE")
             ->group("Output");
         app.footer(
             "Examples:\n"
             "  revisit export profile.json -o profile.pb.gz && go tool pprof -http=: profile.pb.gz\n"
             "  revisit export profile.json -o profile.callgrind && kcachegrind profile.callgrind\n"
-            "  revisit export profile.json --format folded --value l2.misses | flamegraph.pl > "
-            "misses.svg\n"
-            "  revisit export profile.json -o revisit.prom --cache LLC=32M:16:64\n"
-            "  revisit export profile.json -o advice.sarif");
+            "  revisit export profile.json -o misses.folded --value l2.misses");
     }
 
     Result<int> run() override {

@@ -10,51 +10,51 @@ namespace {
 class GenerateCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        auto* from = app.add_option("--from", from_, "a profile; - is standard input")
-                         ->type_name("PROFILE")
-                         ->group("What");
+        auto* from =
+            app.add_option("--from", from_, "a profile whose histogram to use; - is standard input")
+                ->type_name("PROFILE")
+                ->group("What");
         app.add_option("--distribution", distribution_,
-                       "normal:MEAN,SD, exponential:RATE, zipf:S, uniform (up to --distinct),\n"
-                       "or mix:SHARE*DISTRIBUTION+SHARE*DISTRIBUTION…")
+                       "normal:MEAN,SD, exponential:RATE, zipf:S, uniform or mix:…\n"
+                       "mix:SHARE*DISTRIBUTION+SHARE*DISTRIBUTION…; uniform is up to --distinct")
             ->type_name("SPEC")
             ->excludes(from)
             ->group("What");
-        app.add_option("--length", length_, "accesses, e.g. 10M (default: the profile's)")
+        app.add_option("--length", length_, "number of accesses, e.g. 10M (default: the profile's)")
             ->type_name("T")
             ->group("What");
-        app.add_option("--distinct", distinct_, "blocks, e.g. 1M (default: the profile's)")
+        app.add_option("--distinct", distinct_, "number of blocks, e.g. 1M (default: the profile's)")
             ->type_name("N")
             ->group("What");
         app.add_option("--granularity", granularity_,
-                       "bytes from one block to the next (default: the profile's, else 64)")
+                       "bytes per block (default: the profile's, else 64)")
             ->type_name("BYTES")
             ->group("What");
-        app.add_option("--threads", options_.threads, "threads that make the accesses")
+        app.add_option("--threads", options_.threads, "number of threads in the trace")
             ->type_name("K")
             ->capture_default_str()
             ->group("Threads");
-        app.add_option("--sharing", options_.sharing,
-                       "share of the blocks all threads use; the others belong to one each")
+        app.add_option("--sharing", options_.sharing, "share of the blocks that all threads use")
             ->type_name("SHARE")
             ->capture_default_str()
             ->group("Threads");
-        app.add_option("--writes", options_.writes, "share of the accesses that write")
+        app.add_option("--writes", options_.writes, "share of the accesses that are writes")
             ->type_name("SHARE")
             ->capture_default_str()
             ->group("Threads");
-        app.add_option("--seed", options_.seed, "seed of all randomness")
+        app.add_option("--seed", options_.seed, "random seed")
             ->type_name("N")
             ->capture_default_str()
             ->group("What");
         app.add_option("-o,--output", output_,
-                       "the trace to write; - is standard output; .zst, .gz and .xz pack it")
+                       "the trace; - is standard output; .zst, .gz and .xz compress it")
             ->type_name("TRACE")
             ->required()
             ->group("Output");
-        app.add_option("--to", to_, "the trace's format (default: by its ending, else revisit)")
+        app.add_option("--to", to_, "trace format (default: by file name, else revisit)")
             ->type_name("NAME")
             ->group("Output");
-        app.add_flag("--quiet", quiet_, "no progress")->group("Output");
+        app.add_flag("--quiet", quiet_, "no progress bar")->group("Output");
         app.footer(
             "Examples:\n"
             "  revisit generate --distribution zipf:0.9 --length 10M --distinct 100K -o zipf.rvt\n"

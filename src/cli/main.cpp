@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/manuals.h"
 
 namespace {
@@ -32,9 +33,12 @@ int main(int argc, char** argv) {
     for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 
     CLI::App app{
-        "revisit measures how programs reuse memory: how far apart the uses of data are, where in the\n"
-        "code, and what which cache would make of it."};
+        "revisit measures reuse distance: how much other memory a program touches between two uses of\n"
+        "the same data, in which lines of code, and which cache sizes would help."};
     app.name("revisit");
+    app.formatter(help_formatter());
+    app.set_help_flag("-h,--help", "the common options and examples");
+    app.set_help_all_flag("--help-all", "every option");
     app.set_version_flag("--version", "revisit " REVISIT_VERSION);
     app.require_subcommand(0, 1);
     std::string manuals_folder;
@@ -51,10 +55,10 @@ int main(int argc, char** argv) {
         declared.push_back(sub);
     }
     app.footer(
-        "Start with one of\n"
-        "  revisit profile -- PROGRAM ARGS    run a program and profile it\n"
-        "  revisit analyze trace.din          profile a stored trace\n"
-        "  revisit COMMAND --help             what a command does, with examples");
+        "Examples:\n"
+        "  revisit profile -o app.json -- ./app ARGS    # sample a program as it is\n"
+        "  revisit report app.json                      # which lines, which data, which cache sizes\n"
+        "  revisit COMMAND --help                       # options and examples of a command");
 
     std::string speaker = "revisit";
     try {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/help.h"
 #include "core/files.h"
 
 namespace revisit {
@@ -26,13 +27,6 @@ std::string roff(std::string_view text) {
     return out;
 }
 
-std::string option_name(const CLI::Option& option) {
-    std::string out = option.get_positional() ? option.get_name(true) : option.get_name(false, true);
-    if (!option.get_positional() && option.get_type_size() > 0 && !option.get_type_name().empty())
-        out += " " + option.get_type_name();
-    return out;
-}
-
 std::string man_page(const CLI::App& app, const std::string& full_name) {
     std::string dashed = full_name;
     for (char& c : dashed)
@@ -46,8 +40,7 @@ std::string man_page(const CLI::App& app, const std::string& full_name) {
     out += "\n.SH OPTIONS\n";
     for (const CLI::Option* option :
          app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
-        out += fmt::format(".TP\n.B {}\n{}\n", roff(option_name(*option)),
-                           roff(option->get_description()));
+        out += fmt::format(".TP\n.B {}\n{}\n", roff(option_name(*option)), roff(option_text(*option)));
     auto subs = app.get_subcommands([](const CLI::App*) { return true; });
     if (!subs.empty()) out += ".SH COMMANDS\n";
     for (const CLI::App* sub : subs)

@@ -13,10 +13,11 @@ class MergeCommand : public Command {
         app.add_option("PROFILE", inputs_, "profiles of the same granularity and model")
             ->required()
             ->expected(-1);
-        output_.declare(app, "write the sum here");
+        output_.declare(app, "write the sum to this file");
         app.footer(
             "Examples:\n"
             "  revisit merge rank-*.json -o all.json\n"
+            "  revisit merge monday.json tuesday.json -o week.json --quiet\n"
             "  revisit merge --json monday.json tuesday.json | revisit report -");
     }
 

@@ -36,89 +36,81 @@ Result<std::optional<std::pair<std::string, std::int64_t>>> size_from(const std:
 class PredictCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("SOURCE", source_, "C, or LLVM IR as .ll or .bc")->required();
-        app.add_option("--function", function_,
-                       "the function to predict; not needed when there is only one")
+        app.add_option("SOURCE", source_, "C, C++, or LLVM IR (.ll, .bc)")->required();
+        app.add_option("--function", function_, "the function to predict (default: the only one)")
             ->type_name("NAME");
-        app.add_option("-D", macros_, "a macro; whole numbers are sizes of the target")
+        app.add_option("-D", macros_, "define a macro; integers are problem sizes")
             ->type_name("NAME=VALUE")
             ->allow_extra_args(false);
-        app.add_option("--param", parameters_, "the value of an integer argument or global")
+        app.add_option("--param", parameters_, "value of an integer argument or global")
             ->type_name("NAME=VALUE")
             ->allow_extra_args(false);
-        app.add_option("-I", includes_, "a folder for #include")
+        app.add_option("-I", includes_, "folder for #include")
             ->type_name("FOLDER")
             ->allow_extra_args(false);
         app.add_option("--opt", optimise_,
-                       "0: every load and store of the source; 1: scalars in registers, loops as they "
-                       "are written; "
-                       "2, 3, s: all that clang does, vectors too")
+                       "optimization level of clang\n"
+                       "0: every load and store of the source; 1: scalars in registers, loops as "
+                       "written; 2, 3, s: as clang optimizes, vectors included")
             ->check(CLI::IsMember({"0", "1", "2", "3", "s"}))
             ->capture_default_str();
-        app.add_option("-m", machine_, "the processor to compile for, as clang takes it: -march=native")
+        app.add_option("-m", machine_, "processor to compile for, as for clang: -march=native")
             ->type_name("arch=NAME")
             ->allow_extra_args(false);
-        app.add_option(
-               "--method", method_,
-               "auto: small runs are interpreted whole, large ones fitted; fit; simulate; estimate")
+        app.add_option("--method", method_,
+                       "auto, fit, simulate or estimate\n"
+                       "auto interprets short runs and fits formulas to long ones")
+            ->type_name("METHOD")
             ->check(CLI::IsMember({"auto", "fit", "simulate", "estimate"}))
             ->capture_default_str()
             ->group("Analysis");
-        app.add_option("--simulate-up-to", simulate_up_to_,
-                       "accesses that auto interprets whole before it looks for formulas (default: 10 "
-                       "million by "
-                       "elements, 40 million by blocks)")
-            ->group("Analysis");
         app.add_option(
-               "--budget", budget_,
-               "seconds of processor time for finding formulas; what has none then is interpreted "
-               "(up to 400 million accesses) or estimated")
+               "--simulate-up-to", simulate_up_to_,
+               "auto: interpret runs of up to N accesses (default: 10M by elements, 40M by blocks)")
+            ->group("Analysis");
+        app.add_option("--budget", budget_,
+                       "CPU seconds for finding formulas\n"
+                       "without formulas, a run is interpreted (up to 400 M accesses) or estimated")
+            ->type_name("SECONDS")
             ->check(CLI::Range(0.1, 1e6))
             ->capture_default_str()
             ->group("Analysis");
         app.add_option("--branch-probability", branch_probability_,
-                       "of a branch that only the data decides")
+                       "probability of a data-dependent branch")
+            ->type_name("SHARE")
             ->check(CLI::Range(0.0, 1.0))
             ->capture_default_str()
             ->group("Analysis");
         app.add_flag("--only-exact", only_exact_,
-                     "no estimate where there is no certificate: say why, status 1")
+                     "if the result is not exact, give the reasons and exit status 1")
             ->group("Analysis");
-        app.add_flag(
-               "--explain", explain_,
-               "show the way: control-flow graph, execution counts, loop-annotated trace, formulas")
+        app.add_flag("--explain", explain_,
+                     "show control-flow graph, execution counts, loop-annotated trace, formulas")
             ->group("Results");
         app.add_flag("--symbolic", symbolic_,
-                     "accesses, first touches, distances and misses as formulas in the sizes")
+                     "print accesses, cold misses, distances and misses as formulas in the sizes")
             ->group("Results");
-        app.add_option("--sweep", sweep_,
-                       "a size from LOW to HIGH, by one set of formulas; -o writes CSV")
+        app.add_option("--sweep", sweep_, "vary a size with one set of formulas; -o writes CSV")
             ->type_name("NAME=LOW:HIGH")
             ->group("Results");
         app.add_option("--simulate", simulate_,
-                       "map the sets of this cache for real and name what conflicts, e.g. 32K:8:64")
+                       "simulate this cache's sets and name the references that conflict")
             ->type_name("SPEC")
             ->allow_extra_args(false)
             ->group("Results");
-        app.add_flag(
-               "--verify", verify_,
-               "also build the source with revisit-clang, record a run and compare; status 1 when an "
-               "exact prediction is not what was measured")
+        app.add_flag("--verify", verify_,
+                     "record a real run and compare; exit status 1 if exact but different")
             ->group("Results");
         analysis_.declare(app);
         // What is predicted has one thread and no windows, and distances are what is found.
         for (const char* name : {"--model-of", "--phases", "--threads"})
             app.remove_option(app.get_option(name));
-        output_.declare(app, "write the profile here");
+        output_.declare(app, "write the profile to this file");
         app.footer(
             "Examples:\n"
-            "  revisit predict gemm.c --function kernel_gemm -D NI=4000 -D NJ=4000 -D NK=4000\n"
-            "  revisit predict kernel.c --function f --param n=100000 --granularity 8 --bins log2:4 -o "
-            "f.json\n"
-            "  revisit predict gemm.c -D NI=500 -D NJ=500 -D NK=500 --sweep NK=100:10000\n"
-            "  revisit predict gemm.c -D NI=64 -D NJ=64 -D NK=64 --verify\n"
-            "  revisit predict paper.c --function figure_4 -D K=102 --opt 0 --granularity 1 --bins "
-            "exact --method fit --explain");
+            "  revisit predict gemm.c -D NI=4000 -D NJ=4000 -D NK=4000 -o gemm.json\n"
+            "  revisit predict kernel.c --function f --param n=100000 --granularity 8\n"
+            "  revisit predict gemm.c -D NI=500 -D NJ=500 -D NK=500 --sweep NK=100:10000");
     }
 
     Result<int> run() override {

@@ -31,12 +31,14 @@ class ProfileCommand : public Command {
     void declare(CLI::App& app) override {
         recording_.declare(app);
         std::string methods =
-            "auto: exact for a program built with revisit-clang, else watch where that works and the "
-            "other options allow it, else exact under valgrind";
+            "auto, watch (sampled), exact (every access), sample, …\n"
+            "auto: exact for programs built with revisit-clang, otherwise watch if this machine and "
+            "the "
+            "other options allow it, otherwise exact under valgrind";
         for (const EngineEntry& entry : engines())
             methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
-        methods += "\nwatch: samples of the program as it is, reuses caught by watchpoints";
-        app.add_option("--method", method_, "how to analyze: " + methods)
+        methods += "\nwatch: samples of the unmodified program, reuses caught by watchpoints";
+        app.add_option("--method", method_, methods)
             ->capture_default_str()
             ->type_name("NAME")
             ->group("Analysis");
@@ -44,25 +46,24 @@ class ProfileCommand : public Command {
         model_.declare(app);
         app.add_option(
                "--device", device_,
-               "where to count: cpu, or gpu (exact and hprda; no pairs; fastest with --no-sites)")
+               "count on the CPU or the GPU (exact and hprda; no pairs; fastest with --no-sites)")
             ->check(CLI::IsMember({"cpu", "gpu"}))
             ->capture_default_str()
             ->group("Analysis");
-        app.add_flag("--time", time_, "the time-distance histogram as well")->group("Analysis");
-        app.add_flag("--no-sites", no_sites_, "leave histograms by instruction out")->group("Analysis");
-        app.add_flag("--no-pairs", no_pairs_, "leave use → reuse pairs out")->group("Analysis");
+        app.add_flag("--time", time_, "also count time distances")->group("Analysis");
+        app.add_flag("--no-sites", no_sites_, "no histograms per instruction")->group("Analysis");
+        app.add_flag("--no-pairs", no_pairs_, "no use → reuse pairs")->group("Analysis");
         sampling_.declare(app);
         app.add_flag(
                "--sequential", sequential_,
-               "shared model, program built with revisit-clang: threads take turns while there is "
-               "a sample; slower, and nearer to the truth")
+               "--model shared, built with revisit-clang: threads take turns during a sample; slower, "
+               "more accurate")
             ->group("Sampling");
         watching_.declare(app);
-        app.add_flag("--follow", follow_, "one profile for the program and all processes it starts")
+        app.add_flag("--follow", follow_, "one profile for the program and its child processes")
             ->group("Recording");
         app.add_option("--by", by_,
-                       "end with the places that miss most, by site, loop, function, file, pair, "
-                       "object or thread")
+                       "also list misses by site, loop, function, file, pair, object, thread")
             ->check(
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")
@@ -70,14 +71,12 @@ class ProfileCommand : public Command {
         caches_.declare(
             app,
             "exact: simulate this cache beside this machine's, e.g. 32K:8:64; several may be given");
-        output_.declare(app, "write the profile here (default: revisit-PROGRAM-PID.json)");
+        output_.declare(app, "write the profile to this file (default: revisit-PROGRAM-PID.json)");
         app.footer(
             "Examples:\n"
-            "  revisit profile -- ls -l\n"
-            "  revisit profile --function multiply -o before.json -- ./matmul 300\n"
-            "  revisit profile --method watch -- xz -k large.tar\n"
-            "  revisit profile --pid 4711 --duration 30s\n"
-            "  revisit profile --follow --max-accesses 1e9 -- make test");
+            "  revisit profile -o app.json -- ./app ARGS\n"
+            "  revisit profile --method exact --function multiply -- ./matmul ijk 300\n"
+            "  revisit profile --pid 4711 --duration 30s");
     }
 
     Result<int> run() override {

@@ -11,13 +11,15 @@ class RecordCommand : public Command {
  public:
     void declare(CLI::App& app) override {
         recording_.declare(app);
-        app.add_option("-o,--output", output_, "the trace (default: revisit-PROGRAM-PID.rvt)")
+        app.add_option("-o,--output", output_,
+                       "write the trace to this file (default: revisit-PROGRAM-PID.rvt)")
             ->type_name("FILE")
             ->group("Output");
-        app.add_flag("--quiet", quiet_, "say nothing")->group("Output");
+        app.add_flag("--quiet", quiet_, "no messages")->group("Output");
         app.footer(
             "Examples:\n"
-            "  revisit record -o ls.rvt -- ls -l\n"
+            "  revisit record -o ls.rvt -- ls -l && revisit analyze ls.rvt\n"
+            "  revisit record --function multiply -o kernel.rvt -- ./matmul ijk 300\n"
             "  revisit record --max-accesses 100M -o gzip.rvt -- gzip -k big.tar");
     }
 

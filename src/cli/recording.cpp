@@ -38,37 +38,34 @@ Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std
 
 void RecordingOptions::declare(CLI::App& app) {
     app.add_option("PROGRAM", command, "the program and its arguments, after --")->expected(-1);
-    app.add_option(
-           "--via", via,
-           "clang: a program built with revisit-clang; valgrind: any program; auto: whichever fits it")
+    app.add_option("--via", via,
+                   "recorder: clang (programs built with revisit-clang), valgrind (any binary), auto")
         ->check(CLI::IsMember({"auto", "clang", "valgrind"}))
         ->capture_default_str()
         ->group("Recording");
-    app.add_option("--duration", duration_text, "end the program after this time (10s, 250ms, 2m)")
+    app.add_option("--duration", duration_text, "stop the program after this time (10s, 250ms, 2m)")
         ->type_name("TIME")
         ->group("Recording");
     app.add_option("--max-accesses", most_accesses_text,
-                   "end the program after so many accesses (1e9, 500M)")
+                   "stop the program after N accesses (1e9, 500M)")
         ->type_name("N")
         ->group("Recording");
-    app.add_option("--function", functions, "only what happens inside this function and those it calls")
+    app.add_option("--function", functions, "only inside this function and the functions it calls")
         ->type_name("NAME")
         ->expected(1)
         ->take_all()
         ->group("Recording");
     app.add_option("--region", regions,
-                   "only what happens inside this region, marked in the source (revisit/region.h)")
+                   "only inside this region, marked in the source (revisit/region.h)")
         ->type_name("NAME")
         ->expected(1)
         ->take_all()
         ->group("Recording");
-    app.add_flag("--no-stack", no_stack, "leave accesses to thread stacks out")->group("Recording");
-    app.add_flag("--no-children", no_children, "leave processes that the program starts out")
-        ->group("Recording");
-    app.add_flag("--no-contexts", no_contexts, "do not tell call paths apart")->group("Recording");
-    app.add_flag(
-           "--no-objects", no_objects,
-           "do not tell data objects apart (heap blocks by where they were allocated, globals, stacks)")
+    app.add_flag("--no-stack", no_stack, "ignore accesses to thread stacks")->group("Recording");
+    app.add_flag("--no-children", no_children, "ignore child processes")->group("Recording");
+    app.add_flag("--no-contexts", no_contexts, "do not record call stacks")->group("Recording");
+    app.add_flag("--no-objects", no_objects,
+                 "do not record data objects (heap blocks by allocation site, globals, stacks)")
         ->group("Recording");
 }
 

@@ -19,48 +19,39 @@ class ReportCommand : public Command {
  public:
     void declare(CLI::App& app) override {
         app.add_option("PROFILE", profiles_,
-                       "a profile; - is standard input. With -o several, to compare in one page");
-        caches_.declare(app, "caches to show hit rates of (default: this machine's)");
-        app.add_option("-o,--output", output_,
-                       "write one self-contained HTML page here instead of text on the terminal")
+                       "a profile, - for standard input; with -o several, compared on one page");
+        caches_.declare(app,
+                        "show the hit rate of this cache; repeatable (default: this machine's caches)");
+        app.add_option("-o,--output", output_, "write a self-contained HTML page instead of text")
             ->type_name("FILE.html")
             ->group("Output");
-        app.add_option(
-               "--miss-coverage", coverages_,
-               "list the few sites that cause these shares of the misses (in the first --cache, "
-               "or at the size a tenth of the reuses miss)")
+        app.add_option("--miss-coverage", coverages_,
+                       "list the fewest sites behind these shares of the misses\n"
+                       "in the first --cache, or at the size where a tenth of the reuses miss")
             ->type_name("SHARE,…")
             ->delimiter(',')
             ->allow_extra_args(false)
             ->group("Sites");
         app.add_option("--by", by_,
-                       "list the places with the most misses, by site, loop, function, file, pair, "
-                       "object or thread; line: those that threads take from each other")
+                       "most misses by site, loop, function, file, pair, object, thread or line\n"
+                       "line: cache lines by invalidated reuses")
             ->check(
                 CLI::IsMember(std::vector<std::string>(std::begin(kPlaceKinds), std::end(kPlaceKinds))))
             ->type_name("KIND")
             ->group("Sites");
-        app.add_flag("--reuses-only", reuses_only_, "cold misses do not count in --miss-coverage")
+        app.add_flag("--reuses-only", reuses_only_, "--miss-coverage: ignore cold misses")
             ->group("Sites");
-        app.add_flag("--sources", sources_, "take the source files of the sites along in the page")
+        app.add_flag("--sources", sources_, "embed the source files in the page")->group("Output");
+        app.add_flag("--open", open_, "open the page in a browser (without -o: a temporary file)")
             ->group("Output");
-        app.add_flag("--open", open_,
-                     "show the page in a browser; without -o it is written to a temporary file")
-            ->group("Output");
-        app.add_flag("--json", json_, "what the report says as JSON (revisit/report@1)")
+        app.add_flag("--json", json_, "print the report as JSON (schema revisit/report@1)")
             ->group("Output");
         app.add_flag("--quiet", quiet_, "no hints")->group("Output");
         app.footer(
             "Examples:\n"
             "  revisit report profile.json\n"
-            "  revisit report profile.json --cache 32K:8:64 --cache 1M:16:64\n"
-            "  revisit report profile.json --miss-coverage 75%,80%,90%,95%\n"
-            "  revisit report profile.json --by object\n"
-            "  revisit report profile.json --sources -o report.html\n"
-            "  revisit report profile.json --sources --open\n"
-            "  revisit report profile.json --json | jq '.caches[1].advice[0]'\n"
-            "  revisit report before.json after.json -o compare.html\n"
-            "  revisit analyze --json trace.din | revisit report -");
+            "  revisit report profile.json --by object --cache 32K:8:64\n"
+            "  revisit report before.json after.json --sources -o compare.html");
     }
 
     Result<int> run() override {

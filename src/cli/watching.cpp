@@ -10,14 +10,12 @@ namespace revisit {
 
 void WatchingOptions::declare(CLI::App& app) {
     constexpr const char* kGroup = "Watching (--method watch)";
-    app.add_option(
-           "-p,--pid", pid,
-           "attach to this process instead of starting one, until Ctrl-C, --duration or its end; "
-           "it goes on afterwards")
+    app.add_option("-p,--pid", pid,
+                   "attach to this running process until Ctrl-C or --duration, then detach")
         ->type_name("PID")
         ->check(CLI::Range(1, 1 << 22))
         ->group("Recording");
-    app.add_option("--every", every, "processor time between samples (1ms, 200us)")
+    app.add_option("--every", every, "CPU time between samples (1ms, 200us)")
         ->type_name("TIME")
         ->capture_default_str()
         ->group(kGroup);
@@ -27,33 +25,29 @@ void WatchingOptions::declare(CLI::App& app) {
         ->capture_default_str()
         ->group(kGroup);
     app.add_option("--look-ahead", window,
-                   "accesses to look ahead for a reuse before it is watched for")
+                   "accesses to interpret from each sample before setting a watchpoint")
         ->type_name("N")
         ->check(CLI::Range(1, 6000))
         ->capture_default_str()
         ->group(kGroup);
-    app.add_option("--watchpoints", watchpoints, "watch at most so many words of a block (default: 4)")
+    app.add_option("--watchpoints", watchpoints, "maximum watched words per block (default: 4)")
         ->type_name("N")
         ->check(CLI::Range(1, 4))
         ->group(kGroup);
-    app.add_option(
-           "--weights", weights,
-           "inverse: a reuse counts one over its chance of being seen; proportional: as many as "
-           "samples of its context; none")
+    app.add_option("--weights", weights,
+                   "inverse (inverse probability), proportional (the RDX paper's rule) or none")
         ->check(CLI::IsMember({"inverse", "proportional", "none"}))
         ->capture_default_str()
         ->group(kGroup);
     app.add_option(
            "--clock", clock,
-           "what turns processor time into accesses. run: stretches of the run itself, timed and "
-           "counted; count: counted in a second run, under valgrind")
+           "accesses per CPU time, measured in the run itself or counted in a second run (valgrind)")
         ->check(CLI::IsMember({"run", "count"}))
         ->capture_default_str()
         ->group(kGroup);
     app.add_option(
            "--check-predictions", check,
-           "let a watchpoint check every N-th reuse that was foreseen; the profile tells how many "
-           "came true")
+           "verify every N-th predicted reuse with a watchpoint; the profile reports how many held")
         ->type_name("N")
         ->group(kGroup);
 }
