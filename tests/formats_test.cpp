@@ -141,7 +141,7 @@ TEST(Formats, binary_layouts_are_told_from_each_other) {
     EXPECT_EQ(parse(oracle)->size(), 100u);
     EXPECT_EQ(parse(champsim)->size(), 100u);
     EXPECT_EQ(complaint(addresses),
-              "t: cannot tell the trace's format from its content (revisit, lackey, din, csv, "
+              "t: cannot recognize the trace format by content (revisit, lackey, din, csv, "
               "perf, champsim, oracle, records, u64)");
 }
 

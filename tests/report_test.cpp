@@ -291,7 +291,7 @@ TEST(Advice, names_the_pair_its_data_and_where_the_paths_meet) {
               "a.c:20 sum reuses heap main (a.c:28), last used by a.c:12 fill, after eviction: 4 MiB "
               "later, 64 times the cache");
     EXPECT_EQ(advice[0].where, "the two meet in main (a.c:30)");
-    EXPECT_NE(advice[0].help.at(0).find("piece by piece"), std::string::npos);
+    EXPECT_NE(advice[0].help.at(0).find("tile by tile"), std::string::npos);
     EXPECT_EQ(gain_text(advice[0], profile, *CacheSpec::parse("64K:8:64")),
               "at best 99 % fewer misses: 33.53 % → 0.30 % of accesses");
     profile.pairs[0].use = 2;

@@ -127,7 +127,7 @@ class AnalyzeCommand : public Command {
 
     Result<int> run_on_cluster(EngineOptions options) {
         if (method_ != "exact" || !simulate_.empty())
-            return fail("--cluster goes with the exact method and nothing simulated");
+            return fail("--cluster requires --method exact and excludes --simulate");
         if (traces_.size() > 1) return fail("--cluster reads one trace");
         if (!analysis_.granularity_given()) options.granularity = 0;
         auto profile = TRY(analyze_on_cluster(traces_.front(), format_, options));

@@ -83,9 +83,8 @@ class CacheCommand : public Command {
         for (const CacheSpec& cache : caches)
             if (cache.line != profile.granularity) {
                 text += fmt::format(
-                    "  (the profile counts blocks of {} B; in a cache with other lines each is taken "
-                    "to "
-                    "fill one)\n",
+                    "  (the profile counts blocks of {} B; each block is assumed to fill one line of "
+                    "the cache)\n",
                     profile.granularity);
                 break;
             }

@@ -30,13 +30,12 @@ std::string machine_line() {
 
 std::string sampling_line(const record::Probe& watchpoints, const record::Probe& clock) {
     if (!clock.works)
-        return fmt::format("--method watch: by a slow timer only, perf events cannot be opened ({})",
+        return fmt::format("--method watch: by a 4 ms timer only: perf events cannot be opened ({})",
                            clock.detail);
     if (!watchpoints.works)
-        return fmt::format("--method watch: by looking ahead only, long reuses stay unknown ({})",
+        return fmt::format("--method watch: by look-ahead only, long reuses stay unknown ({})",
                            watchpoints.detail);
-    return "--method watch: a processor-time clock, addresses by looking ahead, accesses timed in "
-           "stretches";
+    return "--method watch: CPU-time samples, look-ahead for short reuses, watchpoints for long ones";
 }
 
 std::vector<Finding> findings() {
@@ -69,12 +68,11 @@ std::vector<Finding> findings() {
     out.push_back({"auto", true,
                    "profile: exact for programs built with revisit-clang, " +
                        (watch::works_here() ? "watch for all others, or " + by_valgrind +
-                                                  " where options or the program want that"
+                                                  " where options or the program require it"
                                             : by_valgrind + " for all others")});
     bool has_page = !page_template().empty();
-    out.push_back(
-        {"report page", has_page,
-         has_page ? "report -o FILE.html" : "left out: node or npm was missing at build time"});
+    out.push_back({"report page", has_page,
+                   has_page ? "report -o FILE.html" : "not in this build: node or npm was missing"});
     out.push_back({"cores", true, fmt::format("{}", std::thread::hardware_concurrency())});
     const GpuReport gpu = describe_gpu();
     out.push_back({"gpu", gpu.works, gpu.detail});

@@ -169,7 +169,7 @@ class PredictCommand : public Command {
                 request->granularity > 1 && predict::has_local_arrays(*prediction->target);
             if (!checked->equal && anywhere)
                 prediction->profile.notes.push_back(
-                    "local arrays lie where the stack happens to be: their lines need not agree");
+                    "the position of local arrays on the stack is unknown: their lines may differ");
             else if (!checked->equal && prediction->profile.exact.value_or(false))
                 status = 1;
         }

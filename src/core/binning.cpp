@@ -45,7 +45,7 @@ Result<Binning> Binning::parse(std::string_view spec) {
     if (spec.substr(0, colon) == "linear") return linear(*parameter);
     if (spec.substr(0, colon) != "log2") return bad();
     if (*parameter > kMostPerOctave)
-        return fail(fmt::format("log2:{} asks for more than {} bins a power of two", *parameter,
+        return fail(fmt::format("log2:{} asks for more than {} bins per power of two", *parameter,
                                 kMostPerOctave));
     return log2(*parameter);
 }

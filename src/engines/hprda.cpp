@@ -232,7 +232,7 @@ Result<void> check_hprda(const EngineOptions& options) {
         return fail("the hprda method has no time distances, sites or pairs; use exact");
     if (options.hprda.thread_trace < 1 || options.hprda.thread_trace > 65535 ||
         options.hprda.block_threads < 1 || options.hprda.block_threads > 1024)
-        return fail("hprda takes 1 to 65535 accesses a thread and 1 to 1024 threads a block");
+        return fail("hprda takes 1 to 65535 accesses per thread and 1 to 1024 threads per block");
     return {};
 }
 

@@ -278,7 +278,7 @@ void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::siz
 // the table costs O(1) an access.
 Result<void> PrivateEngine::renumber(Thread& mine) {
     if (mine.blocks.count() > kMostBlocks)
-        return fail(fmt::format("the private model keeps at most {} blocks a thread", kMostBlocks));
+        return fail(fmt::format("the private model keeps at most {} blocks per thread", kMostBlocks));
     mine.stack.renumber(std::max(4 * mine.blocks.count(), kLeastWindow), [&](auto new_position) {
         mine.blocks.for_each([&](BlockTable::Entry& entry) {
             if (entry.value > kLost)

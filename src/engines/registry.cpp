@@ -19,15 +19,14 @@ Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options);
 namespace {
 
 constexpr EngineEntry kEngines[] = {
-    {"exact", "every access, marks over time counted by the word", make_exact},
-    {"olken", "the textbook tree; the yardstick", make_olken},
-    {"partition", "every access, by parallel passes over chunks: the GPU's algorithm on threads",
-     make_partition},
-    {"shards", "an estimate from a hashed share of the blocks, for huge traces", make_shards},
-    {"hprda", "the GPU paper's approximation, cut into thread-level traces", make_hprda},
+    {"exact", "every access; a bitmap over time counted by words", make_exact},
+    {"olken", "every access; the textbook tree, the baseline of benchmarks", make_olken},
+    {"partition", "every access; the GPU's algorithm on threads", make_partition},
+    {"shards", "estimate from a hashed sample of the blocks, for huge traces", make_shards},
+    {"hprda", "approximation of Cui et al. (IPDPS 2012)", make_hprda},
     {"time", "time distances, and reuse distances estimated from them", make_time},
-    {"sample", "accesses chosen at random, followed to their reuse", make_sample},
-    {"naive", "a list; for tests and tiny traces", make_naive},
+    {"sample", "estimate from randomly sampled accesses", make_sample},
+    {"naive", "every access; a list, for tests and tiny traces", make_naive},
 };
 
 }  // namespace

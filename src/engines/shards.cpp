@@ -57,8 +57,7 @@ Profile estimated(const EngineOptions& options, const GroupedHistogram& counts, 
     profile.sampled = Sampling{1 / rate, samples, 0};
     profile.notes.push_back(
         fmt::format("an estimate from the blocks whose hash lies in a share {:.4g}: distances below "
-                    "{:.0f} are not told "
-                    "apart; errors are 95 %, from {} groups of blocks",
+                    "{:.0f} are not resolved; errors are 95 %, from {} groups of blocks",
                     rate, std::ceil(1 / rate), GroupedHistogram::kGroups));
     return profile;
 }

@@ -34,12 +34,12 @@ constexpr FormatEntry kFormats[] = {
      recognize_revisit, open_revisit, create_revisit},
     {"lackey", "valgrind --tool=lackey --trace-mem=yes", ".lackey", recognize_lackey, open_lackey,
      create_lackey},
-    {"din", "dinero: label and hexadecimal address a line", ".din", recognize_din, open_din,
+    {"din", "dinero: label and hexadecimal address per line", ".din", recognize_din, open_din,
      create_din},
     {"csv", "columns address, thread, write, site, size", ".csv", recognize_csv, open_csv, create_csv},
     {"perf", "perf script's samples with data addresses", ".perf", recognize_perf, open_perf, nullptr},
-    {"drmemtrace", "DynamoRIO's drmemtrace: a file or a directory of them", "",
-     recognize_drmemtrace, open_drmemtrace, nullptr},
+    {"drmemtrace", "DynamoRIO's drmemtrace: a file or a directory of them", "", recognize_drmemtrace,
+     open_drmemtrace, nullptr},
     {"gem5", "gem5's packet traces", ".gem5", recognize_gem5, open_gem5, nullptr},
     {"champsim", "ChampSim's 64-byte instruction records", ".champsim .champsimtrace",
      recognize_champsim, open_champsim, create_champsim, 64},
@@ -104,7 +104,7 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
     }
     if (named != nullptr) return named;
     return fail(ErrorCode::unknown_format, stream.name(), {},
-                fmt::format("cannot tell the trace's format from its content ({})", names()));
+                fmt::format("cannot recognize the trace format by content ({})", names()));
 }
 
 Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,

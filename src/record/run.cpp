@@ -37,7 +37,7 @@ void note_status(int status, RunOutcome& outcome) {
 void note_end(RunOutcome& outcome, std::size_t outlived) {
     if (outcome.limit_reached)
         outcome.notes.push_back(
-            "the program was ended at the limit asked for; its later accesses are not in here");
+            "the program was stopped at the requested limit; later accesses are not included");
     else if (outcome.signal != 0)
         outcome.notes.push_back(fmt::format("the program was ended by signal {} ({})", outcome.signal,
                                             strsignal(outcome.signal)));

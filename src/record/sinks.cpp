@@ -54,8 +54,8 @@ class ProfileSink : public ProcessSink {
                       "evenly within each");
         if (process.leaves_paths_out())
             profile.notes.push_back(
-                "call paths: the first ones and those with more than 1 access in 16384 are told apart; "
-                "accesses on others have none");
+                "call paths: the first ones and those with more than 1 access in 16384 are kept; "
+                "accesses on other paths have none");
         return take_(process.pid(), std::move(profile));
     }
 
@@ -79,7 +79,7 @@ class SampledSink : public ProcessSink {
 
     Result<void> add(const AccessBatch&) override {
         return fail(
-            "the program tells its accesses instead of sampling them (built with "
+            "the program records its accesses instead of sampling them (built with "
             "-frevisit-append=mmu?); use --via valgrind, or record it and analyze the trace");
     }
     void add(const SampleRecord& record) override {
@@ -137,7 +137,7 @@ class SampledSink : public ProcessSink {
             static_cast<double>(counts_.samples) < wanted)
             profile.notes.push_back(
                 fmt::format("--target-error {:g} % takes {:.0f} samples, and this run gave {}: shares "
-                            "are good to {:.2g} %; "
+                            "are accurate to {:.2g} %; "
                             "record it and analyze the trace",
                             100 * target_error_, wanted, counts_.samples,
                             100 * share_error(0.5, static_cast<double>(counts_.samples))));

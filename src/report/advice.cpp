@@ -85,7 +85,7 @@ Advice advice_on(const Profile& profile, const Group& group, const Site& use, co
     if (ends.same_line) {
         const double rate = table.misses(reuse.reuse) / std::max(1.0, reuse.reuse.total());
         const std::string tile =
-            fmt::format("tile the loops: use up a piece of at most {} before going on to the next",
+            fmt::format("tile the loops: process a tile of at most {} before the next",
                         piece_size(cache, profile.granularity));
         const std::string interchange =
             "interchange the loops or transpose the data, so that the innermost loop walks along "
@@ -96,24 +96,23 @@ Advice advice_on(const Profile& profile, const Group& group, const Site& use, co
         if (advice.rule == "interchange") std::swap(advice.help[0], advice.help[1]);
         const double left = misses_when_smaller(pair.distances, cache, 2);
         if (double saved = group.worst - left; saved > group.worst / 2)
-            advice.help.push_back(
-                fmt::format("types of half the size would do: {} fewer misses by the model",
-                            percent_whole(saved / group.worst)));
+            advice.help.push_back(fmt::format("types of half the size: {} fewer misses by the model",
+                                              percent_whole(saved / group.worst)));
     } else if (ends.same_function) {
         advice.rule = "fuse";
         advice.what = fmt::format("{} reuses {}, last used at line {}, after eviction: {}", here, data,
                                   ends.use.frame.line, after);
         advice.help = {"fuse the two loops, so that the second use follows the first before eviction",
-                       fmt::format("or run both over one piece of at most {} at a time",
+                       fmt::format("or run both on one tile of at most {} at a time",
                                    piece_size(cache, profile.granularity))};
     } else {
         advice.rule = "reorder";
         advice.what = fmt::format("{} reuses {}, last used by {}, after eviction: {}", here, data,
                                   place_text(ends.use), after);
         advice.help = {
-            fmt::format("let the second step follow the first piece by piece (at most {}) instead "
-                        "of after all of it",
-                        piece_size(cache, profile.granularity)),
+            fmt::format(
+                "process tile by tile (at most {}): let the second step follow the first for each tile",
+                piece_size(cache, profile.granularity)),
             "if the data is only passed on, compute it where it is used"};
     }
     if (ends.same_function || ends.same_line) {
@@ -183,10 +182,10 @@ void add_first_touches(const Profile& profile, std::vector<Advice>& out) {
         advice.reuse = most->id;
     }
     advice.help = {"reuse buffers instead of allocating new ones, and read only what is needed",
-                   "walk in order, so that the prefetcher runs ahead"};
+                   "access memory in order, so that the prefetcher runs ahead"};
     constexpr double kManyPages = 64.0 * 1024 * 1024;
     if (profile.distinct * static_cast<double>(profile.granularity) > kManyPages)
-        advice.help.push_back("huge pages: fewer page faults and TLB misses on the way");
+        advice.help.push_back("use huge pages: fewer page faults and TLB misses");
     out.push_back(std::move(advice));
 }
 
@@ -227,9 +226,8 @@ void add_working_sets(const Profile& profile, const CacheSpec& cache, std::vecto
             span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
             percent(knee.miss_after));
         advice.help = {
-            "smaller types, indices instead of pointers, fields that are used together "
-            "side by side",
-            fmt::format("work on pieces of at most {}", piece_size(cache, profile.granularity))};
+            "smaller types, indices instead of pointers, fields used together next to each other",
+            fmt::format("process tiles of at most {}", piece_size(cache, profile.granularity))};
         out.push_back(std::move(advice));
     }
 }

@@ -222,7 +222,7 @@ bool Diff::failed() const {
 
 Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Profile>& new_runs,
                      const DiffOptions& options) {
-    if (old_runs.empty() || new_runs.empty()) return fail("expected at least one profile a side");
+    if (old_runs.empty() || new_runs.empty()) return fail("expected at least one profile per side");
     if (old_runs[0].granularity != new_runs[0].granularity)
         return fail(fmt::format(
             "cannot compare profiles of granularity {} and {}: their distances count different things",

@@ -31,7 +31,7 @@ constexpr RuleText kRules[] = {
     {"touch less", "Memory is touched for the first time"},
     {"unshare", "Writes of other threads invalidate the data"},
     {"pad", "Threads write different bytes of one cache line"},
-    {"prefetch", "Misses at irregular addresses, which prefetchers do not foresee"},
+    {"prefetch", "Misses at irregular addresses, which prefetchers cannot predict"},
     {"huge pages", "More pages than the TLB holds"},
 };
 

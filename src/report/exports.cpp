@@ -86,7 +86,8 @@ Result<const ExportEntry*> find_export(std::string_view name, std::string_view p
             if (name.empty() && path.ends_with(ending)) return &entry;
     }
     if (name.empty())
-        return fail(fmt::format("cannot tell the format from \"{}\"; give --format ({})", path, known));
+        return fail(
+            fmt::format("cannot derive the format from \"{}\"; give --format ({})", path, known));
     return fail(fmt::format("expected a format out of {}, found \"{}\"", known, name));
 }
 

@@ -78,7 +78,7 @@ Result<CacheSpec> cache_named(std::string_view name, const std::vector<CacheSpec
     }
     if (chosen.empty())
         return fail(
-            fmt::format("this system does not tell its caches, so \"{}\" needs "
+            fmt::format("this system does not describe its caches, so \"{}\" needs "
                         "--cache {}=SIZE:WAYS:LINE",
                         name, name));
     std::string known;
@@ -99,7 +99,7 @@ Result<Figure> figure_of(const Profile& profile, std::string_view name,
     if (name == "false_sharing_share") {
         // A program with one thread shares nothing, whatever model it was analyzed with.
         if (!profile.sharing_totals && reuse.invalidated > 0)
-            return fail("false_sharing_share: the profile does not tell who took its lines");
+            return fail("false_sharing_share: the profile has no sharing data");
         const double lost = profile.sharing_totals ? profile.sharing_totals->false_sharing : 0;
         return Figure{Unit::share, lost / total, reuse.invalidated_error / total};
     }

@@ -108,7 +108,7 @@ std::vector<Row> rows_by(const Profile& profile, std::string_view by) {
 Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
                                 std::size_t most) {
     std::vector<Row> rows = rows_by(profile, by);
-    if (rows.empty()) return fail(fmt::format("the profile does not tell accesses by {}", by));
+    if (rows.empty()) return fail(fmt::format("the profile has no accesses by {}", by));
     double all = 0;
     for (Row& row : rows) {
         Profile part;

@@ -144,7 +144,8 @@ std::string sharing_advice(const SharedLine& line, const Profile& profile) {
         const std::string written = object_text(one.writer.object, one.writer.offset),
                           missed = object_text(one.victim.object, one.victim.offset);
         return fmt::format(
-            "give {} a cache line of its own, apart from {}: {} writes it and takes the line from {}",
+            "give {} a cache line of its own, apart from {}: {} writes it and invalidates the line of "
+            "{}",
             written.empty() ? "bytes " + bytes_text(one.writer.bytes) : written,
             missed.empty() ? "bytes " + bytes_text(one.victim.bytes) : missed, place_text(one.writer),
             place_text(one.victim));
@@ -155,8 +156,8 @@ std::string sharing_advice(const SharedLine& line, const Profile& profile) {
 Result<std::string> shared_line_table(const Profile& profile, std::size_t rows) {
     if (!profile.sharing_totals)
         return fail(
-            "the profile does not tell which threads take lines from each other; profile the program "
-            "with --model both");
+            "the profile has no data on lines that threads invalidate; profile the program with "
+            "--model both");
     const SharingTotals& totals = *profile.sharing_totals;
     const double all = std::max(profile.accesses, 1e-300);
     std::string text = fmt::format(

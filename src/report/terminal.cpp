@@ -92,7 +92,7 @@ std::string worst_sites(const Profile& profile, const Findings& findings, const 
     std::string out = heading(style, "Sites by misses in " + name_and_size(*findings.focus));
     bool timed = std::ranges::any_of(
         findings.sites, [](const SiteFindings& one) { return one.site->time_share.has_value(); });
-    if (timed) out += "  (the first: most misses times most processor time of the line)\n";
+    if (timed) out += "  (ordered by misses times the CPU time of the line)\n";
     std::size_t explained = 0;
     for (const SiteFindings& found : findings.sites) {
         const Site& site = *found.site;

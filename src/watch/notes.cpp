@@ -28,14 +28,14 @@ void note_limits(const std::map<std::uint64_t, Note>& notes, std::vector<std::st
             to.push_back(fmt::format("watch: {} threads could not be sampled ({}); {}", note.threads,
                                      reason, kInstead));
         else if (what == REVISIT_NOTE_LOOKS_ONLY)
-            to.push_back(fmt::format(
-                "watch: no watchpoint could be set ({}): reuses were looked for up to 12 000 "
-                "accesses ahead, all that come later count as cold; {}",
-                reason, kInstead));
+            to.push_back(
+                fmt::format("watch: no watchpoint could be set ({}): reuses were found up to 12 000 "
+                            "accesses ahead, later ones count as cold; {}",
+                            reason, kInstead));
         else if (what == REVISIT_NOTE_BY_TIMER)
             to.push_back(
-                fmt::format("watch: perf events cannot be opened ({}): a timer that ticks every 4 ms "
-                            "took the samples; --clock count counts accesses in a second run",
+                fmt::format("watch: perf events cannot be opened ({}): samples come from a 4 ms timer; "
+                            "--clock count counts accesses in a second run",
                             reason));
         else if (what == REVISIT_NOTE_NO_PMU)
             to.push_back(

@@ -261,8 +261,8 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
     error += others * others * rates.all.error_by_chance() + std::pow(rates.all.error_of_all(), 2);
     off = {std::sqrt(error), std::sqrt(off.spread + others * rates.all.spread())};
     return fmt::format(
-        "processor time at each function's rate, within {:.0f} %, from {} stretches that were run "
-        "and then replayed to count their accesses and {} timed between accesses that were foreseen",
+        "CPU time at each function's rate, within {:.0f} %, from {} timed and replayed stretches and "
+        "{} timed look-aheads",
         196 * off.error, replays, foreseen_ones);
 }
 
@@ -280,8 +280,8 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
     for (auto& [name, function] : rates.of) function.rate *= all / seen;
     rates.common = all / time;
     return fmt::format(
-        "processor time at each function's rate, from the accesses it made in an "
-        "instrumented run; {:.1f} % of them in functions that samples met",
+        "CPU time at each function's rate, from the accesses it made in an "
+        "instrumented run; {:.1f} % of them in sampled functions",
         100 * seen / all);
 }
 
@@ -354,7 +354,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     if (description_.empty()) description_ = rates_by_runs(samples, names, rates, off);
     if (description_.empty()) {
         off = {0.5, 0.5};
-        description_ = "processor time, one access a nanosecond: no rate could be measured";
+        description_ = "CPU time, one access per nanosecond: no rate could be measured";
     }
     Delay delay = delay_after_samples(samples, names, rates);
     for (const auto& [number, thread] : samples.threads) {

@@ -148,8 +148,9 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
                     "further ahead, {} by watchpoint, {} never",
                     all, addressed, uses - open, uses, foreseen, trapped, never));
     if (checked > 0)
-        profile.notes.push_back(fmt::format(
-            "watch: {} of {} accesses foreseen came at their instruction", checked - missed, checked));
+        profile.notes.push_back(
+            fmt::format("watch: {} of {} predicted accesses occurred at their instruction",
+                        checked - missed, checked));
     if (running > 0)
         profile.notes.push_back(
             fmt::format("watch: sampling took {:.1f} % of the program's time",

@@ -84,8 +84,8 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         if (profiles.size() > 1) profile.command.clear();
     } else if (outcome.processes.size() > 1 && leading != nullptr)
         profile.notes.push_back(fmt::format(
-            "this is the profile of {}{}, which did most of the work of {} processes; "
-            "--follow makes one of all",
+            "this is the profile of {}{}, which made most accesses of {} processes; --follow makes one "
+            "profile of all",
             base_name(leading->path), of_leading > 1 ? fmt::format(" ({} processes)", of_leading) : "",
             outcome.processes.size()));
     return profile;
