@@ -65,7 +65,7 @@ Probe probe_watchpoints() {
     }
     for (int event : open) close(event);
     if (open.empty()) return {false, reason(code)};
-    return {true, fmt::format("{} a thread", open.size())};
+    return {true, fmt::format("{} per thread", open.size())};
 }
 
 bool pretends_no(const char* what) {
