@@ -29,10 +29,11 @@ void check_range(const char* name, const py::array& array) {
     if (array.size() == 0) return;
     py::object least = array.attr("min")(), most = array.attr("max")();
     constexpr T kMost = std::numeric_limits<T>::max();
-    if (least.attr("__lt__")(0).template cast<bool>() || most.attr("__gt__")(kMost).template cast<bool>())
-        refuse(name,
-               "expected values from 0 to " + std::to_string(kMost) + ", found " +
-                   py::str(least.attr("__lt__")(0).template cast<bool>() ? least : most).cast<std::string>());
+    if (least.attr("__lt__")(0).template cast<bool>() ||
+        most.attr("__gt__")(kMost).template cast<bool>())
+        refuse(name, "expected values from 0 to " + std::to_string(kMost) + ", found " +
+                         py::str(least.attr("__lt__")(0).template cast<bool>() ? least : most)
+                             .cast<std::string>());
 }
 
 template <class T>
@@ -225,8 +226,8 @@ void declare_arrays(py::module_& module) {
         py::arg("writes") = py::none(), py::arg("time") = false, py::arg("pairs") = false,
         py::arg("phases") = 0, py::arg("workers") = 1, py::arg("rate") = 0.01,
         py::arg("target_error") = 0.0, py::arg("time_model") = "phases", py::arg("seed") = 1,
-        "Profiles an array of addresses; uint64 and int64 ones are read where they lie.\n\n"
-        "sites, sizes, threads and writes are arrays as long as addresses, or left out. workers are\n"
+        "Profiles an array of addresses; uint64 and int64 arrays are not copied.\n\n"
+        "sites, sizes, threads and writes are optional arrays as long as addresses. workers are\n"
         "the threads that count, 0 = all cores. The other options are those of `revisit analyze`.");
     module.def(
         "methods",
@@ -236,7 +237,7 @@ void declare_arrays(py::module_& module) {
                 names[py::str(std::string(entry.name))] = std::string(entry.summary);
             return names;
         },
-        "the methods of analyze, and what each does");
+        "the methods of analyze, with a summary of each");
     module.def(
         "generate", &generate, py::arg("like"), py::kw_only(), py::arg("length") = py::none(),
         py::arg("distinct") = py::none(), py::arg("granularity") = py::none(), py::arg("threads") = 1,

@@ -75,7 +75,7 @@ void declare_histogram(py::module_& module) {
         .def(
             "miss_ratio_curve",
             [](const Histogram& histogram) { return array_of(miss_ratio_curve(histogram)); },
-            "miss ratio of a fully associative cache of every size worth telling apart: a structured "
+            "miss ratio of a fully associative cache at every size where it changes: a structured "
             "array of blocks and miss_rate")
         .def("__eq__", [](const Histogram& a, const Histogram& b) { return a == b; })
         .def("__repr__", [](const Histogram& histogram) {
@@ -158,7 +158,7 @@ void declare_parts(py::module_& module) {
         .def_readonly("distinct", &Phase::distinct)
         .def_readonly("reuse", &Phase::reuse);
     py::class_<Sampling>(module, "Sampling")
-        .def_readonly("period", &Sampling::period, "accesses a sample stands for")
+        .def_readonly("period", &Sampling::period, "accesses per sample")
         .def_readonly("samples", &Sampling::samples)
         .def_readonly("pruned", &Sampling::pruned, "share of samples given up");
 }
@@ -173,7 +173,7 @@ void declare_profile(py::module_& module) {
                         "What was counted; print() shows it as `revisit report` does.")
         .def_readonly("method", &Profile::method)
         .def_readonly("model", &Profile::model)
-        .def_readonly("granularity", &Profile::granularity, "bytes a block")
+        .def_readonly("granularity", &Profile::granularity, "bytes per block")
         .def_readonly("accesses", &Profile::accesses)
         .def_readonly("distinct", &Profile::distinct, "blocks touched")
         .def_readonly("reuse", &Profile::reuse)
@@ -197,7 +197,7 @@ void declare_profile(py::module_& module) {
             [](const Profile& profile, const py::object& cache) {
                 return predict_cache(profile, cache_of(cache));
             },
-            py::arg("cache"), "what a cache, e.g. \"32K:8:64\", makes of the profile")
+            py::arg("cache"), "hit rate of a cache, e.g. \"32K:8:64\"")
         .def("hit_rates", &hit_rates, py::arg("sizes"), py::arg("ways") = 0, py::arg("line") = 64,
              "hit rates of caches of these sizes, numbers of bytes or text as in \"32K\"; ways 0 = "
              "fully "
