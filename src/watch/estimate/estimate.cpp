@@ -144,8 +144,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     profile.clock = clock.description();
     parts.put_into(profile, origins);
     profile.notes.push_back(
-        fmt::format("watch: {} samples, {} with an address; reuse of {:.0f} uses ahead of {:.0f}, {} "
-                    "further ahead, {} by watchpoint, {} never",
+        fmt::format("watch: {} samples, {} with an address; reuses found: {:.0f} of {:.0f} uses by "
+                    "look-ahead, {} in affine loops, {} by watchpoint; {} not found",
                     all, addressed, uses - open, uses, foreseen, trapped, never));
     if (checked > 0)
         profile.notes.push_back(
