@@ -470,7 +470,7 @@ TEST(WatchX64Loops, CountsToTheNextTouch) {
                                    1500, 20000, [&](std::uint64_t address, std::uint64_t counted) {
                                        told_to = counted;
                                        EXPECT_EQ(address >> shift, wanted);
-                                   });
+                                   }).distance;
                 EXPECT_EQ(told_to, found);
                 asked += truth != 0;
                 if (found == 0) continue;

@@ -149,16 +149,41 @@ class Meeting {
     bool found_ = false, never_ = false;
 };
 
+// How many blocks an access touches in so many iterations to come: pieces of `bytes`, one after the
+// other. Where they begin in a block comes round after a block's worth of steps.
+//
+//     16 bytes at 8 of a line of 64, slope 16:  1 1 1 2, 1 1 1 2 …: 5 blocks in 4 iterations
+inline std::uint64_t blocks_over(std::uint64_t address, unsigned pieces, unsigned bytes, Form where,
+                                 std::uint64_t iterations, unsigned shift) {
+    std::uint64_t block = std::uint64_t{1} << shift, step = static_cast<std::uint64_t>(where.slope);
+    auto blocks_at = [&](std::uint64_t low) {
+        std::uint64_t blocks = 0;
+        for (unsigned k = 0; k < pieces; k++, low += bytes)
+            blocks += ((low + bytes - 1) >> shift) - (low >> shift) + 1;
+        return blocks;
+    };
+    step &= block - 1;
+    std::uint64_t lowest = step & (0 - step), period = step == 0 ? 1 : block / lowest;
+    bool is_aligned = bytes <= block && (bytes & (bytes - 1)) == 0 && address % bytes == 0;
+    if (!where.is_plain || (is_aligned && step % bytes == 0)) period = 1;
+    if (period == 1) return iterations * blocks_at(address);
+    std::uint64_t all = 0, rest = 0;
+    for (std::uint64_t k = 1; k <= period; k++) {
+        std::uint64_t here = blocks_at(address + k * static_cast<std::uint64_t>(where.slope));
+        all += here;
+        if (k <= iterations % period) rest += here;
+    }
+    return iterations / period * all + rest;
+}
+
 // In how many iterations to come an access does not touch the block, and one more: there is one that is
-// not left out. None where it is not known what it touches, or not always as many blocks.
+// not left out. None where it is not known what it touches.
 inline std::uint64_t before_touch(std::uint64_t wanted, unsigned shift, std::uint64_t address,
                                   unsigned pieces, unsigned bytes, Form where) {
     constexpr std::int64_t kFar = std::int64_t{1} << 32;
     auto size = static_cast<std::int64_t>(bytes), block = std::int64_t{1} << shift;
     std::int64_t slope = where.slope;
     if (!where.is_plain || slope > kFar || slope < -kFar) return 0;
-    bool is_aligned = address % bytes == 0 && slope % size == 0;
-    if (!is_aligned && slope % block != 0) return 0;
     // Its first byte is one of [low, high] then, from where it is now.
     auto begin = static_cast<std::int64_t>((wanted << shift) - address);
     std::int64_t low = begin - size * pieces + 1, high = begin + block - 1;

@@ -71,7 +71,7 @@ class Loops {
         flags_.apply<Arch>(known, most);
         Arch::leave(state, known);
         Arch::forget_vectors(state, vectors_);
-        return {most * accesses_, most * instructions_, instructions_};
+        return {accesses_over(most), most * instructions_, instructions_};
     }
 
  private:
@@ -83,6 +83,7 @@ class Loops {
     static constexpr bool kIsReplay = std::is_same_v<End, ReplayEnd<State>>;
 
     struct Recorded : Executed {
+        bool joins = false;  // one access with what its instruction touched before
         // Found when walking through it.
         Form where;      // what it touches
         Form stored[2];  // its pieces
@@ -104,7 +105,6 @@ class Loops {
         std::uint64_t head = state.pc;
         before_ = registers_of(state);
         length_ = instructions_ = 0;
-        accesses_ = 0;
         vectors_ = 0;
         ends_at_ = kMostLength;
         do {
@@ -114,12 +114,16 @@ class Loops {
             Step step = ahead.record(
                 [&] {
                     touches = true;
-                    accesses_ += blocks_of(ahead.touched(), shift_);
                     return wants_more = take();
                 },
                 [&](const Executed& one) {
-                    static_cast<Executed&>(record_[length_]) = one;
-                    record_[length_++].where = kStill;
+                    Recorded& to = record_[length_];
+                    static_cast<Executed&>(to) = one;
+                    to.where = kStill;
+                    to.joins = false;
+                    for (unsigned k = first; k < length_ && Arch::kJoinsTouches; k++)
+                        to.joins |= record_[k].touches;
+                    length_++;
                 });
             instructions_++;
             if (step == Step::stop || !wants_more) return false;
@@ -230,19 +234,27 @@ class Loops {
 
     // Memory.
 
-    // Whether it is as many blocks every time: steps of whole blocks, or pieces that stay within one.
-    // What has an address that is not affine, and is aligned, is taken to be so always.
+    std::uint64_t accesses_over(std::uint64_t iterations) const {
+        std::uint64_t all = 0;
+        for (unsigned k = 0; k < length_; k++) {
+            const Recorded& one = record_[k];
+            if (!one.touches || one.joins) continue;
+            all += blocks_over(one.touched.address, one.touched.pieces, one.touched.bytes, one.where,
+                               iterations, shift_);
+        }
+        return all;
+    }
+    // Whether it is known how many blocks it touches every time. What has an address that is not affine,
+    // and is aligned, is taken to be so always.
     bool touches_alike(Recorded& one) {
         Form where = form(one, one.m.a) + form(one, one.m.b) * (std::uint64_t{1} << one.m.shift);
         if (where != one.where) moved_ = true;
         one.where = where;
         one.stored[0] = one.stored[1] = {};
+        if (where.is_plain) return true;
         std::uint64_t block = std::uint64_t{1} << shift_, bytes = one.touched.bytes;
-        auto slope = static_cast<std::uint64_t>(where.slope);
-        if (where.is_plain && slope % block == 0) return true;
         std::uint64_t piece = bytes < block ? bytes : block;
-        return (bytes & (bytes - 1)) == 0 && one.touched.address % piece == 0 &&
-               (!where.is_plain || slope % piece == 0);
+        return (bytes & (bytes - 1)) == 0 && one.touched.address % piece == 0;
     }
 
     static Piece piece_of(const Recorded& one, unsigned piece) {
@@ -545,7 +557,7 @@ class Loops {
     Recorded record_[kMostLength];
     unsigned length_ = 0, instructions_ = 0, at_ = 0, shift_ = 3;
     unsigned ends_at_ = 0, end_touch_ = 0;  // operations
-    std::uint64_t accesses_ = 0, most_ = 0;
+    std::uint64_t most_ = 0;
     std::uint32_t vectors_ = 0;
     typename Arch::Unit unit_ = {};
     bool elsewhere_ = false, moved_ = false, is_replay_ = false;

@@ -22,12 +22,18 @@ struct NextTouch {  // of this block
     std::uint64_t block = 0;
 };
 
+struct TouchCount {
+    enum class Why : std::uint8_t { found, unknown, work };
+    std::uint64_t distance = 0;
+    Why why = Why::work;  // what it ended for: the look-ahead did, or it was as far as it was to go
+};
+
 // Goes on from where `ahead` is. The distance, or 0; found(address, distance) is called at the touch.
 // At most so many instructions are interpreted.
 template <class Ahead, class State, class Memory, class Loops, class Found>
-std::uint64_t count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loops, NextTouch to,
-                             unsigned shift, std::uint64_t most, std::uint64_t instructions,
-                             Found found) {
+TouchCount count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loops, NextTouch to,
+                          unsigned shift, std::uint64_t most, std::uint64_t instructions,
+                          Found found) {
     constexpr std::uint64_t kPays = 8;
     std::uint64_t distance = 0, left_out = 0, touched = 0;
     auto met = [&] {
@@ -44,32 +50,28 @@ std::uint64_t count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& 
         }
         return touched == 0 && distance - left_out < most + left_out / kPays;
     };
-    // What only leaves out iterations of replays does not know what they touch.
-    constexpr bool kSkips = requires { loops.skip(ahead, state, memory, to, shift, met); };
-    if constexpr (!kSkips)
-        ahead.run(instructions, met);
-    else {
-        constexpr std::uint64_t kRecording = 100;  // what a loop takes besides, in instructions
-        loops.start();
-        bool comes_round = true;
-        while (comes_round && instructions > 0) {
-            comes_round = false;
-            ahead.run(instructions, [&] {
-                bool wants_more = met();
-                comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
-                return wants_more && !comes_round;
-            });
-            if (!comes_round) break;
-            instructions = ahead.left();
-            SkippedLoop skipped = loops.skip(ahead, state, memory, to, shift, met);
-            if (touched != 0) break;
-            distance += skipped.accesses;
-            left_out += skipped.accesses;
-            std::uint64_t taken = skipped.interpreted + kRecording;
-            instructions -= instructions < taken ? instructions : taken;
-        }
+    constexpr std::uint64_t kRecording = 100;  // what a loop takes besides, in instructions
+    Step step = Step::done;
+    loops.start();
+    bool comes_round = true;
+    while (comes_round && instructions > 0) {
+        comes_round = false;
+        step = ahead.run(instructions, [&] {
+            bool wants_more = met();
+            comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
+            return wants_more && !comes_round;
+        });
+        if (!comes_round) break;
+        instructions = ahead.left();
+        SkippedLoop skipped = loops.skip(ahead, state, memory, to, shift, met);
+        if (touched != 0) break;
+        distance += skipped.accesses;
+        left_out += skipped.accesses;
+        std::uint64_t taken = skipped.interpreted + kRecording;
+        instructions -= instructions < taken ? instructions : taken;
     }
-    return touched;
+    using Why = TouchCount::Why;
+    return {touched, touched != 0 ? Why::found : step == Step::stop ? Why::unknown : Why::work};
 }
 
 }  // namespace revisit::machine

@@ -91,10 +91,13 @@ class Look {
     std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
         constexpr std::uint64_t kMostInstructions = 24000;
         Ahead ahead = go_on();
-        std::uint64_t distance = machine::count_to_touch(
-            ahead, b_.state, b_.memory, t_.process->kept->loops, {address >> shift_}, shift_, most,
-            kMostInstructions,
-            [&](std::uint64_t found, std::uint64_t distance) { note(reuse, ahead, found, distance); });
+        std::uint64_t distance =
+            machine::count_to_touch(ahead, b_.state, b_.memory, t_.process->kept->loops,
+                                    {address >> shift_}, shift_, most, kMostInstructions,
+                                    [&](std::uint64_t found, std::uint64_t distance) {
+                                        note(reuse, ahead, found, distance);
+                                    })
+                .distance;
         return distance != 0 ? rest_ + distance : 0;
     }
 
