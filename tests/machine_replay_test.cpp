@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
@@ -121,6 +122,17 @@ PLAIN void count_in_memory(long n) {  // the registers are the same every time r
     counter = 0;
     while (counter < n) counter = counter + 1;
 }
+PLAIN void unaligned(long n) {  // in one block or in two, by turns
+    auto* bytes = reinterpret_cast<char*>(a) + 5;
+    for (int step = 0; step < 40; step++) {
+        std::uint64_t sum = 0, one;
+        for (long i = 0; i < n; i++) {
+            std::memcpy(&one, bytes + 12 * i, sizeof one);
+            sum ^= one;
+        }
+        std::memcpy(reinterpret_cast<char*>(c) + 3 + step, &sum, sizeof sum);
+    }
+}
 PLAIN void triangle(long n) {
     for (short i = 0; i < n / 2; i++)
         for (unsigned char k = 0; k < i; k++) c[k] += a[i];
@@ -217,7 +229,7 @@ const Program kPrograms[] = {
     {"dot", dot, false, 3},           {"move_particles", move_particles, false, 6},
     {"smooth", smooth, false, 1},     {"gather", gather, false, 6},
     {"choose", choose, true, 0},      {"count_in_memory", count_in_memory, true, 0},
-    {"triangle", triangle, false, 0},
+    {"triangle", triangle, false, 0}, {"unaligned", unaligned, false, 3},
 };
 const Program kMisleading[] = {
     // a replay may even tell something else

@@ -57,18 +57,26 @@ bool is_last_touch(const Ahead& ahead) {
     return true;
 }
 
-// The first access to come; `state` is the one after it then. False = none within reach.
+// The first access to come after so many blocks; `state` is the one after it then. False = none within
+// reach. `passed` = blocks on the way there.
 template <class Ahead, class State>
-bool find_replay_end(Ahead ahead, const State& state, ReplayEnd<State>& end) {
+bool find_replay_end(Ahead ahead, const State& state, ReplayEnd<State>& end, unsigned shift = 3,
+                     std::uint64_t after = 0, std::uint64_t* passed = nullptr) {
     constexpr std::uint64_t kNear = 2000;
     bool met = false;
+    std::uint64_t blocks = 0;
     ahead.run(kNear, [&] {
-        met = true;
-        return false;
+        if (blocks >= after && is_first_touch(ahead)) {
+            met = true;
+            return false;
+        }
+        blocks += blocks_of(ahead.touched(), shift);
+        return true;
     });
     end.pc = ahead.at();
     end.address = ahead.touched().address;
     end.state = state;
+    if (passed != nullptr) *passed = blocks;
     return met;
 }
 

@@ -152,13 +152,14 @@ struct Rates {
 
 using ByFunction = std::map<std::string, Measured>;
 
-// After an interruption the program is slow for a while: caches hold something
-// else. Stretches have all lengths, so this shows: it is the delay for which
-// those of a function have most nearly the same rate. A few stretches say
-// little, and the rate depends on it, so what is usual has a say: 3
-// microseconds, found on short stretches of loops whose rate long ones tell.
+// After an interruption it takes a while until the program goes on: processor time that the kernel
+// takes to bring it back, with its watchpoints (in a virtual machine each of their registers is set by
+// the host). Stretches have all lengths, so this shows: it is the delay for which those of a function
+// have most nearly the same rate. A few stretches say little, and the rate depends on it, so what is
+// usual has a say: 20 microseconds, from stretches of 13 to 230 us of one loop (aarch64 virtual
+// machine).
 double delay_of(const ByFunction& measured) {
-    constexpr double kMost = 15000, kStep = 100, kUsual = 3000, kSpread = 1500;
+    constexpr double kMost = 60000, kStep = 500, kUsual = 20000, kSpread = 8000;
     constexpr double kFarOff = 0.09, kVariance = 0.02;  // of rates, relative
     double best = 0, least = 0;
     for (double delay = 0; delay <= kMost; delay += kStep) {
@@ -166,7 +167,7 @@ double delay_of(const ByFunction& measured) {
         for (const auto& [name, values] : measured) {
             std::vector<double> rates;
             for (const Measured::Stretch& one : values.stretches)
-                rates.push_back(one.accesses / std::max(kStep, one.time - delay));
+                rates.push_back(one.accesses / std::max(5000.0, one.time - delay));
             double usual = middle(rates);
             for (double rate : rates)
                 off += std::min(kFarOff, std::pow(rate / usual - 1, 2)) / kVariance;
@@ -201,7 +202,7 @@ ByFunction replayed(const Samples& samples, FunctionNames& names) {
 // stretch was taken once, as free of both: it came out negative for an
 // interpreter, whose code had to come back in the second.)
 ByFunction foreseen(const Samples& samples, FunctionNames& names) {
-    constexpr double kAfterTrap = 1500, kFar = 4;
+    constexpr double kAfterTrap = 11000, kFar = 4;
     ByFunction out;
     for (const Rate& one : samples.rates) {
         double time = one.third.nanoseconds;
@@ -210,7 +211,7 @@ ByFunction foreseen(const Samples& samples, FunctionNames& names) {
         if (time > 0)
             out[names.of(one.place)].stretches.push_back({static_cast<double>(one.when),
                                                           one.third.accesses,
-                                                          std::max(time / 2, time - kAfterTrap), true});
+                                                          std::max(time / 3, time - kAfterTrap), true});
     }
     return out;
 }

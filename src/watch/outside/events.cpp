@@ -46,7 +46,7 @@ int TaskEvents::open(pid_t thread) {
     timer.type = PERF_TYPE_SOFTWARE;
     timer.config = PERF_COUNT_SW_CPU_CLOCK;
     timer.sample_period = timer_period_ = 1000000000;
-    timer.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ;
+    timer.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
     timer.disabled = 1;
     timer.wakeup_events = 1;
     timer.mmap = timer.mmap2 = 1;
@@ -202,7 +202,8 @@ void TaskEvents::take_records(const Takers& takers) {
             takers.mapped();
         else if (header.type == PERF_RECORD_SAMPLE && words.next() == timer_id_) {
             timer_runs_ = false;
-            takers.timer(group_clock(words));
+            auto processor = static_cast<int>(words.next() & 0xffffffff);
+            takers.timer(group_clock(words), processor);
         } else if (header.type == PERF_RECORD_SAMPLE)
             takers.trap(read_trap(words));
     }

@@ -71,7 +71,7 @@ class TaskEvents {
     void clear_watchpoint(unsigned which) { watchpoint_[which].close(); }
 
     struct Takers {
-        std::function<void(std::uint64_t time)> timer;
+        std::function<void(std::uint64_t time, int processor)> timer;
         std::function<void(const Trap&)> trap;
         std::function<void()> mapped;  // a file with code was
     };

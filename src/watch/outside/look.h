@@ -6,6 +6,7 @@
 // to it.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "machine/touch_count.h"
@@ -31,8 +32,9 @@ struct Bench {
     Window window;
     std::uint64_t address[Window::kMost + 1];  // of the window's uses
     AccessLog log;                             // … and all accesses up to its end
-    Noted use, reuse;
-    std::uint64_t seen[1024];  // hashes of words met on the way to a milepost
+    Noted use, reuse;                          // the one drawn of the window
+    Noted far_use, far_reuse;                  // an open one
+    std::uint64_t seen[1024];                  // hashes of words met on the way to a milepost
 };
 
 template <class Memory>
@@ -44,25 +46,35 @@ void read_path(Memory& memory, const Machine::State& state, Process& process, Pa
 
 class Look {
  public:
-    Look(Bench& bench, Task& task, bool follows_vectors)
+    Look(Bench& bench, Task& task, bool follows_vectors, bool reads_pages)
         : b_(bench),
           t_(task),
           follows_vectors_(follows_vectors),
+          pages_(reads_pages ? kMostPages : kFewPages),
           shift_(static_cast<unsigned>(bench.settings.shift)) {}
 
     // Looks at `length` accesses after the first `skip`; the first `uses` are uses. Draws one of them.
     void run(unsigned skip, unsigned uses, unsigned length, std::uint64_t instructions) {
+        b_.memory.allow_pages(pages_);
         unsigned drawn = 1 + t_.random.below(uses);
         go(skip, uses, length, instructions, drawn);
         if (b_.window.length() == 0 && accesses_ > 0 && skip > 0)  // it ended among those to skip
             go(0, uses, length, instructions, drawn);
-        if (unsigned met = b_.window.length(); met > 0 && met < drawn)
+        unsigned met = b_.window.length();
+        if (met > 1 && met < length && pages_ == kMostPages &&
+            lacked_pages()) {  // too dear: a shorter window
+            length = met;
+            uses = std::min(uses, met / 2);
+            b_.memory.allow_pages(kPagesFurther);
+            go(skip_, uses, length, instructions, 1 + t_.random.below(uses));
+        } else if (met > 0 && met < drawn)
             go(skip_, uses, length, instructions, 1 + t_.random.below(met));
     }
 
     // Looks again, up to use `index` of the window, and counts the touches of its word on the way.
     bool find_again(unsigned index, Noted& use, std::uint64_t& touches) {
         std::uint64_t word = b_.address[index] & ~std::uint64_t{7};
+        b_.memory.allow_pages(kPagesFurther);
         Ahead ahead = start();
         bool found = false, counted = false;
         touches = 0;
@@ -90,6 +102,7 @@ class Look {
     // distance, or 0. So many accesses are interpreted, more where iterations of loops are left out.
     std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
         constexpr std::uint64_t kMostInstructions = 24000;
+        b_.memory.allow_pages(kPagesFurther);
         Ahead ahead = go_on();
         std::uint64_t distance =
             machine::count_to_touch(ahead, b_.state, b_.memory, t_.process->kept->loops,
@@ -106,6 +119,7 @@ class Look {
     // little before).
     bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
         std::memset(b_.seen, 0, sizeof b_.seen);
+        b_.memory.allow_pages(kPagesFurther);
         Ahead ahead = start();
         std::uint64_t accesses = 0;
         post[0] = post[1] = {};
@@ -141,10 +155,14 @@ class Look {
     bool ended_early() const { return stopped_; }
     // Whether it ended for want of a vector register's value.
     bool lacked_vectors() const { return lacked_vectors_; }
+    // … of a page that was not read.
+    bool lacked_pages() const { return stopped_ && b_.memory.left_out(); }
 
  private:
     using Ahead = Machine::Ahead<RemoteMemory>;
-    static constexpr std::uint64_t kMileposts[2] = {4000, 30000};
+    static constexpr std::uint64_t kMileposts[2] = {4000, 60000};
+    // Pages read for one look: a few where values at random places are not needed.
+    static constexpr unsigned kFewPages = 12, kMostPages = 128, kPagesFurther = 40;
     static constexpr std::uint64_t kMostAgain = 1u << 20;
 
     Ahead start() {
@@ -209,7 +227,7 @@ class Look {
     Bench& b_;
     Task& t_;
     bool follows_vectors_;
-    unsigned shift_, skip_ = 0;
+    unsigned pages_, shift_, skip_ = 0;
     std::uint64_t accesses_ = 0;
     Window::Reuse distance_;
     std::uint64_t rest_ = 0;  // accesses that the instruction of a use made after it

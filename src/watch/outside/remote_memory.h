@@ -5,8 +5,10 @@
 // thread's memory stands still (other threads may write, as they may between its own instructions), so
 // a page is read whole, once per stop, into a direct-mapped cache; code of mapped files is kept from
 // stop to stop. Reading from outside springs no watchpoint of the program and cannot fault. Cost. 1.2
-// to 1.7 us per page (aarch64 virtual machine); a sample of a loop over arrays reads 5 to 20 of them,
-// one that goes through memory at random one per access.
+// to 1.7 us per page (aarch64 virtual machine), 1.2 for a line of it; a sample of a loop over arrays
+// reads 5 to 20 of them, one that goes through memory at random one per access. Most such code only
+// computes with what it finds there, so pages may be limited (allow_pages): values on others are
+// unknown, and where one is needed, the caller allows more and starts again.
 #pragma once
 
 #include <sys/types.h>
@@ -34,8 +36,18 @@ class RemoteMemory {
             forget_code();
         }
         round_++;
+        allow_pages(kNoLimit);
         forget_stores();
     }
+    // Of data, so many more are read at this stop.
+    void allow_pages(unsigned count) {
+        pages_left_ = count;
+        next_left_ = kNext;
+        left_out_ = false;
+    }
+    static constexpr unsigned kNoLimit = ~0u, kNext = 8;
+    // Whether a value was taken for unknown that reading one more page would have given.
+    bool left_out() const { return left_out_; }
     // Interprets from the beginning again, at the same stop.
     void forget_stores() {
         side_.forget();
@@ -111,10 +123,10 @@ class RemoteMemory {
         using machine::Loaded;
         unsigned offset = address & 7;
         std::uint64_t aligned = address & ~std::uint64_t{7}, low = 0, high = 0;
-        if (!word(aligned, low)) return Loaded::fault;
+        if (Loaded found = word(aligned, low); found != Loaded::value) return found;
         unsigned unknown = side_.overlay(aligned, low);
         if (offset + bytes > 8) {
-            if (!word(aligned + 8, high)) return Loaded::fault;
+            if (Loaded found = word(aligned + 8, high); found != Loaded::value) return found;
             unknown |= static_cast<unsigned>(side_.overlay(aligned + 8, high)) << 8;
         }
         value = low >> 8 * offset;
@@ -152,13 +164,31 @@ class RemoteMemory {
         return false;
     }
 
-    [[gnu::always_inline]] bool word(std::uint64_t aligned, std::uint64_t& value) {
+    [[gnu::always_inline]] machine::Loaded word(std::uint64_t aligned, std::uint64_t& value) {
+        using machine::Loaded;
         std::uint64_t number = aligned >> kShift;
         Page& page = pages_[(number ^ number >> 11) % kPages];
-        if (page.number != number || page.round != round_) [[unlikely]]
+        if (page.number != number || page.round != round_) [[unlikely]] {
+            if (pages_left_ == 0 && !side_.may_have(aligned) && !goes_on(number)) {
+                left_out_ = true;
+                return Loaded::unknown;
+            }
+            if (pages_left_ != 0 && pages_left_ != kNoLimit) pages_left_--;
             fill(page, number);
+        }
         std::memcpy(&value, page.bytes + (aligned & kMask), 8);
-        return page.is_readable;
+        return page.is_readable ? Loaded::value : Loaded::fault;
+    }
+
+    bool is_there(std::uint64_t number) const {
+        const Page& page = pages_[(number ^ number >> 11) % kPages];
+        return page.number == number && page.round == round_;
+    }
+    // A page next to one that was read: something is gone through from end to end.
+    bool goes_on(std::uint64_t number) {
+        if (next_left_ == 0 || !(is_there(number - 1) || is_there(number + 1))) return false;
+        next_left_--;
+        return true;
     }
 
     [[gnu::noinline]] void fill(Page& page, std::uint64_t number) {
@@ -186,8 +216,8 @@ class RemoteMemory {
     struct Range {
         std::uint64_t low, high;
     } lost_[kMostRanges];
-    unsigned ranges_ = 0;
-    bool loses_stores_ = false;
+    unsigned ranges_ = 0, pages_left_ = kNoLimit, next_left_ = 0;
+    bool loses_stores_ = false, left_out_ = false;
     machine::SideBuffer side_;
 };
 

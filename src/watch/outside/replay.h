@@ -1,15 +1,20 @@
 // How fast accesses go, counted after the fact.
 //
 // Problem. Only processor time is measured, and a reuse distance counts accesses. Idea. Time first,
-// count then. One stop keeps the registers, the next, some microseconds on, has those that came of
-// them; in between the program ran undisturbed. Interpreting from the first until registers, place and
-// next address are those of the second gives how many accesses that were (machine/replay_count.h).
-// Memory has moved on in between. The top of the stack, where registers are spilled, is kept at the
-// first stop and read from there; another value that was overwritten is read as it is now, and may lead
-// astray: then nothing is counted. Cost. Two short stops and an interpretation: a quarter of a
-// millisecond on average, which is 10 microseconds of a program that computes, or half a millisecond of
-// affine loops.
+// count then. A short stop some microseconds before a sample keeps the registers, the sample has those
+// that came of them; in between the program ran undisturbed. Interpreting from the first until
+// registers, place and next address are those of the second gives how many accesses that were
+// (machine/replay_count.h). Every sample may so have the rate of the moment that it stands for. Memory
+// has moved on in between. The top of the stack, where registers are spilled, is kept at the first stop
+// and read from there; another value that was overwritten is read as it is now, and may lead astray:
+// then nothing is counted. So nothing is lost by counting while the program runs again. How long a
+// stretch is depends on what the last ones of the thread took, not on where it begins: else samples
+// would come at moments that depend on the code. Cost. A stop of 20 us and up to a millisecond on
+// another processor.
 #pragma once
+
+#include <algorithm>
+#include <cmath>
 
 #include "machine/replay_count.h"
 #include "watch/outside/look.h"
@@ -20,33 +25,25 @@ class Replayer {
  public:
     Replayer(Bench& bench, Task& task) : b_(bench), t_(task) {}
 
-    // Nanoseconds to the next stop: until the traces of the sample before are gone, then for as long as
-    // interpreting it is worth.
-    static std::uint64_t next_stop(Task& t) {
-        constexpr std::uint64_t kSettle = 1500000;
-        if (t.replay.phase == Replay::Phase::settles) return kSettle;
-        double length = static_cast<double>(t.replay.at(t.replay.from.pc).length);
-        return static_cast<std::uint64_t>((length > 0 ? length : kFirst) * (0.5 + t.random.unit()));
+    // Nanoseconds from the first stop to the second.
+    static std::uint64_t next_length(Task& t) {
+        double length = t.replay.length > 0 ? t.replay.length : kFirst;
+        return static_cast<std::uint64_t>(length * (0.6 + 0.8 * t.random.unit()));
     }
 
-    // How long the next one at that place is to be: as long as so many instructions take to be
-    // interpreted, not much longer than this one, which may have been an exception; shorter after one
-    // that could not be counted.
-    static float length_after(const Replay::Place& place, const machine::ReplayCount& counted,
-                              std::uint64_t taken) {
-        constexpr double kInstructions = 100000, kShortest = 30000, kLongest = 400000, kMore = 3;
-        double length = place.length > 0 ? static_cast<double>(place.length) : kFirst;
+    // How long the next ones are to be: as long as so many instructions take to be interpreted, not all
+    // at once, as this one may have been an exception; shorter after one that could not be counted.
+    static double length_after(double length, const machine::ReplayCount& counted) {
+        constexpr double kInstructions = 100000, kShortest = 40000, kLongest = 250000;
+        if (length <= 0) length = kFirst;
         if (counted.accesses == 0)
-            length /= 2;
+            length *= 0.7;
         else {
             auto interpreted =
                 static_cast<double>(counted.interpreted ? counted.interpreted : 4 * counted.accesses);
-            double more = kInstructions / interpreted;
-            length = static_cast<double>(taken) * (more < kMore ? more : kMore);
+            length *= std::clamp(std::sqrt(kInstructions / interpreted), 0.5, 1.5);
         }
-        return static_cast<float>(length < kShortest  ? kShortest
-                                  : length > kLongest ? kLongest
-                                                      : length);
+        return std::clamp(length, kShortest, kLongest);
     }
 
     // At the first stop: the registers, and the words above the stack pointer.
@@ -60,32 +57,47 @@ class Replayer {
                 break;
     }
 
-    // Accesses from there to where the thread is now, which took so long at so many instructions per
-    // nanosecond, at most.
-    machine::ReplayCount count(std::uint64_t nanoseconds, unsigned fastest) {
-        constexpr std::uint64_t kMost = 400000, kAtFirst = 200000;  // where none has succeeded yet
-        const Replay::Place& place = t_.replay.at(t_.replay.from.pc);
-        bool succeeds = place.failed == 0 && t_.replay.failed == 0 && place.length > 0;
-        b_.memory.forget_stores();
-        b_.state = b_.stopped;
-        machine::ReplayCount counted;
-        if (!machine::find_replay_end(ahead(false), b_.state, end_)) return counted;
+    // Accesses from there to where the thread stood at the sample, which took so long. What a register
+    // holds that was computed from a value overwritten since never comes out again; it is soon replaced
+    // by what is read anew, so that later states are tried as well.
+    machine::ReplayCount count(std::uint64_t nanoseconds) {
+        constexpr std::uint64_t kMost = 300000, kDoubtful = 150000;  // instructions
+        constexpr unsigned kFastest = 12;                            // … per nanosecond
+        constexpr unsigned kPages = 700;
+        constexpr std::uint64_t kLater[] = {0, 3, 8, 21};  // accesses
+        std::uint64_t most = t_.replay.failed > 1 ? kDoubtful : kMost, interpreted = 0;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
-        std::uint64_t interpreted = 0;
-        for (;;) {
+        machine::ReplayCount counted;
+        for (std::uint64_t later : kLater) {
+            std::uint64_t passed = 0;
+            b_.memory.allow_pages(kPages);
+            b_.memory.forget_stores();
+            b_.state = b_.stopped;
+            if (!machine::find_replay_end(ahead(needs_vectors), b_.state, end_,
+                                          static_cast<unsigned>(b_.settings.shift), later, &passed))
+                break;
             bool follows = needs_vectors;
-            counted = go(succeeds ? kMost : kAtFirst, 2 * nanoseconds * fastest, follows);
-            counted.interpreted += interpreted;
-            if (counted.accesses != 0 || follows || !counted.lacked_vectors ||
-                !Machine::kFollowsVectors)
-                return counted;
-            needs_vectors = true;
-            interpreted = counted.interpreted;
+            counted = go(most, 2 * nanoseconds * kFastest, follows);
+            if (counted.accesses == 0 && !follows && counted.lacked_vectors &&
+                Machine::kFollowsVectors) {
+                needs_vectors = true;
+                interpreted += counted.interpreted;
+                counted = go(most, 2 * nanoseconds * kFastest, true);
+            }
+            interpreted += counted.interpreted;
+            if (counted.accesses > passed) {
+                counted.accesses -= passed;
+                break;
+            }
+            counted.accesses = 0;
+            if (interpreted > most / 4) break;
         }
+        counted.interpreted = interpreted;
+        return counted;
     }
 
  private:
-    static constexpr double kFirst = 20000;
+    static constexpr double kFirst = 80000;
 
     Machine::Ahead<RemoteMemory> ahead(bool follows_vectors) {
         return Machine::ahead(b_.state, b_.memory, *t_.process->kept, follows_vectors);

@@ -79,7 +79,9 @@ std::uint64_t own_time() {
 }
 
 Sampler::Sampler(const Settings& settings, bool objects)
-    : settings_(settings), objects_(objects), bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}} {
+    : settings_(settings),
+      objects_(objects),
+      bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}} {
     TaskEvents::refuse = settings.refuse;
     calibrate();
 }
@@ -103,7 +105,7 @@ void Sampler::calibrate() {
             for (std::uint64_t k = 0; k < touches; k++) touched = k;
             std::uint64_t taken = events.clock() - before;
             costs.push_back(taken > alone ? taken - alone : 0);
-            events.take_records({[](std::uint64_t) {}, [](const Trap&) {}, [] {}});
+            events.take_records({[](std::uint64_t, int) {}, [](const Trap&) {}, [] {}});
         }
         std::ranges::sort(costs);
         return costs.empty() ? 0 : costs[costs.size() / 2];
@@ -157,9 +159,10 @@ void Sampler::start(Task& t) {
 }
 
 void Sampler::take_records(Task& t) {
-    t.events.take_records({[&](std::uint64_t time) {
+    t.events.take_records({[&](std::uint64_t time, int processor) {
                                t.is_due = true;
                                t.due_since = time;
+                               t.processor = processor;
                            },
                            [&](const Trap& trap) { trapped(t, trap); },
                            [&] { t.process->maps_have_changed(); }});
@@ -178,17 +181,22 @@ std::uint32_t Sampler::label(Task& t, const Noted& access) {
 }
 
 // What vector registers hold is followed only where that was needed before: most code that computes
-// with them branches on integers.
+// with them branches on integers. Likewise what is at random places in memory.
 Look Sampler::look_ahead(Task& t) {
     unsigned skip = t.random.below(static_cast<unsigned>(settings_.spread));
-    bool& needs_vectors = t.needs_vectors[bench_.stopped.pc >> 6 & 255];
+    std::uint64_t place = bench_.stopped.pc >> 6 & 255;
+    bool &needs_vectors = t.needs_vectors[place], &needs_pages = t.needs_pages[place];
     for (;;) {
-        bool follows_vectors = needs_vectors;
-        Look look(bench_, t, follows_vectors);
+        bool follows_vectors = needs_vectors || !Machine::kFollowsVectors, reads_pages = needs_pages;
+        Look look(bench_, t, follows_vectors, reads_pages);
         look.run(skip, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
                  settings_.budget);
-        if (follows_vectors || !look.lacked_vectors() || !Machine::kFollowsVectors) return look;
-        needs_vectors = true;
+        if (!follows_vectors && look.lacked_vectors())
+            needs_vectors = true;
+        else if (!reads_pages && look.lacked_pages())
+            needs_pages = true;
+        else
+            return look;
     }
 }
 
@@ -206,42 +214,52 @@ void Sampler::sample(Task& t) {
     thread.samples.emplace_back();
     std::uint64_t number = thread.samples.size();
     std::uint64_t interrupted = bench_.stopped.pc;
+    foreseen_ = false;
+    bench_.far_use.pc = 0;
     Look look = look_ahead(t);
     note_end(t, look);
-    const Noted& use = look.use();
-    {
-        Sample& sample = thread.samples.back();
-        sample.time = program_time(t);
-        sample.period = t.period;
-        sample.place = t.process->place(interrupted);
-        sample.has_address = use.pc != 0;
-        if (use.pc == 0) return;
-        sample.write = use.writes;
-        sample.label = label(t, use);
-        thread.add_window(bench_.window);
-        if (look.distance().time != 0) {
-            sample.ahead = true;
-            sample.reuse_label = label(t, look.reuse());
-            sample.distance = look.distance().time;
-            sample.distinct = look.distance().distinct;
-        }
-    }
-    count_visits(t);
+    drawn_ = look.distance();
+    Sample& sample = thread.samples.back();
+    sample.time = program_time(t);
+    sample.period = t.period;
+    sample.place = t.process->place(interrupted);
+    sample.has_address = look.use().pc != 0;
+    if (!sample.has_address) return;
+    sample.uses = static_cast<std::uint16_t>(bench_.window.uses());
+    sample.open = static_cast<std::uint16_t>(bench_.window.open());
     watch_an_open_use(t, look);
-    if (settings_.check && no_watchpoints_ == 0 && number % settings_.check == 0 &&
-        look.distance().time != 0)
+    if (settings_.check && no_watchpoints_ == 0 && number % settings_.check == 0 && drawn_.time != 0)
         check_prediction(t, look);
-    else if (settings_.rates && t.rating * settings_.rates <= t.stopped_for) {
+    else if (t.replay.failed > 0 && no_watchpoints_ == 0 && may_rate(t)) {
         std::uint64_t before = own_time();
-        rate_accesses(t, look);
+        measure_rate(t, look);
         t.rating += own_time() - before;
     }
+}
+
+// What was touched by whom, and what the window says.
+void Sampler::finish_sample(Task& t) {
+    ThreadSamples& thread = t.samples();
+    Sample& sample = thread.samples.back();
+    if (!sample.has_address) return;
+    sample.write = bench_.use.writes;
+    sample.label = label(t, bench_.use);
+    if (drawn_.time != 0) {
+        sample.ahead = true;
+        sample.reuse_label = label(t, bench_.reuse);
+        sample.distance = drawn_.time;
+        sample.distinct = drawn_.distinct;
+    }
+    if (sample.watched != Watched::no && bench_.far_use.pc != 0)
+        sample.far_label = label(t, bench_.far_use);
+    if (foreseen_) sample.far_reuse_label = label(t, bench_.far_reuse);
+    thread.add_window(bench_.window);
+    count_visits(t);
 }
 
 Sample& Sampler::set_on(Task& t, const Noted& use, double chance) {
     Sample& sample = t.samples().samples.back();
     sample.watched = Watched::replaced;
-    sample.far_label = label(t, use);
     sample.far_accesses = use.accesses;
     sample.chance_watched = chance;
     return sample;
@@ -250,7 +268,7 @@ Sample& Sampler::set_on(Task& t, const Noted& use, double chance) {
 void Sampler::found_further(Task& t, const Noted& use, std::uint64_t distance) {
     Sample& sample = set_on(t, use, 1);
     sample.watched = Watched::foreseen;
-    sample.far_reuse_label = label(t, bench_.reuse);
+    foreseen_ = true;
     sample.trap_time = sample.time;
     sample.far_distance = distance;
 }
@@ -264,7 +282,7 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
     bool through_loops = tries_loops(loops);
     if (!soon && !through_loops) return false;
     std::uint64_t distance =
-        look.find_further(bench_.address[index], soon ? kFurther : kAtFirst, bench_.reuse);
+        look.find_further(bench_.address[index], soon ? kFurther : kAtFirst, bench_.far_reuse);
     looked_through(loops, distance != 0);
     if (soon)
         tries = distance != 0 ? kTries : static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
@@ -277,7 +295,7 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
 // Where there are no watchpoints: as far as looking goes. What is not met there counts with what never
 // comes back, and the profile says so.
 void Sampler::look_only(Task& t, Look& look, const Noted& use) {
-    if (std::uint64_t distance = look.find_further(use.address, 2 * kFurther, bench_.reuse))
+    if (std::uint64_t distance = look.find_further(use.address, 2 * kFurther, bench_.far_reuse))
         return found_further(t, use, distance);
     Sample& sample = set_on(t, use, 1);
     sample.watched = Watched::never;
@@ -383,7 +401,7 @@ void Sampler::watch_an_open_use(Task& t, Look& look) {
     if (open == 0) return;
     unsigned index = bench_.window.open_use(t.random.below(open));
     std::uint64_t touches;
-    Noted use;
+    Noted& use = bench_.far_use;
     if (!look.find_again(index, use, touches) || touches == 0) return;
     if (no_watchpoints_ != 0 || !t.events.is_open()) return look_only(t, look, use);
     if (settings_.uses > 1 && look_further(t, look, index, use, touches)) return;
@@ -399,12 +417,11 @@ int Sampler::free_slot(const Task& t, unsigned from) const {
 // A reuse that was counted is timed now and then as those are that a watchpoint tells of: what comes
 // out too long is what they are too long by.
 void Sampler::time_reuse(Task& t, const Noted& use, std::uint64_t distance, std::uint64_t touches) {
-    constexpr std::uint64_t kFar = 400000;  // accesses: how late it is would not show
     constexpr std::uint8_t kEvery = 3;
-    const Noted& reuse = bench_.reuse;
+    const Noted& reuse = bench_.far_reuse;
     std::uint64_t word = use.address & ~std::uint64_t{7};
     int slot = free_slot(t, 0);
-    if (slot < 0 || reuse.trap_pc == 0 || distance > kFar || touches > kMostTouches ||
+    if (slot < 0 || reuse.trap_pc == 0 || touches > kMostTouches ||
         (reuse.address & ~std::uint64_t{7}) != word)
         return;
     if (t.timed_wait > 0) {
@@ -446,7 +463,7 @@ void Sampler::check_prediction(Task& t, Look& look) {
 
 // Where replays go astray: two touches that are foreseen, and the time from the one to the other.
 void Sampler::measure_rate(Task& t, Look& look) {
-    constexpr std::uint64_t kMostToMilepost = 200000;  // instructions
+    constexpr std::uint64_t kMostToMilepost = 150000;  // instructions
     int first = free_slot(t, 0),
         second = first < 0 ? -1 : free_slot(t, static_cast<unsigned>(first) + 1);
     if (second < 0) return;
@@ -465,39 +482,36 @@ void Sampler::measure_rate(Task& t, Look& look) {
     }
 }
 
-// How fast accesses go is found out by a replay, or, at places where these go astray, by foreseeing.
-void Sampler::rate_accesses(Task& t, Look& look) {
-    constexpr unsigned kAstray = 1, kAstrayAnywhere = 2, kAgain = 8;
-    bool foresees = no_watchpoints_ == 0 && t.events.is_open();
-    if (!t.events.is_open()) return;  // its clock is too coarse
-    Replay::Place& place = t.replay.at(bench_.stopped.pc);
-    unsigned& anywhere = t.replay.failed;
-    if (place.failed < kAstray && anywhere < kAstrayAnywhere) {
-        t.replay.phase = Replay::Phase::settles;
-        return;
-    }
-    if (place.failed >= kAstray && ++place.failed == kAgain) place.failed = kAstray - 1;
-    if (anywhere >= kAstrayAnywhere && ++anywhere == kAgain) anywhere = kAstrayAnywhere - 1;
-    if (foresees) measure_rate(t, look);
+// Where they came to nothing they are tried less and less often. That must not depend on the place:
+// else samples would come sooner at some than at others.
+bool Sampler::wants_replay(Task& t) {
+    if (!may_rate(t)) return false;
+    if (t.replay.wait == 0) return true;
+    t.replay.wait--;
+    return false;
 }
 
-void Sampler::replay_ends(Task& t) {
+void Sampler::begin_replay(Task& t) {
+    Replayer(bench_, t).keep();
+    t.replay.runs = true;
+}
+
+void Sampler::count_replay(Task& t) {
+    constexpr unsigned kMostFailed = 4;
     Replay& replay = t.replay;
-    std::uint64_t taken = program_time(t) - replay.start;
-    Replay::Place& place = replay.at(replay.from.pc);
-    constexpr unsigned kFastest = 12, kUsual = 8;  // instructions per nanosecond
-    machine::ReplayCount counted =
-        Replayer(bench_, t).count(taken, replay.failed + place.failed > 1 ? kUsual : kFastest);
-    place.length = Replayer::length_after(place, counted, taken);
-    if (counted.accesses == 0) {  // astray, or too long to interpret
-        place.failed++;
+    constexpr std::uint64_t kShort = 20000, kLong = 1000000;  // it was not running, or we were not
+    std::uint64_t taken = replay.ended - replay.start;
+    if (taken < kShort || taken > kLong) return;
+    machine::ReplayCount counted = Replayer(bench_, t).count(taken);
+    replay.length = Replayer::length_after(replay.length, counted);
+    if (counted.accesses != 0)
+        replay.failed = 0;
+    else if (replay.failed < kMostFailed)
         replay.failed++;
-    } else
-        place.failed = 0, replay.failed = 0;
-    const auto& taken_so_far = t.samples().samples;
+    replay.wait = (1u << replay.failed) - 1;
     samples(t).replays.push_back({t.process->place(replay.from.pc),
                                   static_cast<double>(counted.accesses), static_cast<double>(taken),
-                                  taken_so_far.empty() ? 0 : taken_so_far.back().time});
+                                  replay.start});
 }
 
 void Sampler::trapped(Task& t, const Trap& trap) {
@@ -584,24 +598,31 @@ void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
         {place, first, first, {accesses - first.accesses, taken - first.nanoseconds}, when});
 }
 
-// The next sample: after the period while all sampling so far has kept to its share of the time (a few
-// milliseconds are free, for short runs), else much later. Not in step with what the program does.
+// The next sample: after the period while all sampling so far has kept to its share of the time, else
+// when it will have. Short runs may take some more, so that there are samples enough to say something:
+// what half of is spent in the first 0.4 seconds. Not in step with what the program does.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
-    constexpr std::uint64_t kFree = 3000000, kDear = 200000;  // the first may have been a replay's
-    bool over = settings_.share != 0 && spent_ + cost > kFree + ran_ / 1000 * settings_.share;
+    constexpr double kMore = 25e6, kHalf = 400e6;  // nanoseconds
+    constexpr std::uint64_t kDear = 200000;        // the first may have been a replay's
     if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
     usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;
-    std::uint64_t period = settings_.period;
-    if (over) period += 2 * usual_cost_ * 1000 / settings_.share;
-    return period * 7 / 8 + t.random.below(static_cast<unsigned>(period / 4));
+    auto period = static_cast<double>(settings_.period);
+    if (settings_.share != 0) {
+        double ran = static_cast<double>(ran_), share = static_cast<double>(settings_.share) / 1000;
+        double allowed = share * ran + kMore * ran / (ran + kHalf);
+        double spends = share + kMore * kHalf / ((ran + kHalf) * (ran + kHalf));  // per nanosecond
+        double debt = static_cast<double>(spent_ + cost) - allowed;
+        double usual = static_cast<double>(usual_cost_);
+        if (debt > 0) period += std::min(debt, 2 * usual) / spends;
+    }
+    return static_cast<std::uint64_t>(period * (0.875 + t.random.unit() / 4));
 }
 
-void Sampler::at_stop(Task& t, std::uint64_t since) {
-    using Phase = Replay::Phase;
+Sampler::Taken Sampler::at_stop(Task& t, std::uint64_t since) {
     take_records(t);
     t.is_due = false;
     std::uint64_t now = clock(t);
-    if (!Machine::read_state(t.id, bench_.stopped)) return;
+    if (!Machine::read_state(t.id, bench_.stopped)) return Taken::nothing;
     if (!t.process->kept) t.process->kept = std::make_unique<Machine::Kept>();
     if (t.process->know_code(bench_.stopped.pc)) bench_.memory.forget_code();
     bench_.memory.start(t.process->pid);
@@ -610,29 +631,40 @@ void Sampler::at_stop(Task& t, std::uint64_t since) {
         return here != nullptr && here->is_file() && !here->writable;
     });
     if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
-    bool sampled = t.replay.phase == Phase::idle;
-    if (sampled)
+    bool sampled = t.replay.runs || !wants_replay(t);
+    if (sampled) {
+        t.replay.ended = now - t.traps_cost;
         sample(t);
-    else if (t.replay.phase == Phase::settles) {
-        Replayer(bench_, t).keep();
-        t.replay.phase = Phase::runs;
-    } else {
-        std::uint64_t before = own_time();
-        replay_ends(t);
-        t.replay.phase = Phase::idle;
-        t.rating += own_time() - before;
-    }
+    } else
+        begin_replay(t);
     std::uint64_t cost = kStopCost + own_time() - since;
-    // A sample's period is all time since the one before, replays between them included.
-    std::uint64_t time =
-        t.replay.phase == Phase::idle ? to_next_sample(t, cost) : Replayer::next_stop(t);
+    // A sample's period is all time since the one before, the replay's stop included.
+    // Where nobody waits for the stretch to end, the timer ends it.
+    std::uint64_t time = sampled ? to_next_sample(t, cost) : stretch_ = Replayer::next_length(t);
     t.period = sampled ? time : t.period + time;
     t.due_since = now;
     t.events.set_timer(time);
-    t.replay.start = program_time(t);
+    if (!sampled) t.replay.start = program_time(t);
     cost = kStopCost + own_time() - since;
-    spent_ += cost;
-    t.stopped_for += cost;
+    if (!sampled) t.rating += cost;
+    spend(t, cost);
+    return sampled ? Taken::sample : Taken::beginning;
+}
+
+void Sampler::after_stop(Task& t, bool on_another_processor) {
+    constexpr std::uint64_t kBeside = 4;  // what another processor does counts a quarter
+    std::uint64_t since = own_time();
+    finish_sample(t);
+    std::uint64_t finished = own_time(), counted = finished;
+    if (t.replay.runs) {
+        t.replay.runs = false;
+        count_replay(t);
+        counted = own_time();
+    }
+    std::uint64_t part = on_another_processor ? kBeside : 1;
+    t.rating += (counted - finished) / part;
+    t.beside += counted - since;
+    spend(t, (counted - since) / part);
 }
 
 void Sampler::end(Task& t) {

@@ -21,10 +21,16 @@ class Sampler {
     void start(Task& task);
     // Records of its events: traps are noted, `is_due` is set when a sample is.
     void take_records(Task& task);
-    // It is stopped and due: takes a sample, or what a replay needs, and sets the next time.
+    enum class Taken : std::uint8_t { nothing, sample, beginning };
+    // It is stopped and due: takes a sample, then after_stop is to be called once the thread goes on,
+    // or the beginning of a replay, then the next stop is to come after stretch() nanoseconds. Sets the
+    // timer for the next stop, in any case.
     // `since` = own_time() when stopping it began: what a stop costs is counted in our processor time,
     // as a busy machine would have it look dear.
-    void at_stop(Task& task, std::uint64_t since);
+    Taken at_stop(Task& task, std::uint64_t since);
+    std::uint64_t stretch() const { return stretch_; }
+    // What can wait until the thread runs: on another processor it costs little.
+    void after_stop(Task& task, bool on_another_processor);
     void end(Task& task);
 
     // It was stopped for something else, so long.
@@ -37,6 +43,11 @@ class Sampler {
  private:
     std::uint64_t clock(Task& task);
     std::uint64_t program_time(Task& task) { return clock(task) - task.traps_cost; }
+    // For how fast accesses go no more is spent than its part.
+    bool may_rate(const Task& task) const {
+        return settings_.rates != 0 && task.events.is_open() &&
+               task.rating * settings_.rates <= task.stopped_for;
+    }
     void note(Task& task, unsigned what, int error);
     static Samples& samples(Task& task) { return task.process->program->samples; }
     std::uint32_t label(Task& task, const Noted& access);
@@ -49,6 +60,7 @@ class Sampler {
     void look_only(Task& task, Look& look, const Noted& use);
     void found_further(Task& task, const Noted& use, std::uint64_t distance);
     Sample& set_on(Task& task, const Noted& use, double chance);
+    void finish_sample(Task& task);
     void watch_use(Task& task, const Noted& use);
     void forget_use(Task& task);
     unsigned word_of(std::uint64_t address) const {  // in its block
@@ -64,8 +76,9 @@ class Sampler {
     void time_reuse(Task& task, const Noted& use, std::uint64_t distance, std::uint64_t touches);
     void check_prediction(Task& task, Look& look);
     void measure_rate(Task& task, Look& look);
-    void rate_accesses(Task& task, Look& look);
-    void replay_ends(Task& task);
+    bool wants_replay(Task& task);
+    void begin_replay(Task& task);
+    void count_replay(Task& task);
 
     void trapped(Task& task, const Trap& trap);
     void reused(Task& task, unsigned slot, const Trap& trap, std::uint64_t now);
@@ -73,10 +86,17 @@ class Sampler {
 
     std::uint64_t to_next_sample(Task& task, std::uint64_t cost);
     void calibrate();
+    void spend(Task& task, std::uint64_t cost) {
+        spent_ += cost;
+        task.stopped_for += cost;
+    }
 
     Settings settings_;
     bool objects_;
     Bench bench_;
+    std::uint64_t stretch_ = 0;     // nanoseconds from a replay's beginning to its end
+    Window::Reuse drawn_;           // of the use that was drawn at this stop
+    bool foreseen_ = false;         // the open one's reuse was found at this stop
     std::uint64_t spent_ = 0;       // nanoseconds that threads were stopped
     std::uint64_t ran_ = 0;         // … that they ran
     std::uint64_t usual_cost_ = 0;  // … that a sample takes

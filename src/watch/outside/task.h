@@ -36,21 +36,17 @@ struct Watch {
     std::uint64_t accesses = 0;  // from the stop to the touch, where that is known
 };
 
-// Two stops, to count what happened in between: see replay.h.
+// A stretch of the run up to a sample, to count what happened in it: see replay.h.
 struct Replay {
-    enum class Phase : std::uint8_t { idle, settles, runs } phase = Phase::idle;
+    bool runs = false;  // the stretch has begun
     Machine::State from;
     static constexpr unsigned kMostWords = 512;
     std::uint64_t stack = 0, word[kMostWords];  // what was above the stack pointer
     unsigned words = 0;
-    std::uint64_t start = 0;      // program time
-    struct Place {                // by where they begin, hashed
-        float length = 0;         // nanoseconds, of the next one; 0 = there was none yet
-        std::uint8_t failed = 0;  // how many came to nothing in a row
-    } place[256];
-    unsigned failed = 0;  // … anywhere
-
-    Place& at(std::uint64_t pc) { return place[pc >> 6 & 255]; }
+    std::uint64_t start = 0, ended = 0;  // program time
+    double length = 0;                   // nanoseconds, of the next one; 0 = there was none yet
+    unsigned failed = 0;                 // how many came to nothing in a row
+    unsigned wait = 0;                   // so many samples until the next
 };
 
 struct Task {
@@ -65,6 +61,7 @@ struct Task {
     bool started = false;                             // it is sampled
     bool is_due = false;                              // for a sample, or a replay's stop
     std::uint64_t due_since = 0;                      // the thread's clock when the timer fired
+    int processor = -1;                               // where it was then
 
     // What samples it.
     TaskEvents events;
@@ -76,7 +73,8 @@ struct Task {
     Replay replay;
     std::uint64_t traps_cost = 0;   // nanoseconds of its clock that traps took
     std::uint64_t stopped_for = 0;  // nanoseconds it was stopped
-    std::uint64_t rating = 0;       // … to find out how fast accesses go
+    std::uint64_t rating = 0;       // … of all that it costs, to find out how fast accesses go
+    std::uint64_t beside = 0;       // nanoseconds of work on its samples while it ran
     std::uint64_t period = 0;       // up to the next sample
     std::uint64_t clock_seen = 0;   // when it was last read
     std::uint8_t soon_share = 0;    // of the last reuses by watchpoint, in 255ths
@@ -87,10 +85,11 @@ struct Task {
     struct {
         std::uint64_t sample = 0;
         double accesses = 0, taken = 0;
-    } first_post;                  // the milepost that was reached first
-    std::uint8_t timed_wait = 0;   // reuses that were counted until one is timed as well
-    bool needs_vectors[256] = {};  // by where it was stopped: a look-ahead ended for want of them
-    std::uint8_t noted = 0;        // bits of notes that were made
+    } first_post;                 // the milepost that was reached first
+    std::uint8_t timed_wait = 0;  // reuses that were counted until one is timed as well
+    // By where it was stopped: a look-ahead ended for want of them.
+    bool needs_vectors[256] = {}, needs_pages[256] = {};
+    std::uint8_t noted = 0;  // bits of notes that were made
 
     ThreadSamples& samples() const { return process->program->samples.threads[number]; }
 };
