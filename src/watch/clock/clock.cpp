@@ -46,6 +46,11 @@ struct Measured {
     std::vector<Stretch> stretches;
 
     std::size_t size() const { return stretches.size(); }
+    // A few measurements say little.
+    double is_known() const {
+        constexpr double kEnough = 4;
+        return std::min(1.0, static_cast<double>(size()) / kEnough);
+    }
     void sort() { std::ranges::stable_sort(stretches, {}, &Stretch::when); }
 
     // The mean of the rates around a moment. Stretches begin at moments of time, and each stands for
@@ -124,29 +129,35 @@ struct FunctionRate {
     bool with_kernel = false;
     Measured measured;
 
-    // A few measurements say little about a function.
-    double is_known() const {
-        constexpr double kEnough = 4;
-        return std::min(1.0, static_cast<double>(measured.size()) / kEnough);
-    }
+    double is_known() const { return measured.is_known(); }
 };
 
-struct Rates {
-    std::map<std::string, FunctionRate> of;
-    Measured all;       // of all functions together
-    double common = 1;  // where nothing was measured
+constexpr double kUsualRate = 2.5;  // accesses per nanosecond of code that finds its data in caches
 
-    // A function of which little is known is like what was measured around that moment, whatever
-    // function it was in: stretches begin at moments of time, so that each has its share there.
+struct Rates {
+    std::map<std::string, FunctionRate> of;     // by loop
+    std::map<std::string, Measured> functions;  // all that was measured in them
+    Measured all;                               // … anywhere
+    double common = kUsualRate;                 // where nothing was measured
+
+    // A loop of which little is known is like its function, and a function of which little is known
+    // like what was measured around that moment, wherever it was: stretches begin at moments of time,
+    // so that each has its share there.
     double at(const std::string& name, double when) const {
         auto found = of.find(name);
         if (found != of.end() && found->second.rate > 0) return found->second.rate;
         if (all.size() == 0) return common;
-        double around = all.rate_at(when, false);
-        if (found == of.end() || found->second.measured.size() == 0) return around;
-        double own = found->second.is_known();
-        return std::exp(own * std::log(found->second.measured.rate_at(when)) +
-                        (1 - own) * std::log(around));
+        double rate = all.rate_at(when, false);
+        auto nearer = [&](const Measured& measured) {
+            if (measured.size() == 0) return;
+            double own = measured.is_known();
+            rate = std::exp(own * std::log(measured.rate_at(when)) + (1 - own) * std::log(rate));
+        };
+        if (auto function = functions.find(FunctionNames::function_of(name));
+            function != functions.end())
+            nearer(function->second);
+        if (found != of.end()) nearer(found->second.measured);
+        return rate;
     }
 };
 
@@ -183,7 +194,7 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
     ByFunction out;
     for (const Replayed& one : samples.replays)
         if (one.accesses > 0 && one.nanoseconds > 0)
-            out[names.of(one.place)].stretches.push_back(
+            out[names.loop(one.place)].stretches.push_back(
                 {static_cast<double>(one.when), one.accesses, one.nanoseconds});
     return out;
 }
@@ -209,9 +220,9 @@ ByFunction foreseen(const Samples& samples, FunctionNames& names) {
         // Slower than with those traces in the way: something else went on.
         if (time * one.second.accesses > kFar * one.second.nanoseconds * one.third.accesses) continue;
         if (time > 0)
-            out[names.of(one.place)].stretches.push_back({static_cast<double>(one.when),
-                                                          one.third.accesses,
-                                                          std::max(time / 3, time - kAfterTrap), true});
+            out[names.loop(one.place)].stretches.push_back(
+                {static_cast<double>(one.when), one.third.accesses,
+                 std::max(time / 3, time - kAfterTrap), true});
     }
     return out;
 }
@@ -227,7 +238,7 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
     ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
     std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
     for (const Replayed& one : samples.replays)
-        if (one.accesses == 0) astray[names.of(one.place)]++;
+        if (one.accesses == 0) astray[names.loop(one.place)]++;
     constexpr std::size_t kFew = 3;
     std::size_t replays = 0, foreseen_ones = 0;
     std::set<std::string> by_replay;
@@ -246,8 +257,11 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
     for (auto& [name, values] : measured) {
         values.sort();
         all.insert(all.end(), values.stretches.begin(), values.stretches.end());
+        auto& function = rates.functions[FunctionNames::function_of(name)].stretches;
+        function.insert(function.end(), values.stretches.begin(), values.stretches.end());
         rates.of[name].measured = std::move(values);
     }
+    for (auto& [name, values] : rates.functions) values.sort();
     if (all.empty()) return {};
     rates.all.sort();
     double whole = 0, others = 0, error = 0;  // others: functions of which little is known
@@ -302,7 +316,8 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
     constexpr double kUsualError = 5000, kLeastError = 1000, kOfQuarters = 1.35;
     std::vector<double> delays;
     auto add = [&](std::uint32_t place, std::uint64_t when, double accesses, double nanoseconds) {
-        delays.push_back(nanoseconds - accesses / rates.at(names.of(place), static_cast<double>(when)));
+        delays.push_back(nanoseconds -
+                         accesses / rates.at(names.loop(place), static_cast<double>(when)));
     };
     for (const TimedReuse& one : samples.timed) add(one.place, one.when, one.accesses, one.nanoseconds);
     if (delays.size() < kEnough) {
@@ -332,6 +347,16 @@ const std::string& FunctionNames::of(std::uint32_t place) {
     return found->second = std::filesystem::path(path).filename().string() + ":" + name;
 }
 
+const std::string& FunctionNames::loop(std::uint32_t place) {
+    auto [found, is_new] = loops_.try_emplace(place);
+    if (!is_new) return found->second;
+    const CodePlace& at = origins_.places[place];
+    std::uint32_t line = 0;
+    if (at.module != kNowhere)
+        line = symbols_.file(origins_.modules[at.module].path).code_at(at.offset).loop.line;
+    return found->second = of(place) + "@" + std::to_string(line);
+}
+
 AccessClock::AccessClock(const Samples& samples, const Origins& origins, const FunctionCounts* counts) {
     if (samples.notes.contains(REVISIT_NOTE_COUNTED)) {
         description_ = "accesses, counted by the processor";
@@ -346,16 +371,20 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         return;
     }
     FunctionNames names(origins);
+    auto name_of = [&](std::uint32_t place) -> const std::string& {
+        return counts ? names.of(place) : names.loop(place);
+    };
     Rates rates;
     for (const auto& [number, thread] : samples.threads)
         for (std::size_t i = 0; i < thread.samples.size(); i++)
-            rates.of[names.of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
+            rates.of[name_of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
     ClockError off;
     if (description_.empty()) description_ = rates_by_runs(samples, names, rates, off);
     if (description_.empty()) {
         off = {0.5, 0.5};
-        description_ = "CPU time, one access per nanosecond: no rate could be measured";
+        description_ =
+            fmt::format("CPU time, {} accesses per nanosecond: no rate could be measured", kUsualRate);
     }
     Delay delay = delay_after_samples(samples, names, rates);
     for (const auto& [number, thread] : samples.threads) {
@@ -364,17 +393,37 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         clock.delay_error = delay.error;
         clock.error = off.error;
         clock.spread = off.spread;
-        double now = 0;
+        std::vector<double> times;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
-            const std::string& name = names.of(thread.samples[i].place);
-            bool with_kernel = rates.of.at(name).with_kernel;
-            clock.last_rate = rates.at(name, static_cast<double>(thread.samples[i].time));
-            now += advance(thread.samples, i, with_kernel) * clock.last_rate;
+            const std::string& name = name_of(thread.samples[i].place);
+            times.push_back(advance(thread.samples, i, rates.of.at(name).with_kernel));
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
-            clock.accesses.push_back(now);
+            clock.made.push_back(times.back() * rates.at(name, clock.time.back()));
         }
-        accesses_ += now;
+        clock.run_evenly(times);
+        if (!clock.accesses.empty()) accesses_ += clock.accesses.back();
     }
+}
+
+// Between two samples the program goes through many loops, of which the later sample has met one. So
+// the clock goes at the mean rate of the samples around.
+void AccessClock::ThreadClock::run_evenly(const std::vector<double>& times) {
+    constexpr std::size_t kAround = 3;
+    double now = 0, whole = 0, even = 0;
+    for (double one : made) whole += one;
+    std::vector<double> steps;
+    for (std::size_t i = 0; i < made.size(); i++) {
+        double accesses_around = 0, time_around = 0;
+        std::size_t low = i > kAround ? i - kAround : 0, high = std::min(made.size(), i + kAround + 1);
+        for (std::size_t k = low; k < high; k++) {
+            accesses_around += made[k];
+            time_around += times[k];
+        }
+        last_rate = time_around > 0 ? accesses_around / time_around : 0;
+        steps.push_back(times[i] * last_rate);
+        even += steps.back();
+    }
+    for (double step : steps) accesses.push_back(now += even > 0 ? step * whole / even : 0);
 }
 
 // All of the clock may be off, and a short while may go at another rate than most of its function do:

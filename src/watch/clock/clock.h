@@ -2,15 +2,16 @@
 //
 // Problem. A time distance counts accesses; without a counter there is only time. One rate for all is
 // wrong by as much as code differs: a loop in cache makes ten accesses in the time of one that misses.
-// Idea. A rate a function, from one of three sources. Replays: the program runs undisturbed from one
-// interruption to the next and what it did is then interpreted and counted (outside/replay.h).
+// Idea. A rate per loop of a function, from one of three sources. Replays: the program runs undisturbed
+// from one interruption to the next and what it did is then interpreted and counted (outside/replay.h).
 // Stretches, where replays go astray: the look-ahead knows how many accesses away a touch is, a
 // watchpoint tells when it happens, once the traces of the sample are gone. Counts: the accesses that
 // each function makes in an instrumented run of the same command, divided by the time that samples
-// found it running. Between two samples the clock goes at the rate of the function that the later one
-// interrupted. Error. Stretches are too fast where memory is slow, because looking ahead has fetched
-// the data; there replays work best, as code that waits for memory mostly reads. Counts are exact for
-// the whole run.
+// found it running. A sample stands for as
+// many accesses as its loop makes in the time since the one before; the clock itself goes at the mean
+// rate of the samples around. Error. Stretches are too fast where memory is slow, because looking ahead
+// has fetched the data; there replays work best, as code that waits for memory mostly reads. Counts are
+// exact for the whole run.
 #pragma once
 
 #include <map>
@@ -30,11 +31,15 @@ class FunctionNames {
  public:
     explicit FunctionNames(const Origins& origins) : origins_(origins) {}
     const std::string& of(std::uint32_t place);
+    // … and the innermost loop around the place: "app:main@15". Loops of one function go at rates of
+    // their own: a gather makes eight times as many accesses per nanosecond as a loop that divides.
+    const std::string& loop(std::uint32_t place);
+    static std::string function_of(const std::string& loop) { return loop.substr(0, loop.rfind('@')); }
 
  private:
     const Origins& origins_;
     Symbolizer symbols_;
-    std::unordered_map<std::uint32_t, std::string> known_;
+    std::unordered_map<std::uint32_t, std::string> known_, loops_;
 };
 
 class AccessClock {
@@ -45,10 +50,14 @@ class AccessClock {
     struct ThreadClock {
         std::vector<double> time;      // of the samples, in nanoseconds
         std::vector<double> accesses;  // made until then
+        // … since the sample before, by the code that it met: what a sample stands for. None = as
+        // many as the clock says.
+        std::vector<double> made;
         double last_rate = 0;
         double delay = 0;              // after each sample, in nanoseconds, until the program goes on
         double delay_error = 0;        // … of one of them
         double error = 0, spread = 0;  // of the clock, relative, and of a short while
+        void run_evenly(const std::vector<double>& times);  // `accesses` from `made` in these times
         double at(double nanoseconds) const;
         // How far off the accesses are, relative, that it tells for so long a time.
         double uncertainty(double nanoseconds) const;

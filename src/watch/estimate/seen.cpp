@@ -19,7 +19,8 @@ std::vector<SeenThread::Mass> masses_of(const ThreadSamples& thread,
     std::vector<SeenThread::Mass> masses;
     for (std::size_t i = 0; i < thread.samples.size(); i++) {
         const Sample& sample = thread.samples[i];
-        double all = clock.accesses[i] - (i == 0 ? 0 : clock.accesses[i - 1]);
+        double all = i < clock.made.size() ? clock.made[i]
+                                           : clock.accesses[i] - (i == 0 ? 0 : clock.accesses[i - 1]);
         double open = sample.uses ? all * sample.open / sample.uses : 0;
         masses.push_back({sample.uses ? all - open : 0, open});
     }

@@ -11,7 +11,8 @@ constexpr double kDeviations = 1.96;
 // The factor by which the footprint model is off, one standard deviation: found by simulation with
 // exact time distances on the traces of docs/watch.md.
 constexpr double kModelError = 0.08;
-constexpr double kUnseen = 2;  // long reuses that might have been seen elsewhere
+constexpr double kUnseen = 2;                    // long reuses that might have been seen elsewhere
+constexpr double kOther = 0.75, kMostOther = 6;  // samples of other code, of so many times the usual
 
 // Which bin of a histogram a distance is in; cold after the last.
 class Places {
@@ -104,11 +105,22 @@ void add_sampling(const std::vector<Part>& parts, const Row& all, double total, 
             beyond[b] += std::pow(tail + far_beyond[b] * more - all_beyond[b] * mass, 2);
         }
     }
+    // The next sample could have met other code, and stand for as many accesses as any.
+    double most = 0, mean = total / static_cast<double>(std::max<std::size_t>(1, parts.size()));
+    for (const Part& part : parts) most = std::max(most, part.back + part.open);
+    double other = kOther * std::min(most, kMostOther * mean) / kDeviations;
+    for (std::size_t b = 0; b < count; b++) {
+        double share = all_beyond[b] / total;
+        bins[b] += std::pow(other * all[b] / total, 2);
+        beyond[b] += std::pow(other * std::max(share, 1 - share), 2);
+    }
+    bins.back() += std::pow(other, 2);
     // The next long reuse could be in any bin, but not nearer than all of them.
     double one = open / std::max(1.0, told) * kUnseen;
     if (open <= 0) return;
     for (std::size_t b = 0; b < count; b++) {
         if (far[b] > 0) bins[b] += one * one * std::min(1.0, 4 * far[b]);
+        if (b + 1 == count && far[b] < 0.25) bins[b] += one * one * (1 - 4 * far[b]);  // or never come
         if (far_beyond[b] < 0.999) beyond[b] += one * one;
     }
 }

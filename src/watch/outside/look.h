@@ -74,7 +74,7 @@ class Look {
     // Looks again, up to use `index` of the window, and counts the touches of its word on the way.
     bool find_again(unsigned index, Noted& use, std::uint64_t& touches) {
         std::uint64_t word = b_.address[index] & ~std::uint64_t{7};
-        b_.memory.allow_pages(kPagesFurther);
+        b_.memory.allow_pages(pages_further());
         Ahead ahead = start();
         bool found = false, counted = false;
         touches = 0;
@@ -102,7 +102,7 @@ class Look {
     // distance, or 0. So many accesses are interpreted, more where iterations of loops are left out.
     std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
         constexpr std::uint64_t kMostInstructions = 24000;
-        b_.memory.allow_pages(kPagesFurther);
+        b_.memory.allow_pages(pages_further());
         Ahead ahead = go_on();
         std::uint64_t distance =
             machine::count_to_touch(ahead, b_.state, b_.memory, t_.process->kept->loops,
@@ -119,7 +119,7 @@ class Look {
     // little before).
     bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
         std::memset(b_.seen, 0, sizeof b_.seen);
-        b_.memory.allow_pages(kPagesFurther);
+        b_.memory.allow_pages(kMostPages);
         Ahead ahead = start();
         std::uint64_t accesses = 0;
         post[0] = post[1] = {};
@@ -162,9 +162,11 @@ class Look {
     using Ahead = Machine::Ahead<RemoteMemory>;
     static constexpr std::uint64_t kMileposts[2] = {4000, 60000};
     // Pages read for one look: a few where values at random places are not needed.
-    static constexpr unsigned kFewPages = 12, kMostPages = 128, kPagesFurther = 40;
+    static constexpr unsigned kFewPages = 12, kMostPages = 128;
+    static constexpr unsigned kFewFurther = 4, kPagesFurther = 40;  // … and beyond it
     static constexpr std::uint64_t kMostAgain = 1u << 20;
 
+    unsigned pages_further() const { return pages_ == kMostPages ? kPagesFurther : kFewFurther; }
     Ahead start() {
         b_.memory.forget_stores();
         b_.state = b_.stopped;

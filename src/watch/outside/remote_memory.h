@@ -45,7 +45,7 @@ class RemoteMemory {
         next_left_ = kNext;
         left_out_ = false;
     }
-    static constexpr unsigned kNoLimit = ~0u, kNext = 8;
+    static constexpr unsigned kNoLimit = ~0u, kNext = 16;
     // Whether a value was taken for unknown that reading one more page would have given.
     bool left_out() const { return left_out_; }
     // Interprets from the beginning again, at the same stop.
@@ -184,9 +184,9 @@ class RemoteMemory {
         const Page& page = pages_[(number ^ number >> 11) % kPages];
         return page.number == number && page.round == round_;
     }
-    // A page next to one that was read: something is gone through from end to end.
+    // The page after one that was read: something is gone through from end to end.
     bool goes_on(std::uint64_t number) {
-        if (next_left_ == 0 || !(is_there(number - 1) || is_there(number + 1))) return false;
+        if (next_left_ == 0 || !is_there(number - 1)) return false;
         next_left_--;
         return true;
     }

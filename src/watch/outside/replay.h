@@ -34,10 +34,10 @@ class Replayer {
     // How long the next ones are to be: as long as so many instructions take to be interpreted, not all
     // at once, as this one may have been an exception; shorter after one that could not be counted.
     static double length_after(double length, const machine::ReplayCount& counted) {
-        constexpr double kInstructions = 100000, kShortest = 40000, kLongest = 250000;
+        constexpr double kInstructions = 100000, kLongest = 250000;
         if (length <= 0) length = kFirst;
         if (counted.accesses == 0)
-            length *= 0.7;
+            length *= is_too_long(counted) ? 0.5 : 0.8;
         else {
             auto interpreted =
                 static_cast<double>(counted.interpreted ? counted.interpreted : 4 * counted.accesses);
@@ -45,6 +45,12 @@ class Replayer {
         }
         return std::clamp(length, kShortest, kLongest);
     }
+
+    // Whether it was given up because there was too much to interpret, where a shorter one is possible.
+    static bool is_too_long(const machine::ReplayCount& counted) {
+        return counted.accesses == 0 && counted.interpreted >= kDoubtful;
+    }
+    static bool can_be_shorter(const Replay& replay) { return replay.length > kShortest; }
 
     // At the first stop: the registers, and the words above the stack pointer.
     void keep() {
@@ -61,8 +67,7 @@ class Replayer {
     // holds that was computed from a value overwritten since never comes out again; it is soon replaced
     // by what is read anew, so that later states are tried as well.
     machine::ReplayCount count(std::uint64_t nanoseconds) {
-        constexpr std::uint64_t kMost = 300000, kDoubtful = 150000;  // instructions
-        constexpr unsigned kFastest = 12;                            // … per nanosecond
+        constexpr unsigned kFastest = 12;  // … per nanosecond
         constexpr unsigned kPages = 700;
         constexpr std::uint64_t kLater[] = {0, 3, 8, 21};  // accesses
         std::uint64_t most = t_.replay.failed > 1 ? kDoubtful : kMost, interpreted = 0;
@@ -97,7 +102,8 @@ class Replayer {
     }
 
  private:
-    static constexpr double kFirst = 80000;
+    static constexpr double kFirst = 80000, kShortest = 40000;          // nanoseconds
+    static constexpr std::uint64_t kMost = 300000, kDoubtful = 150000;  // instructions
 
     Machine::Ahead<RemoteMemory> ahead(bool follows_vectors) {
         return Machine::ahead(b_.state, b_.memory, *t_.process->kept, follows_vectors);

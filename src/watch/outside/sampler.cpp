@@ -29,7 +29,7 @@ constexpr std::uint64_t kMostTouches = 32;
 // few. Where the last one from a use did, its reuse is looked for further ahead instead, and so it is
 // where loops on the way are affine, so that looking goes far at little cost. That is decided before it
 // is known how this one ends, so nothing is biased.
-constexpr std::uint64_t kSoon = 15000;                // nanoseconds
+constexpr std::uint64_t kSoon = 60000;                // nanoseconds
 constexpr unsigned kFurther = 6000, kAtFirst = 1500;  // accesses
 constexpr std::int8_t kTries = 6;
 
@@ -185,17 +185,22 @@ std::uint32_t Sampler::label(Task& t, const Noted& access) {
 Look Sampler::look_ahead(Task& t) {
     unsigned skip = t.random.below(static_cast<unsigned>(settings_.spread));
     std::uint64_t place = bench_.stopped.pc >> 6 & 255;
-    bool &needs_vectors = t.needs_vectors[place], &needs_pages = t.needs_pages[place];
+    bool& needs_vectors = t.needs_vectors[place];
+    constexpr std::uint8_t kReadNext = 4;  // looks that read them at once, where one needed them
+    std::uint8_t& needs_pages = t.needs_pages[place];
+    bool reads_pages = needs_pages > 0;
+    if (reads_pages) needs_pages--;
     for (;;) {
-        bool follows_vectors = needs_vectors || !Machine::kFollowsVectors, reads_pages = needs_pages;
+        bool follows_vectors = needs_vectors || !Machine::kFollowsVectors;
         Look look(bench_, t, follows_vectors, reads_pages);
         look.run(skip, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
                  settings_.budget);
         if (!follows_vectors && look.lacked_vectors())
             needs_vectors = true;
-        else if (!reads_pages && look.lacked_pages())
-            needs_pages = true;
-        else
+        else if (!reads_pages && look.lacked_pages()) {
+            reads_pages = true;
+            needs_pages = kReadNext;
+        } else
             return look;
     }
 }
@@ -463,7 +468,7 @@ void Sampler::check_prediction(Task& t, Look& look) {
 
 // Where replays go astray: two touches that are foreseen, and the time from the one to the other.
 void Sampler::measure_rate(Task& t, Look& look) {
-    constexpr std::uint64_t kMostToMilepost = 150000;  // instructions
+    constexpr std::uint64_t kMostToMilepost = 120000;  // instructions
     int first = free_slot(t, 0),
         second = first < 0 ? -1 : free_slot(t, static_cast<unsigned>(first) + 1);
     if (second < 0) return;
@@ -503,9 +508,12 @@ void Sampler::count_replay(Task& t) {
     std::uint64_t taken = replay.ended - replay.start;
     if (taken < kShort || taken > kLong) return;
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
+    bool is_too_long = Replayer::is_too_long(counted) && Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
     if (counted.accesses != 0)
         replay.failed = 0;
+    else if (is_too_long)
+        return;
     else if (replay.failed < kMostFailed)
         replay.failed++;
     replay.wait = (1u << replay.failed) - 1;
@@ -600,9 +608,9 @@ void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
 
 // The next sample: after the period while all sampling so far has kept to its share of the time, else
 // when it will have. Short runs may take some more, so that there are samples enough to say something:
-// what half of is spent in the first 0.4 seconds. Not in step with what the program does.
+// half of that in the first 0.6 seconds. Not in step with what the program does.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
-    constexpr double kMore = 25e6, kHalf = 400e6;  // nanoseconds
+    constexpr double kMore = 45e6, kHalf = 600e6;  // nanoseconds
     constexpr std::uint64_t kDear = 200000;        // the first may have been a replay's
     if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
     usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;

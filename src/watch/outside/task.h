@@ -77,7 +77,7 @@ struct Task {
     std::uint64_t beside = 0;       // nanoseconds of work on its samples while it ran
     std::uint64_t period = 0;       // up to the next sample
     std::uint64_t clock_seen = 0;   // when it was last read
-    std::uint8_t soon_share = 0;    // of the last reuses by watchpoint, in 255ths
+    std::uint8_t soon_share = 255;  // of the last reuses by watchpoint, in 255ths; at first all
     std::int8_t soon[256] = {};  // by use, hashed: how often its reuse may be looked for further ahead
     struct Loops {               // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
@@ -88,8 +88,9 @@ struct Task {
     } first_post;                 // the milepost that was reached first
     std::uint8_t timed_wait = 0;  // reuses that were counted until one is timed as well
     // By where it was stopped: a look-ahead ended for want of them.
-    bool needs_vectors[256] = {}, needs_pages[256] = {};
-    std::uint8_t noted = 0;  // bits of notes that were made
+    bool needs_vectors[256] = {};
+    std::uint8_t needs_pages[256] = {};  // … so many looks more read them at once
+    std::uint8_t noted = 0;              // bits of notes that were made
 
     ThreadSamples& samples() const { return process->program->samples.threads[number]; }
 };
