@@ -31,6 +31,11 @@ void append(std::vector<Bin>& bins, const Bin& bin) {
     last.error = join_errors(last.error, bin.error);
 }
 
+// Asked once per histogram, not once per bin: exact profiles have 100 000 bins without errors.
+bool has_beyond_errors(const Histogram& h) {
+    return std::ranges::any_of(h.bins, [](const Bin& bin) { return bin.beyond_error > 0; });
+}
+
 }  // namespace
 
 double Histogram::finite() const {
@@ -40,7 +45,7 @@ double Histogram::finite() const {
 }
 
 double Histogram::beyond_error(double distance) const {
-    if (std::ranges::none_of(bins, [](const Bin& bin) { return bin.beyond_error > 0; })) return 0;
+    if (!has_beyond_errors(*this)) return 0;
     auto next = std::ranges::upper_bound(bins, distance, {},
                                          [](const Bin& bin) { return static_cast<double>(bin.low); });
     double after = next == bins.end() ? join_errors(cold_error, invalidated_error) : next->beyond_error;
@@ -50,7 +55,8 @@ double Histogram::beyond_error(double distance) const {
 }
 
 void Histogram::merge(const Histogram& other) {
-    const Histogram before = *this;
+    const bool errors = has_beyond_errors(*this) || has_beyond_errors(other);
+    const Histogram before = errors ? *this : Histogram{};
     cold += other.cold;
     invalidated += other.invalidated;
     cold_error = join_errors(cold_error, other.cold_error);
@@ -61,6 +67,7 @@ void Histogram::merge(const Histogram& other) {
                [](const Bin& a, const Bin& b) { return a.low < b.low; });
     bins.clear();
     for (const Bin& bin : all) append(bins, bin);
+    if (!errors) return;
     for (Bin& bin : bins) {
         auto low = static_cast<double>(bin.low);
         bin.beyond_error = join_errors(before.beyond_error(low), other.beyond_error(low));
@@ -83,7 +90,8 @@ Histogram Histogram::rebin(const Binning& to) const {
             at = until;
         }
     }
-    for (Bin& bin : out.bins) bin.beyond_error = beyond_error(static_cast<double>(bin.low));
+    if (has_beyond_errors(*this))
+        for (Bin& bin : out.bins) bin.beyond_error = beyond_error(static_cast<double>(bin.low));
     return out;
 }
 
