@@ -89,7 +89,7 @@ TEST(Hostile, tiles_that_cannot_be_varied_are_named) {
     r.estimate = false;
     const auto fitted = predict(r);
     ASSERT_TRUE(fitted) << fitted.error().sentence();
-    EXPECT_FALSE(fitted->profile.exact.value_or(true));
+    EXPECT_FALSE(fitted->profile.exact().value_or(true));
     unlink(path.c_str());
 }
 
@@ -112,7 +112,7 @@ TEST(Hostile, kernels_that_change_beyond_the_samples_are_never_called_exact) {
         const auto p = predict(r);
         // An error is no answer, and no certificate; all of them being errors would be no test.
         answered += p.has_value();
-        EXPECT_TRUE(!p || !p->profile.exact.value_or(true)) << k.name;
+        EXPECT_TRUE(!p || !p->profile.exact().value_or(true)) << k.name;
     }
     EXPECT_GT(tried, 20u);
     EXPECT_GT(answered * 10, tried * 9);
@@ -189,7 +189,7 @@ TEST(Hostile, what_compiler_and_allocator_place_is_not_called_exact) {
         r.method = Method::simulate;
         const auto p = predict(r);
         ASSERT_TRUE(p) << c.text << p.error().sentence();
-        EXPECT_EQ(p->profile.exact.value_or(false), c.exact) << c.text << " by " << c.granularity;
+        EXPECT_EQ(p->profile.exact().value_or(false), c.exact) << c.text << " by " << c.granularity;
     }
     unlink(path.c_str());
 }

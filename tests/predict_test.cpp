@@ -164,7 +164,7 @@ class FromSource : public ::testing::Test {
         const auto p = predict(request);
         EXPECT_TRUE(p) << p.error().sentence();
         if (!p) return {};
-        EXPECT_TRUE(p->profile.exact.value_or(false))
+        EXPECT_TRUE(p->profile.exact().value_or(false))
             << (p->failures.empty() ? "" : p->failures.front().sentence());
         return distances(p->profile);
     }
@@ -230,7 +230,7 @@ TEST_F(FromSource, totals_of_the_papers_six_kernels) {
         r.method = Method::fit;
         r.bins = Binning::log2();
         const auto p = predict(r);
-        EXPECT_TRUE(p && p->profile.exact.value_or(false));
+        EXPECT_TRUE(p && p->profile.exact().value_or(false));
         return p ? p->profile.accesses : 0;
     };
     EXPECT_EQ(total("paper_atax", {{"I", 150}, {"J", 70}}), 106'059);
@@ -281,7 +281,7 @@ TEST_F(FromSource, explains_itself_in_the_papers_notation) {
     r.bins = Binning::log2();
     const auto p = predict(r);
     ASSERT_TRUE(p);
-    EXPECT_TRUE(p->profile.exact.value_or(false));
+    EXPECT_TRUE(p->profile.exact().value_or(false));
     const auto text = explain(r, *p);
     ASSERT_TRUE(text);
     EXPECT_NE(
@@ -339,7 +339,7 @@ class OddSource : public FromSource {
 TEST_F(OddSource, recursion_around_a_loop_is_refused) {
     const auto p = predict(odd(
         "double A[9000]; int f(int n) { A[n] = 1; return n > 0 ? f(n - 1) + f(n / 2) : 0; }", 3000));
-    EXPECT_TRUE(!p || !p->profile.exact.value_or(true));
+    EXPECT_TRUE(!p || !p->profile.exact().value_or(true));
 }
 
 // Each was once called exact and wrong: the samples were too small to meet the number in it, and so was
@@ -390,7 +390,7 @@ TEST_F(OddSource, a_number_subtracted_from_a_macro_is_varied_too) {
     r.bins = Binning::exact();
     const auto p = predict(r);
     ASSERT_TRUE(p) << p.error().sentence();
-    EXPECT_TRUE(p->profile.exact.value_or(false));
+    EXPECT_TRUE(p->profile.exact().value_or(false));
     EXPECT_EQ(distances(p->profile), distances(truth_of(r)));
 }
 
@@ -406,7 +406,7 @@ TEST_F(OddSource, an_index_outside_its_array_is_not_called_exact) {
     const auto p =
         predict(odd("double A[50]; void f(int n) { for (int i = 0; i < n; i++) A[i] = 1; }", 3000));
     ASSERT_TRUE(p);
-    EXPECT_FALSE(p->profile.exact.value_or(true));
+    EXPECT_FALSE(p->profile.exact().value_or(true));
 }
 
 TEST_F(OddSource, plain_pointers_are_exact_only_under_an_assumption) {
@@ -422,7 +422,7 @@ TEST_F(OddSource, plain_pointers_are_exact_only_under_an_assumption) {
     const auto promised = predict(r);
     ASSERT_TRUE(promised);
     EXPECT_EQ(promised->profile.assumes.size(), 1u);
-    EXPECT_TRUE(promised->profile.exact.value_or(false));
+    EXPECT_TRUE(promised->profile.exact().value_or(false));
 }
 
 TEST_F(OddSource, columns_of_a_power_of_two_conflict_and_are_named) {
@@ -452,7 +452,7 @@ TEST_F(OddSource, a_target_smaller_than_the_samples_is_not_called_exact) {
     r.granularity = 64;
     const auto p = predict(r);
     ASSERT_TRUE(p) << p.error().sentence();
-    EXPECT_FALSE(p->profile.exact.value_or(true));
+    EXPECT_FALSE(p->profile.exact().value_or(true));
 }
 
 // Calls through pointers, calls of functions elsewhere, bounds that are floating-point, sizes beyond 64
@@ -470,7 +470,7 @@ TEST_F(OddSource, what_cannot_be_followed_is_not_called_exact) {
         r.method = Method::automatic;
         r.budget = 0.5;
         const auto p = predict(r);
-        EXPECT_TRUE(!p || !p->profile.exact.value_or(true)) << text;
+        EXPECT_TRUE(!p || !p->profile.exact().value_or(true)) << text;
     }
 }
 
@@ -481,7 +481,7 @@ TEST_F(OddSource, recursion_that_is_interpreted_to_its_end_is_exact) {
     r.method = Method::automatic;
     const auto p = predict(r);
     ASSERT_TRUE(p);
-    EXPECT_TRUE(p->profile.exact.value_or(false));
+    EXPECT_TRUE(p->profile.exact().value_or(false));
     EXPECT_EQ(p->profile.accesses, 21891);
     EXPECT_EQ(p->profile.distinct, 21);
 }
@@ -494,7 +494,7 @@ TEST_F(OddSource, counts_beyond_59_bits_are_refused) {
             9'000'000);
     r.estimate = false;
     const auto p = predict(r);
-    EXPECT_TRUE(!p || !p->profile.exact.value_or(true));
+    EXPECT_TRUE(!p || !p->profile.exact().value_or(true));
 }
 
 TEST_F(OddSource, zero_trip_loops_and_sizes_of_0_and_1_are_exact) {
@@ -504,7 +504,7 @@ TEST_F(OddSource, zero_trip_loops_and_sizes_of_0_and_1_are_exact) {
         r.method = Method::automatic;
         const auto p = predict(r);
         ASSERT_TRUE(p);
-        EXPECT_TRUE(p->profile.exact.value_or(false));
+        EXPECT_TRUE(p->profile.exact().value_or(false));
         EXPECT_EQ(p->profile.accesses, n == 2 ? 3 : 0);
     }
 }
@@ -516,7 +516,7 @@ TEST_F(OddSource, branches_on_data_are_estimates) {
     r.method = Method::automatic;
     const auto p = predict(r);
     ASSERT_TRUE(p);
-    EXPECT_FALSE(p->profile.exact.value_or(true));
+    EXPECT_FALSE(p->profile.exact().value_or(true));
     EXPECT_NE(p->failures.front().text.find("the data decides"), std::string::npos);
 }
 
@@ -529,7 +529,7 @@ TEST_F(FromSource, lines_too_many_to_interpret_are_estimated_within_the_budget) 
     r.budget = 0.5;
     const auto p = predict(r);
     ASSERT_TRUE(p);
-    if (p->profile.exact.value_or(false))
+    if (p->profile.exact().value_or(false))
         EXPECT_EQ(distances(p->profile), distances(truth));
     else
         EXPECT_GT(accuracy(truth.reuse, p->profile.reuse), 0.95);
@@ -553,7 +553,7 @@ TEST_F(FromSource, estimates_keep_what_they_promise) {
         r.budget = 0.5;
         const auto p = predict(r);
         ASSERT_TRUE(p) << file << ": " << p.error().sentence();
-        EXPECT_FALSE(p->profile.exact.value_or(true));
+        EXPECT_FALSE(p->profile.exact().value_or(true));
         const std::string before = "with accuracy ";
         const auto at = p->failures.back().text.find(before);
         ASSERT_NE(at, std::string::npos) << p->failures.back().sentence();

@@ -140,6 +140,16 @@ struct SimulatedCache {
     double accesses = 0;
     double misses = 0;
 };
+// What stands behind a prediction.
+enum class Certainty : std::uint8_t {
+    exact,      // shown: interpreted to the end, or formulas that must hold
+    fitted,     // formulas that passed every check, and no proof that they hold beyond the samples
+    estimated,  // anything else
+};
+constexpr std::string_view kCertainties[] = {"exact", "fitted", "estimated"};
+constexpr std::string_view name_of(Certainty certainty) {
+    return kCertainties[static_cast<std::size_t>(certainty)];
+}
 
 struct Profile {
     std::string method = "exact";
@@ -166,10 +176,15 @@ struct Profile {
 
     std::string machine;
     std::vector<std::string> command;
-    std::string clock;                 // how time was counted, where it was not by access
-    std::vector<std::string> notes;    // what a reader should know: limits, causes, certificates
-    std::vector<std::string> assumes;  // predictions: what is taken for granted, exact or not
-    std::optional<bool> exact;         // predictions: certified to be what a run would measure, or not
+    std::string clock;                   // how time was counted, where it was not by access
+    std::vector<std::string> notes;      // what a reader should know: limits, causes, certificates
+    std::vector<std::string> assumes;    // predictions: what is taken for granted, exact or not
+    std::optional<Certainty> certainty;  // predictions alone
+
+    // Predictions: certified to be what a run would measure, or not.
+    std::optional<bool> exact() const {
+        return certainty ? std::optional(*certainty == Certainty::exact) : std::nullopt;
+    }
 };
 
 std::string to_json(const Profile& profile);

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "core/files.h"
 #include "core/try.h"
+#include "predict/advise/advise.h"
 #include "predict/certify/verify.h"
 #include "predict/explain.h"
 #include "predict/run/conflicts.h"
@@ -44,6 +45,11 @@ class PredictCommand : public Command {
             ->allow_extra_args(false);
         app.add_option("--param", parameters_, "value of an integer argument or global")
             ->type_name("NAME=VALUE")
+            ->allow_extra_args(false);
+        app.add_option("--data", data_,
+                       "what an array holds that decides addresses or branches: a file (text, raw "
+                       "integers or .npy), or uniform:LOW..HIGH")
+            ->type_name("NAME=FILE")
             ->allow_extra_args(false);
         app.add_option("-I", includes_, "folder for #include")
             ->type_name("FOLDER")
@@ -93,6 +99,13 @@ class PredictCommand : public Command {
         app.add_option("--sweep", sweep_, "vary a size with one set of formulas; -o writes CSV")
             ->type_name("NAME=LOW:HIGH")
             ->group("Results");
+        app.add_flag(
+               "--advise", advise_,
+               "legal orders and tiles of the function's loop nests, ranked by predicted misses in "
+               "--cache (default: this machine's), and the best as source")
+            ->group("Results");
+        caches_.declare(app, "a cache that --advise ranks by; may be repeated, nearest first");
+        app.get_option("--cache")->allow_extra_args(false);
         app.add_option("--simulate", simulate_,
                        "simulate this cache's sets and name the references that conflict")
             ->type_name("SPEC")
@@ -117,6 +130,7 @@ class PredictCommand : public Command {
         auto request = make_request();
         if (!request) return std::unexpected(request.error());
         if (!sweep_.empty()) return run_sweep(std::move(*request));
+        if (advise_) return run_advise(*request);
         if ((explain_ || symbolic_) && method_ == "auto") request->method = predict::Method::fit;
         const auto start = std::chrono::steady_clock::now();
         auto prediction = predict::predict(*request);
@@ -126,7 +140,7 @@ class PredictCommand : public Command {
             prediction = predict::predict(*request);
         }
         if (!prediction) return std::unexpected(prediction.error());
-        if (only_exact_ && prediction->certainty() != predict::Certainty::exact) {
+        if (only_exact_ && prediction->certainty() != Certainty::exact) {
             std::string why;
             for (const auto& u : prediction->unproven)
                 if (prediction->failures.empty()) why += "not proven: " + u.sentence() + "\n";
@@ -170,7 +184,7 @@ class PredictCommand : public Command {
             if (!checked->equal && anywhere)
                 prediction->profile.notes.push_back(
                     "the position of local arrays on the stack is unknown: their lines may differ");
-            else if (!checked->equal && prediction->profile.exact.value_or(false))
+            else if (!checked->equal && prediction->profile.exact().value_or(false))
                 status = 1;
         }
         TRY(show(*prediction, seconds, more, mapped));
@@ -201,6 +215,12 @@ class PredictCommand : public Command {
             if (!request.parameters.insert(**size).second)
                 return fail("--param " + text + ": " + (*size)->first + " is given twice");
         }
+        for (const auto& text : data_) {
+            const auto equals = text.find('=');
+            if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
+                return fail("--data " + text + ": expected NAME=FILE or NAME=uniform:LOW..HIGH");
+            request.data.push_back({text.substr(0, equals), text.substr(equals + 1)});
+        }
         for (const auto& folder : includes_) request.source.flags.push_back("-I" + folder);
         if (!request.macros.empty() || !request.source.flags.empty())
             if (const auto unused = TRY(predict::unused_macros(request.source, request.macros));
@@ -222,6 +242,34 @@ class PredictCommand : public Command {
         return request;
     }
 
+    Result<int> run_advise(const predict::Request& request) {
+        const auto advice = TRY(predict::advise(request, TRY(caches_.caches())));
+        if (output_.json) {
+            auto out = nlohmann::ordered_json::array();
+            for (const auto& a : advice) {
+                nlohmann::ordered_json nest = {{"line", a.line}, {"illegal", a.illegal}};
+                for (const auto& v : a.variants) {
+                    nlohmann::ordered_json one = {{"order", v.name},
+                                                  {"certainty", name_of(v.certainty)},
+                                                  {"accesses", v.accesses},
+                                                  {"cost", v.cost}};
+                    for (std::size_t k = 0; k < v.misses.size(); ++k)
+                        one["misses"][a.caches[k].name] = v.misses[k];
+                    one["as_written"] = &v == &a.variants[a.original];
+                    nest["variants"].push_back(std::move(one));
+                }
+                nest["source"] = a.source;
+                out.push_back(std::move(nest));
+            }
+            TRY(print(out.dump(1) + "\n"));
+            return 0;
+        }
+        std::string text;
+        for (const auto& a : advice) text += (text.empty() ? "" : "\n") + predict::text_of(a);
+        TRY(print(text));
+        return 0;
+    }
+
     Result<void> show(const predict::Prediction& prediction, double seconds, const std::string& more,
                       const std::vector<predict::Conflicts>& mapped) {
         const Profile& profile = prediction.profile;
@@ -230,8 +278,8 @@ class PredictCommand : public Command {
         std::string text = terminal_report(profile, host_caches(), stdout_style()) + more;
         if (!output_.quiet) {
             text += fmt::format("\nPredicted in {:.2f} s: {}\n", seconds,
-                                prediction.certainty() == predict::Certainty::exact ? "exact"
-                                : prediction.certainty() == predict::Certainty::fitted
+                                prediction.certainty() == Certainty::exact ? "exact"
+                                : prediction.certainty() == Certainty::fitted
                                     ? "fitted, and not proven: see the notes"
                                     : "an estimate, see the notes");
             if (output_.output.empty())
@@ -244,14 +292,10 @@ class PredictCommand : public Command {
         return print(text);
     }
 
-    // The profile's JSON with its certainty beside "exact", which it decides, and the caches whose sets
-    // were mapped as analyze --simulate writes them.
+    // The profile's JSON, and the caches whose sets were mapped as analyze --simulate writes them.
     static std::string json_of(const predict::Prediction& prediction,
                                const std::vector<predict::Conflicts>& mapped) {
         auto json = to_json(prediction.profile);
-        if (const auto at = json.find("\n  \"exact\":"); at != std::string::npos)
-            json.insert(at, fmt::format("\n  \"certainty\": \"{}\",",
-                                        predict::name_of(prediction.certainty())));
         if (mapped.empty()) return json;
         auto out = nlohmann::ordered_json::parse(json);
         out["simulated"] = nlohmann::ordered_json::array();
@@ -320,13 +364,14 @@ class PredictCommand : public Command {
     }
 
     std::string source_, function_;
-    std::vector<std::string> macros_, parameters_, includes_, machine_;
+    std::vector<std::string> macros_, parameters_, includes_, machine_, data_;
     std::string optimise_ = "1";
     std::string method_ = "auto";
     std::uint64_t simulate_up_to_ = 0;
     double budget_ = 15;
     bool only_exact_ = false;
-    bool explain_ = false, symbolic_ = false, verify_ = false;
+    bool explain_ = false, symbolic_ = false, verify_ = false, advise_ = false;
+    CacheOptions caches_;
     std::string sweep_;
     std::vector<std::string> simulate_;
     double branch_probability_ = 0.5;

@@ -170,7 +170,10 @@ std::string to_json(const Profile& profile) {
             {{"period", number(profile.sampled->period)},
              {"samples", number(profile.sampled->samples)},
              {"pruned", number(profile.sampled->pruned)}});
-    if (profile.exact) put(out, "exact", *profile.exact);
+    if (profile.certainty) {
+        put(out, "certainty", name_of(*profile.certainty));
+        put(out, "exact", *profile.exact());
+    }
     if (!profile.assumes.empty()) put(out, "assumes", profile.assumes);
     if (!profile.machine.empty()) put(out, "machine", profile.machine);
     if (!profile.command.empty()) put(out, "command", profile.command);

@@ -394,8 +394,15 @@ class ProfileReader {
             has_reuse = true;
         } else if (key == "time") {
             profile_.time = read_histogram(in_);
-        } else if (key == "exact") {
-            profile_.exact = in_.boolean();
+        } else if (key == "certainty") {
+            const auto name = in_.text();
+            const auto at = std::find(std::begin(kCertainties), std::end(kCertainties), name);
+            if (at == std::end(kCertainties)) in_.complain("expected exact, fitted or estimated");
+            profile_.certainty = static_cast<Certainty>(at - std::begin(kCertainties));
+        } else if (key == "exact") {  // all that older profiles have
+            const auto exact = in_.boolean();
+            if (exact && !profile_.certainty)
+                profile_.certainty = *exact ? Certainty::exact : Certainty::estimated;
         } else if (key == "shared") {
             profile_.shared = read_histogram(in_);
         } else if (key == "sampled" && in_.at_object()) {

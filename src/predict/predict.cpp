@@ -22,12 +22,14 @@
 #include "predict/fit/sampling.h"
 #include "predict/run/address_space.h"
 #include "predict/run/simulate.h"
+#include "revisit/accuracy.h"
 
 namespace revisit::predict {
 namespace {
 
 constexpr std::uint64_t kInterpretAtMost = 4'000'000'000;
 constexpr std::int64_t kLargestTile = 128;
+constexpr double kCountedShare = 6;  // counting had a tenth of the time
 
 class Predictor {
  public:
@@ -46,7 +48,10 @@ class Predictor {
             for (const auto& n : open) names += " --param " + n + "=…";
             return fail(request_.source.path, "", "sizes are missing: give" + names);
         }
+        for (const DataSource& source : request_.data)
+            session_.target.data.push_back(TRY(read_table(source, session_.target)));
         layout_ = depends_on_layout(session_.target, session_.sizes, request_);
+        if (!request_.data.empty()) return with_data();
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
         if (request_.method == Method::fit || request_.method == Method::estimate) {
             auto prediction = fitted();
@@ -88,6 +93,9 @@ class Predictor {
             finish(*prediction);
             return prediction;
         }
+        if (prediction && request_.estimate && ends_soon(*prediction, *counted))
+            if (auto whole = interpreted(request_.simulate_at_most, Deadline(request_.budget)); whole)
+                return whole;
         if (prediction && request_.estimate) TRY(estimated(*prediction, *learnt_));
         if (prediction && (request_.estimate || prediction->failures.empty()) &&
             too_few(*prediction, *counted))
@@ -141,6 +149,14 @@ class Predictor {
         return p.profile.accesses < static_cast<double>(counted.count) * 0.9;
     }
 
+    // Whether the run is so short that its end is near, though counting did not reach it.
+    bool ends_soon(const Prediction& p, const Trace& counted) const {
+        double all = 0;
+        for (const auto& [reference, accesses] : totals_of(*p.model)) all += accesses;
+        return counted.count <= request_.simulate_at_most &&
+               all < kCountedShare * static_cast<double>(counted.count);
+    }
+
     Result<Prediction> interpreted(std::uint64_t limit, const Deadline& deadline) {
         auto run = simulate(session_.target, session_.sizes, request_, request_.bins, deadline, limit);
         if (!run) return std::unexpected(run.error());
@@ -149,6 +165,32 @@ class Predictor {
                         "too long to interpret: more than " + std::to_string(limit) +
                             " accesses, or a loop without end");
         return measured(std::move(*run), "every access of the run was interpreted");
+    }
+
+    // Data has no sizes that could vary: the run is interpreted, and where the data is random, several.
+    Result<Prediction> with_data() {
+        if (request_.method == Method::fit)
+            return fail(request_.source.path, "", "--data: one input has no formulas");
+        auto& tables = session_.target.data;
+        const bool random =
+            std::any_of(tables.begin(), tables.end(), [](const Table& t) { return t.random; });
+        auto first = TRY(interpreted(kInterpretAtMost, Deadline()));
+        if (!random) return first;
+        // How much the chance matters: other inputs of the same kind.
+        double off = 0;
+        for (const std::uint64_t seed : {2, 3}) {
+            for (Table& t : tables) t.seed = seed;
+            const auto other = TRY(interpreted(kInterpretAtMost, Deadline()));
+            off = std::max(off, 1 - accuracy(first.profile.reuse.rebin(Binning::log2()),
+                                             other.profile.reuse.rebin(Binning::log2())));
+        }
+        char stated[64];
+        std::snprintf(stated, sizeof stated, "%.4f", std::clamp(1 - 3 * off - 1e-4, 0.0, 0.9999));
+        first.failures.push_back(std::string("--data uniform: one input by chance; with accuracy ") +
+                                 stated + " or better, by two others");
+        first.profile.certainty = first.certainty();
+        first.profile.notes.push_back("not exact: " + first.failures.back().sentence());
+        return first;
     }
 
     // From a part of the run, where the rest does the same.
@@ -203,7 +245,7 @@ class Predictor {
             p.failures.push_back(
                 "global variables of less than 64 bytes share blocks with whatever the linker puts "
                 "beside them");
-        p.profile.exact = p.certainty() == Certainty::exact;
+        p.profile.certainty = p.certainty();
         p.target = std::make_shared<const Program>(session_.target);
         assume(p.profile);
         for (const auto& line : p.certificate) p.profile.notes.push_back("checked: " + line);
@@ -255,16 +297,22 @@ class Predictor {
                                       " point to arrays of their own (restrict would promise it)");
         if (session_.target.memory_needed)
             for (const Global& g : session_.target.globals)
-                if (!g.constant && g.values.size() == 1 && !session_.sizes.contains(g.name))
-                    profile.assumes.push_back("the global " + g.name + " is " +
-                                              std::to_string(g.values.front()) +
-                                              " at the start, as it is initialised");
+                if (!g.constant && !g.values.empty() && !session_.sizes.contains(g.name))
+                    profile.assumes.push_back(
+                        "the global " + g.name +
+                        (g.values.size() == 1 ? " is " + std::to_string(g.values.front())
+                                              : std::string(" holds what it is initialised with")) +
+                        " at the start" + (g.values.size() == 1 ? ", as it is initialised" : ""));
         for (const Argument& a : session_.target.functions.front().arguments)
             if (const auto at = request_.parameters.find(a.name);
                 a.kind == Kind::integer && a.width < 64 && at != request_.parameters.end() &&
                 at->second >= std::int64_t{1} << (a.width - 1))
                 profile.assumes.push_back(a.name + " is unsigned: as a signed number of " +
                                           std::to_string(a.width) + " bits it would be negative");
+        for (const DataSource& d : request_.data)
+            profile.assumes.push_back(
+                d.name + " holds " +
+                (d.from.starts_with("uniform:") ? "values " + d.from : "what " + d.from + " has"));
         const auto& path = request_.source.path;
         if (!request_.compiler && !path.ends_with(".ll") && !path.ends_with(".bc"))
             profile.assumes.push_back(
@@ -445,7 +493,7 @@ class Predictor {
             if (failure.kind == Doubt::Kind::too_large)
                 return fail(request_.source.path, "", failure.sentence());
         auto e = estimate(how, request_,
-                          Deadline(std::max({16.0, request_.budget / 2, session_.deadline.left()})));
+                          Deadline(std::max({1.0, request_.budget / 2, session_.deadline.left()})));
         if (!e)
             return fail(
                 e.error().file, e.error().place,
@@ -487,12 +535,6 @@ class Predictor {
 };
 
 }  // namespace
-
-const char* name_of(Certainty certainty) {
-    return certainty == Certainty::exact    ? "exact"
-           : certainty == Certainty::fitted ? "fitted"
-                                            : "estimated";
-}
 
 Result<Prediction> predict(const Request& request) {
     return Predictor(request).run();

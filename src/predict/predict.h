@@ -10,14 +10,6 @@
 
 namespace revisit::predict {
 
-// What stands behind an answer.
-enum class Certainty : std::uint8_t {
-    exact,      // shown: interpreted to the end, or formulas that must hold (certify/proof.cpp)
-    fitted,     // formulas that passed every check, and no proof that they hold beyond the samples
-    estimated,  // anything else
-};
-const char* name_of(Certainty certainty);
-
 struct Prediction {
     Profile profile;
     std::shared_ptr<const Model> model;  // none when interpreted whole

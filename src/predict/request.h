@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "predict/data.h"
 #include "predict/run/interpret.h"
 #include "predict/slice/frontend.h"
 #include "revisit/profile.h"
@@ -28,6 +29,7 @@ struct Request {
     Compiler compiler;
     Parameters macros;      // sizes given as -D
     Parameters parameters;  // sizes that are arguments or globals
+    std::vector<DataSource> data;
     std::uint64_t granularity = 64;
     Binning bins = Binning::log2();
     Method method = Method::automatic;

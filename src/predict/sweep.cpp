@@ -93,7 +93,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
         point.value = value;
         if (value == high) {
             point.profile = std::move(top.profile);
-            point.exact = point.profile.exact.value_or(false);
+            point.exact = point.profile.exact().value_or(false);
             points.push_back(std::move(point));
             continue;
         }
@@ -115,7 +115,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
             auto p = predict(one);
             if (!p) return std::unexpected(p.error());
             point.profile = std::move(p->profile);
-            point.exact = point.profile.exact.value_or(false);
+            point.exact = point.profile.exact().value_or(false);
         }
         points.push_back(std::move(point));
     }

@@ -138,9 +138,12 @@ std::vector<std::pair<std::string, std::string>> measured_of(const Profile& prof
         if (profile.sampled->pruned > 0)
             out.emplace_back("Samples given up", percent(profile.sampled->pruned));
     }
-    if (profile.exact)
-        out.emplace_back("Certainty", *profile.exact ? "exact: certified by the checks in the notes"
-                                                     : "not exact: an estimate");
+    if (profile.certainty)
+        out.emplace_back("Certainty", profile.certainty == Certainty::exact
+                                          ? "exact: proven, see the notes"
+                                      : profile.certainty == Certainty::fitted
+                                          ? "fitted: passed every check, not proven"
+                                          : "estimated: see the notes");
     out.emplace_back("Errors", profile.sampled
                                    ? "95 % half-widths; grey figures rest on too few samples"
                                    : "none from sampling");

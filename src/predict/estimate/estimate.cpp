@@ -41,6 +41,7 @@ using StreamId = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // of
 using Streams = std::map<std::pair<StreamId, StreamId>, Histogram>;  // use, reuse; cold: use = reuse's
 
 constexpr double kStep = 0.6;  // from copy to copy
+constexpr int kMostTries = 3;  // to find copies that end in time
 constexpr int kPieces = 512;   // of a stream: no share is known better than that
 // Distances below 2^15 as they are: a row of 4096 doubles is reused just below the edge of a bin, and
 // what is known to half a thousandth falls on either side.
@@ -88,12 +89,10 @@ Result<Copy> copy_at(const Reduction& how, const Design& design, const Request& 
         copy.scales.push_back(static_cast<double>(size[i]) / static_cast<double>(design.target[i]));
     copy.parameters = how.design.at(size);
     auto program = TRY(how.program_at(size));
-    auto run = simulate(program, copy.parameters, request, kFine, deadline, 400'000'000);
-    if (!run) return std::unexpected(run.error());
-    if (!run->complete)
+    copy.run = TRY(simulate(program, copy.parameters, request, kFine, deadline, 400'000'000));
+    if (!copy.run.complete)
         return fail(request.source.path, "",
                     "reduced copies of the run do not end in the time allowed");
-    copy.run = std::move(*run);
     const auto& places = copy.run.references;
     for (const Pair& p : copy.run.profile.pairs)
         copy.reuse[{id_of(places[p.use - 1]), id_of(places[p.reuse - 1])}].merge(p.distances);
@@ -175,10 +174,37 @@ std::vector<double> quantiles(const Histogram& h, int pieces) {
     return out;
 }
 
-void carry_on(const Three& three, const Histograms& h, double weight, DistanceCounter& out) {
+// What no run exceeds: the blocks of its arrays.
+struct Footprint {
+    std::map<std::string, double> blocks;  // by array, where its size is known
+    double furthest = 4e18;                // distance
+};
+
+Footprint footprint_of(const Program& program, std::uint64_t granularity) {
+    std::map<std::string, std::uint32_t> element;  // the shortest access
+    for (const Function& f : program.functions)
+        for (const Reference& r : f.references) {
+            auto& shortest = element.try_emplace(r.array, r.size).first->second;
+            shortest = std::max(1u, std::min(shortest, r.size));
+        }
+    Footprint all;
+    for (const Global& g : program.globals)
+        if (const auto at = element.find(g.name); at != element.end()) {
+            const double block = granularity > 1 ? static_cast<double>(granularity) : at->second;
+            all.blocks[g.name] = std::ceil(static_cast<double>(g.size) / block);
+        }
+    return all;
+}
+
+// `kept`: the share of first touches that the array has blocks for; the others are reuses.
+void carry_on(const Three& three, const Histograms& h, double weight, double kept, double furthest,
+              DistanceCounter& out) {
     const double cold = weight * three.at({h[0]->cold, h[1]->cold, h[2]->cold});
-    out.add_cold(static_cast<std::uint64_t>(std::llround(cold)));
+    out.add_cold(static_cast<std::uint64_t>(std::llround(cold * kept)));
     const double count = weight * three.at({h[0]->finite(), h[1]->finite(), h[2]->finite()});
+    if (kept < 1)
+        out.add(static_cast<std::uint64_t>(furthest),
+                static_cast<std::uint64_t>(std::llround(cold) - std::llround(cold * kept)));
     if (count <= 0) return;
     double given = 0;
     std::array<std::vector<double>, 3> d;
@@ -189,14 +215,15 @@ void carry_on(const Three& three, const Histograms& h, double weight, DistanceCo
         const auto n = std::llround(upto) - std::llround(given);
         given = upto;
         if (n > 0)
-            out.add(static_cast<std::uint64_t>(std::min(far, 4e18)), static_cast<std::uint64_t>(n));
+            out.add(static_cast<std::uint64_t>(std::min(far, furthest)), static_cast<std::uint64_t>(n));
     }
 }
 
 // What three copies say of a run; references and program are the largest copy's. Where the number of
-// accesses of a reference is known, its streams are made to add up to it.
+// accesses of a reference is known, its streams are made to add up to it; where the size of an array
+// is known, no more of it is touched.
 Profile carried(const Program& program, const Three& three, const Reduction::Totals& totals,
-                std::uint64_t granularity, const Binning& bins) {
+                Footprint limits, std::uint64_t granularity, const Binning& bins) {
     Assembly assembly(program, granularity, bins);
     std::map<StreamId, std::int32_t> number;
     const Copy& large = *three.copies[2];
@@ -219,12 +246,34 @@ Profile carried(const Program& program, const Three& three, const Reduction::Tot
     std::map<StreamId, double> sums;
     for_each(
         [&](bool, const auto& key, const Histograms& h) { sums[key.second] += count_of(three, h); });
+    const auto weight_of = [&](const StreamId& reference) {
+        const auto total = totals.find(reference);
+        const double sum = sums[reference];
+        return total == totals.end() || sum <= 0 ? 1 : total->second / sum;
+    };
+    const auto array_of = [&](const StreamId& id) -> const std::string& {
+        return program.functions[std::get<0>(id)].references[std::get<1>(id)].array;
+    };
+    std::map<std::string, double> touched;  // by array
+    for_each([&](bool, const auto& key, const Histograms& h) {
+        touched[array_of(key.second)] +=
+            weight_of(key.second) * three.at({h[0]->cold, h[1]->cold, h[2]->cold});
+    });
+    if (!limits.blocks.empty()) {
+        limits.furthest = -1;
+        for (const auto& [array, blocks] : touched) {
+            const auto most = limits.blocks.find(array);
+            limits.furthest += most == limits.blocks.end() ? blocks : std::min(blocks, most->second);
+        }
+        limits.furthest = std::max(0.0, std::ceil(limits.furthest));
+    }
     for_each([&](bool cold, const auto& key, const Histograms& h) {
-        const auto total = totals.find(key.second);
-        const double sum = sums[key.second];
-        const double weight = total == totals.end() || sum <= 0 ? 1 : total->second / sum;
+        const auto most = limits.blocks.find(array_of(key.second));
+        const double blocks = touched[array_of(key.second)];
+        const double kept =
+            most == limits.blocks.end() || blocks <= most->second ? 1 : most->second / blocks;
         DistanceCounter counter(bins);
-        carry_on(three, h, weight, counter);
+        carry_on(three, h, weight_of(key.second), kept, limits.furthest, counter);
         assembly.add_stream(number[key.second], cold ? kCold : number[key.first], counter);
     });
     return assembly.finish();
@@ -294,9 +343,9 @@ double share_near_edges(const std::vector<Copy>& copies, bool whole, double furt
 }  // namespace
 
 Result<Estimate> estimate(const Reduction& how, const Request& request, const Deadline& deadline) {
-    // Some ten million accesses a second, and a third of the time: the same answer whatever else was
-    // tried before.
-    const auto most = static_cast<std::uint64_t>(std::clamp(request.budget * 1.5e6, 4e6, 20e6));
+    // Some ten million accesses per second, and a third of the time: the same answer whatever else was
+    // tried before. Less where this machine is slower than that.
+    const auto most = static_cast<std::uint64_t>(std::clamp(request.budget * 1.5e6, 5e5, 20e6));
     double factor = 1;
     for (int tries = 1;; ++tries) {
         const auto size = shrunk(how.design, factor).first;
@@ -318,18 +367,28 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
     std::vector<std::vector<Copy>> sets;
     sets.emplace_back();
     if (request.granularity > 1 && how.design.axes.size() > 1) sets.emplace_back();
+    // The largest copy takes as long as the others together.
+    const double seconds = deadline.left() * 0.4 / static_cast<double>(sets.size());
     for (std::size_t i = 0; i < sets.size(); ++i) {
         Design design = how.design;
         for (Axis& a : design.axes)
             if (i > 0) a.modulus = 1;
+        int smaller = 0;
         for (double k = 1; sets[i].size() < 4; k *= kStep) {
-            auto copy = copy_at(how, design, request, factor * k, deadline);
+            const bool first = sets[i].empty();
+            auto copy = copy_at(how, design, request, factor * k,
+                                first && smaller < kMostTries ? Deadline(seconds) : deadline);
+            if (!copy && first && ++smaller <= kMostTries) {
+                factor /= 2;
+                k = 1 / kStep;
+                continue;
+            }
             if (!copy) return std::unexpected(copy.error());
             sets[i].insert(sets[i].begin(), std::move(*copy));
         }
     }
     const auto again_at = [&](const std::vector<Copy>& from, const Copy& truth, bool whole) {
-        return carried(how.target, {{&from[0], &from[1], &from[2]}, &truth, whole}, {},
+        return carried(how.target, {{&from[0], &from[1], &from[2]}, &truth, whole}, {}, {},
                        request.granularity, kFine)
             .reuse;
     };
@@ -359,7 +418,8 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
             e.accesses = large.run.profile.accesses;
             best = three;
         }
-    e.profile = carried(how.target, best, how.totals, request.granularity, request.bins);
+    e.profile = carried(how.target, best, how.totals, footprint_of(how.target, request.granularity),
+                        request.granularity, request.bins);
     // What the data decides may go the one way always, or the other: as wrong as that may be, too.
     const Copy& large = *best.copies[2];
     if (data_decides({large.run.doubts.begin(), large.run.doubts.end()})) {

@@ -56,6 +56,10 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
             for (const Reference& r : f.references) sizes.insert(r.size);
         mixed_ = sizes.size() > 1;
     }
+    for (const Table& t : program.data)
+        for (std::size_t k = 0; k < globals_.size(); ++k)
+            if (program.globals[k].name == t.name)
+                given_.push_back({globals_[k], globals_[k] + program.globals[k].size, &t});
     if (program.memory_needed && options.watch > 0) {
         trace_.tables.resize(globals_.size());
         for (std::size_t k = 0; k < globals_.size(); ++k) {
@@ -98,8 +102,10 @@ Result<Trace> Machine::run() {
         if (a.reg < 0) continue;
         if (a.kind == Kind::pointer) {
             const auto place = options_.layout % 2 ? all - pointers : pointers - 1;
-            frame.values[a.reg] =
-                signed_of(argument_base(place) + shift(options_.layout, 2000 + pointers));
+            const auto address = argument_base(place) + shift(options_.layout, 2000 + pointers);
+            frame.values[a.reg] = signed_of(address);
+            for (const Table& t : program_.data)
+                if (t.name == a.name) given_.push_back({address, address + kArgumentSpan / 2, &t});
         } else if (const auto at = parameters_.find(a.name); at != parameters_.end()) {
             frame.values[a.reg] = sign_extend(at->second, a.width);
         } else {
@@ -207,7 +213,11 @@ void Machine::flush() {
 }
 
 inline std::uint64_t Machine::address_in(Frame& f, std::int32_t reg, std::uint32_t line) {
-    if (!f.known[reg]) stop("the address depends on data (or on a value that --param must give)", line);
+    if (!f.known[reg])
+        stop("the address depends on data (or on a value that --param must give)" +
+                 (unknown_ ? ": give what " + *unknown_ + " holds by --data " + *unknown_ + "=FILE"
+                           : std::string()),
+             line);
     return static_cast<std::uint64_t>(f.values[reg]);
 }
 
@@ -532,10 +542,32 @@ inline void Machine::load(Frame& f, const Instruction& i) {
         f.values[i.dst] = sign_extend(at->second.value, i.width);
         f.known[i.dst] = 1;
         if (!tables_.empty()) note_entry(address);
-    } else {
+    } else if (given_.empty() ||
+               !load_given(f, i, address, program_.functions[f.function].references[i.imm].size)) {
         f.values[i.dst] = 0;
         f.known[i.dst] = 0;
+        unknown_ = &program_.functions[f.function].references[i.imm].array;
     }
+}
+
+bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address, std::uint32_t bytes) {
+    for (const auto& [start, end, table] : given_) {
+        if (address < start || address >= end) continue;
+        const auto entry = (address - start) / table->element;
+        if (bytes != table->element || (address - start) % bytes != 0) return false;
+        if (!table->random && entry >= table->values.size()) {
+            if (address >= kArgumentBase)  // a global may be given in part
+                stop("reads " + table->name + "[" + std::to_string(entry) + "], and --data gives " +
+                         std::to_string(table->values.size()) + " entries",
+                     i.line);
+            return false;
+        }
+        if (!overwritten_.empty() && overwritten_.contains(address)) return false;
+        f.values[i.dst] = sign_extend(table->at(entry), i.width);
+        f.known[i.dst] = 1;
+        return true;
+    }
+    return false;
 }
 
 inline void Machine::store(Frame& f, const Instruction& i) {
@@ -555,6 +587,12 @@ inline void Machine::store(Frame& f, const Instruction& i) {
             memory_[address] = {f.values[i.c], bytes};
         else if (!memory_.empty())
             memory_.erase(address);
+        for (const auto& [start, end, table] : given_)
+            if (address + bytes > start && address < end)
+                for (auto at =
+                         std::max(address, start) - (std::max(address, start) - start) % table->element;
+                     at < address + bytes; at += table->element)
+                    overwritten_.insert(at);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "predict/run/address_space.h"
 #include "predict/run/affine_path.h"
@@ -106,6 +107,8 @@ class Machine {
     void divide(Frame& f, const Instruction& i);
     void load(Frame& f, const Instruction& i);
     void note_entry(std::uint64_t address);
+    // What a given array holds there, if it is one.
+    bool load_given(Frame& f, const Instruction& i, std::uint64_t address, std::uint32_t bytes);
     void store(Frame& f, const Instruction& i);
     // What a store covers, in part or whole, is no longer what it was.
     void forget(std::uint64_t address, std::uint32_t bytes);
@@ -125,8 +128,16 @@ class Machine {
         std::uint32_t bytes;
     };
     std::unordered_map<std::uint64_t, Stored> memory_;
-    bool mixed_ = false;               // accesses of several sizes: one may cut into another
-    std::vector<std::size_t> tables_;  // globals whose entries differ, where that is watched
+    // Arrays whose contents are given, where they lie, and what of them was overwritten since.
+    struct Given {
+        std::uint64_t address, end;
+        const Table* table;
+    };
+    std::vector<Given> given_;
+    std::unordered_set<std::uint64_t> overwritten_;
+    const std::string* unknown_ = nullptr;  // the array that an unknown value was read from last
+    bool mixed_ = false;                    // accesses of several sizes: one may cut into another
+    std::vector<std::size_t> tables_;       // globals whose entries differ, where that is watched
     std::vector<Context> contexts_;
     std::unordered_map<std::uint64_t, std::uint32_t> call_contexts_;
     std::unordered_map<std::uint64_t, std::uint32_t> loop_places_;

@@ -172,12 +172,35 @@ struct Global {
     std::vector<std::int64_t> values;  // initial contents where the slice may read them
 };
 
+// What an array holds that the program only reads, from outside the source.
+struct Table {
+    std::string name;
+    std::uint32_t element = 0;  // bytes
+    std::vector<std::int64_t> values;
+    // Instead of values: any from low to high, by chance.
+    bool random = false;
+    std::int64_t low = 0, high = 0;
+    std::uint64_t seed = 1;
+
+    std::int64_t at(std::uint64_t entry) const {
+        if (!random) return values[entry];
+        auto mixed = (entry + 1) * 0x9E3779B97F4A7C15ull + seed * 0xD1B54A32D192ED03ull;
+        mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93ull;
+        mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93ull;
+        mixed ^= mixed >> 32;
+        const auto range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) +
+                                         (range == 0 ? mixed : mixed % range));
+    }
+};
+
 struct Program {
     std::vector<Global> globals;
     std::vector<Function> functions;  // the first is the one predicted
     bool memory_needed = false;       // the slice reads integers or pointers from memory
     bool addresses_compared = false;  // control or data may depend on where objects lie
     std::vector<Doubt> limits;        // what could not be followed: external and indirect calls
+    std::vector<Table> data;          // given by the user
 };
 
 std::string to_text(const Program& program);

@@ -87,6 +87,11 @@ void Slicer::write_call(llvm::CallBase& c) {
                 emit(Op::stack_restore, c).a = a;
                 return;
             }
+            case I::ctpop:
+            case I::cttz:
+            case I::ctlz:
+                if (!needed_.count(i) || write_bits(*i)) return;
+                break;
             default:
                 if (touches_memory(*i))
                     limit(c, "what " + i->getCalledFunction()->getName().str() +

@@ -130,6 +130,7 @@ void Slicer::write(llvm::Instruction& i) {
 }
 
 void Slicer::write_value(llvm::Instruction& i) {
+    if (is_whole_comparison(&i) || is_whole_conversion(&i)) return write_whole(i);
     if (auto* gep = dyn_cast<llvm::GetElementPtrInst>(&i)) return write_address(*gep);
     const auto binary = [&]() -> std::optional<Op> {
         switch (i.getOpcode()) {

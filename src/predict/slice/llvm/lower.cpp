@@ -10,6 +10,7 @@
 #include "predict/slice/llvm/lower.h"
 
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Dominators.h>
 
 #include "predict/slice/llvm/places.h"
@@ -120,9 +121,16 @@ void Slicer::finish(llvm::BasicBlock& b, Block& block,
 Result<Program> lower(llvm::Module& module, const std::string& function) {
     auto* f = module.getFunction(function);
     if (!f || f->isDeclaration()) {
+        const auto fitting = functions_named(module, function);
         std::string have;
         for (auto& g : module)
-            if (!g.isDeclaration()) have += (have.empty() ? "" : ", ") + g.getName().str();
+            if (!g.isDeclaration() && !g.hasLinkOnceLinkage())
+                have += (have.empty() ? "" : ", ") + readable_name(g.getName().str());
+        if (fitting.size() > 1) {
+            have.clear();
+            for (const auto& name : fitting) have += (have.empty() ? "" : ", ") + llvm::demangle(name);
+            return fail(function + " is several functions; give one of: " + have);
+        }
         if (have.empty()) return fail("defines no function");
         return fail((function.empty() ? "give --function" : "no function " + function) +
                     "; it defines " + have);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "predict/slice/slice.h"
 
@@ -13,6 +14,12 @@ namespace revisit::predict {
 
 // The function meant: the given one, or the only one beside main; empty when that is not clear.
 std::string chosen_function(const llvm::Module& module, const std::string& given);
+
+// The functions that a name as people write it fits best, by their mangled names.
+std::vector<std::string> functions_named(const llvm::Module& module, const std::string& given);
+
+// The name with its namespaces, without what it takes and returns.
+std::string readable_name(const std::string& mangled);
 
 // Raises the module to what optimised code does. Level 1: scalars in registers, invariant loads
 // hoisted, without unrolling, vectorising or loops turned into memset, so that loops keep the shape of

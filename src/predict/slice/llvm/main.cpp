@@ -100,6 +100,29 @@ int print_unused_macros(const std::string& clang, const std::string& source, con
     return 0;
 }
 
+// A source that also instantiates the template meant, where it does not itself.
+std::string instantiating(const std::string& source, const std::string& function,
+                          const std::string& folder) {
+    char* whole = realpath(source.c_str(), nullptr);
+    const auto path = folder + "/instance.cpp";
+    std::FILE* out = std::fopen(path.c_str(), "w");
+    if (out) {
+        std::fprintf(out, "#include \"%s\"\n[[gnu::used]] static auto* const revisit_instance = &%s;\n",
+                     whole ? whole : source.c_str(), function.c_str());
+        std::fclose(out);
+    }
+    std::free(whole);
+    return path;
+}
+
+// Whether the module defines a function of that name; also where it cannot be read, which slice() says.
+bool defines(const std::string& path, const std::string& function) {
+    llvm::LLVMContext context;
+    llvm::SMDiagnostic error;
+    const auto module = llvm::parseIRFile(path, error, context);
+    return !module || !revisit::predict::functions_named(*module, function).empty();
+}
+
 int slice(const std::string& path, char level, const std::string& given) {
     llvm::LLVMContext context;
     llvm::SMDiagnostic error;
@@ -154,18 +177,25 @@ int main(int argc, char** argv) {
         rmdir(folder.c_str());
         return done;
     }
+    std::string compiled = source;  // or a file around it
     int status = 0;
     const std::size_t jobs = std::max(1L, std::min(8L, sysconf(_SC_NPROCESSORS_ONLN)));
     std::vector<Compilation> started;
     for (std::size_t i = 0; i < variants.size(); ++i) {
         // The first alone: a source that does not compile says so once.
         while (started.size() < variants.size() && started.size() < (i == 0 ? 1 : i + jobs))
-            started.push_back(compile(clang, source, level, common, variants[started.size()], folder,
+            started.push_back(compile(clang, compiled, level, common, variants[started.size()], folder,
                                       started.size()));
         int result = 0;
         const bool ran =
             started[i].child > 0 && waitpid(started[i].child, &result, 0) == started[i].child;
         if (started[i].child < 0) std::fprintf(stderr, "cannot run %s\n", clang.c_str());
+        if (i == 0 && ran && result == 0 && function.find('<') != std::string::npos &&
+            !defines(started[0].output, function)) {
+            compiled = instantiating(source, function, folder);
+            started[0] = compile(clang, compiled, level, common, variants[0], folder, 0);
+            if (started[0].child > 0) waitpid(started[0].child, &result, 0);
+        }
         if (status == 0)
             status = ran && WIFEXITED(result) && WEXITSTATUS(result) == 0
                          ? slice(started[i].output, level, function)
@@ -179,6 +209,7 @@ int main(int argc, char** argv) {
             break;
         }
     }
+    if (compiled != source) unlink(compiled.c_str());
     rmdir(folder.c_str());
     return status;
 }

@@ -87,6 +87,11 @@ void Slicer::propagate(const llvm::Value* v) {
         }
         return;
     }
+    if (is_whole_comparison(i)) {
+        need_whole(i->getOperand(0));
+        return need_whole(i->getOperand(1));
+    }
+    if (is_whole_conversion(i)) return need_whole(i->getOperand(0));
     if (isa<llvm::FCmpInst>(i) || isa<llvm::AtomicRMWInst>(i) || isa<llvm::AtomicCmpXchgInst>(i))
         return;
     for (const auto& operand : i->operands())

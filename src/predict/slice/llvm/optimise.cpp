@@ -1,4 +1,4 @@
-// Which function, and what optimised code does of it.
+// What optimised code does of a function.
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -14,17 +14,6 @@
 #include "predict/slice/llvm/lower.h"
 
 namespace revisit::predict {
-
-std::string chosen_function(const llvm::Module& module, const std::string& given) {
-    if (!given.empty()) return given;
-    std::string only;
-    for (const auto& f : module) {
-        if (f.isDeclaration() || f.getName() == "main") continue;
-        if (!only.empty()) return {};
-        only = f.getName().str();
-    }
-    return only;
-}
 
 namespace {
 

@@ -1,5 +1,6 @@
 // Registers of the slice: for values, for locals that are never pointed to, and for constants.
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Operator.h>
 
 #include "predict/slice/llvm/slicer.h"
@@ -10,6 +11,7 @@ namespace revisit::predict {
 namespace {
 
 constexpr std::uint64_t kUnknownLength = std::uint64_t{1} << 36;
+constexpr std::uint64_t kMostEntries = 1 << 20;  // of a table
 
 }  // namespace
 
@@ -34,19 +36,55 @@ std::int32_t Slicer::global_index(const llvm::GlobalVariable* g) {
     return at->second;
 }
 
+namespace {
+
+// The integers of an array of arrays; false where there is something else.
+bool flatten(const llvm::Constant* c, std::vector<std::int64_t>& out) {
+    if (const auto* n = dyn_cast<llvm::ConstantInt>(c)) {
+        out.push_back(n->getSExtValue());
+        return n->getBitWidth() <= 64;
+    }
+    const auto* type = dyn_cast<llvm::ArrayType>(c->getType());
+    if (!type || out.size() + type->getNumElements() > kMostEntries) return false;
+    for (unsigned k = 0; k < type->getNumElements(); ++k)
+        if (const auto* e = c->getAggregateElement(k); !e || !flatten(e, out)) return false;
+    return true;
+}
+
+}  // namespace
+
+// A static number that the code at hand writes, and no other: it starts as zero if it says nothing else.
+// Arrays are filled by somebody, as a rule.
+bool Slicer::is_own_state(const llvm::GlobalVariable& g) const {
+    llvm::SmallVector<llvm::DIGlobalVariableExpression*, 1> described;
+    g.getDebugInfo(described);
+    if (g.getValueType()->isArrayTy() || described.empty() ||
+        !described.front()->getVariable()->isLocalToUnit())
+        return false;
+    bool written = false;
+    llvm::SmallVector<const llvm::Value*, 8> uses{&g};
+    while (!uses.empty())
+        for (const auto* user : uses.pop_back_val()->users()) {
+            if (const auto* i = dyn_cast<llvm::Instruction>(user)) {
+                if (!index_.count(i->getFunction())) return false;
+                written |= isa<llvm::StoreInst>(i) && i->getOperand(1) == &g;
+            } else if (isa<llvm::Constant>(user)) {
+                uses.push_back(user);
+            }
+        }
+    return written;
+}
+
 void Slicer::initial_values(const llvm::GlobalVariable& g, Global& out) const {
     const auto* init = g.getInitializer();
-    if (const auto* c = dyn_cast<llvm::ConstantInt>(init)) {
-        out.element = static_cast<std::uint32_t>(out.size);
-        if (g.isConstant() || !c->isZero()) out.values.push_back(c->getSExtValue());
-    } else if (const auto* data = dyn_cast<llvm::ConstantDataSequential>(init)) {
-        if (g.isConstant() && data->getElementType()->isIntegerTy() &&
-            data->getNumElements() < 100000) {
-            out.element = static_cast<std::uint32_t>(data->getElementByteSize());
-            for (unsigned k = 0; k < data->getNumElements(); ++k)
-                out.values.push_back(data->getElementAsAPInt(k).getSExtValue());
-        }
-    }
+    const llvm::Type* element = g.getValueType();
+    while (element->isArrayTy()) element = element->getArrayElementType();
+    if (!element->isIntegerTy()) return;
+    out.element =
+        static_cast<std::uint32_t>(layout_.getTypeAllocSize(const_cast<llvm::Type*>(element)));
+    // Zero is what is not initialised has, too: input, as a rule.
+    if (init->isNullValue() && !g.isConstant() && !is_own_state(g)) return;
+    if (!flatten(init, out.values)) out.values.clear();
 }
 
 std::int32_t Slicer::next_register() const {

@@ -7,6 +7,7 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
@@ -38,8 +39,9 @@ class Slicer {
 
     // Registers.
     std::int32_t global_index(const llvm::GlobalVariable* g);
-    // Scalars of any global and tables of constant ones; other contents are input.
+    // What is initialised; where that is zero, of constants and of static state; the rest is input.
     void initial_values(const llvm::GlobalVariable& g, Global& out) const;
+    bool is_own_state(const llvm::GlobalVariable& g) const;
     std::int32_t next_register() const;
     std::int32_t fresh(llvm::DenseMap<const llvm::Value*, std::int32_t>& map, const llvm::Value* v);
     std::int32_t constant(std::int64_t value, std::int32_t global = -1, bool known = true,
@@ -64,6 +66,20 @@ class Slicer {
 
     // Calls.
     void write_call(llvm::CallBase& c);
+
+    // Whole numbers kept as floating point, and counted bits.
+    static bool is_whole(const llvm::Value* v, int depth = 0);
+    static bool is_whole_comparison(const llvm::Value* v);
+    static bool is_whole_conversion(const llvm::Value* v);
+    void need_whole(const llvm::Value* v);
+    std::int32_t temporary();
+    std::int32_t calculated(Op op, const llvm::Instruction& at, std::int32_t a, std::int32_t b = -1,
+                            std::int32_t c = -1, std::uint8_t width = 64);
+    std::int32_t within(const llvm::Instruction& at, std::int32_t value, bool is_double);
+    std::int32_t whole(const llvm::Instruction& at, const llvm::Value* v);
+    std::int32_t divided(const llvm::Instruction& at, const llvm::Value* v, int rounded);
+    void write_whole(const llvm::Instruction& i);
+    bool write_bits(const llvm::IntrinsicInst& i);
 
     // Functions and blocks.
     void write(llvm::Function& f, Function& out);
