@@ -53,7 +53,7 @@ eval-watch: build
 
 # All of them, also where one misses a target; the status tells.
 bench: build
-	@status=0; for bench in bench_engines bench_parallel "bench_parallel beside" "bench_parallel ranks" "bench_parallel volume" bench_multicore; do \
+	@status=0; for bench in bench_engines bench_parallel "bench_parallel beside" "bench_parallel ranks" "bench_parallel volume" bench_multicore bench_library; do \
 	    $(BUILD)/$$bench || status=1; done; exit $$status
 
 # The program by the clock, files in the page cache.

@@ -13,7 +13,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "core/blocks.h"
+#include "revisit/blocks.h"
 #include "revisit/revisit.h"
 
 namespace {

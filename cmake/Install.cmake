@@ -2,23 +2,20 @@
 # parts: what programs are built with (dev), the Python module (python), and the rest (runtime).
 include(CMakePackageConfigHelpers)
 
-install(TARGETS revisit_library EXPORT revisit-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
-        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY include/revisit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
-install(EXPORT revisit-targets NAMESPACE revisit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit COMPONENT dev)
+if(REVISIT_FUZZ)
+  return()
+endif()
+# The archive (component core of find_package) and the shared library (component shared).
+install(TARGETS revisit_static EXPORT revisit-core-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+install(TARGETS revisit_shared EXPORT revisit-shared-targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev)
+foreach(part core shared)
+  install(EXPORT revisit-${part}-targets NAMESPACE revisit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit COMPONENT dev)
+endforeach()
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 
-# What a program that links the archive must find too. Parts that other rooms link by pkg-config belong
-# in this list, under the name Dependencies.cmake gave their target.
-set(REVISIT_PKG_TARGETS "zstd=libzstd")
+# What a program that links the archive must find too.
 set(REVISIT_PKG_REQUIRES "fmt libzstd")
-if(libdw_FOUND)
-  list(APPEND REVISIT_PKG_TARGETS "libdw=libdw")
-  string(APPEND REVISIT_PKG_REQUIRES " libdw")
-endif()
-if(capstone_FOUND)
-  list(APPEND REVISIT_PKG_TARGETS "capstone=capstone")
-  string(APPEND REVISIT_PKG_REQUIRES " capstone")
-endif()
 if(ZLIB_FOUND)
   string(APPEND REVISIT_PKG_REQUIRES " zlib")
 endif()
@@ -30,12 +27,21 @@ configure_package_config_file(cmake/revisit-config.cmake.in ${CMAKE_BINARY_DIR}/
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/revisit-config-version.cmake
                                  COMPATIBILITY SameMajorVersion)
-# From the file's own folder to the prefix, so that the installed tree can be moved.
-file(RELATIVE_PATH REVISIT_PKG_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-configure_file(cmake/revisit.pc.in ${CMAKE_BINARY_DIR}/revisit.pc @ONLY)
+# revisit.pc names the prefix it is installed to, which is known only then. In packages, which can be unpacked
+# anywhere, it is the way from the file's own folder.
+configure_file(cmake/revisit.pc.in ${CMAKE_BINARY_DIR}/revisit.pc.in @ONLY)
+file(RELATIVE_PATH way_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+install(CODE "
+  set(REVISIT_PKG_PREFIX \"\${CMAKE_INSTALL_PREFIX}\")
+  if(REVISIT_PKG_PREFIX MATCHES _CPack_Packages)
+    set(REVISIT_PKG_PREFIX \"\\\${pcfiledir}/${way_to_prefix}\")
+  endif()
+  file(READ \"${CMAKE_BINARY_DIR}/revisit.pc.in\" text)
+  string(REPLACE \"INSTALL_PREFIX\" \"\${REVISIT_PKG_PREFIX}\" text \"\${text}\")
+  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/revisit.pc\" \"\${text}\")
+" COMPONENT dev)
 install(FILES ${CMAKE_BINARY_DIR}/revisit-config.cmake ${CMAKE_BINARY_DIR}/revisit-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/revisit COMPONENT dev)
-install(FILES ${CMAKE_BINARY_DIR}/revisit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 if(TARGET revisit_program)
   install(TARGETS revisit_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <expected>
 #include <filesystem>
 #include <functional>
 #include <map>

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "core/blocks.h"
+#include "revisit/blocks.h"
 #include "revisit/revisit.h"
 
 namespace revisit {

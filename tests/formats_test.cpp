@@ -18,7 +18,7 @@ Result<std::vector<Access>> read_all(TraceReader& reader) {
     std::vector<Access> out;
     for (;;) {
         auto batch = reader.next();
-        if (!batch) return std::unexpected(batch.error());
+        if (!batch) return unexpected(batch.error());
         if (batch->count() == 0) return out;
         for (std::size_t i = 0; i < batch->count(); ++i) out.push_back(batch->at(i));
     }
@@ -26,9 +26,9 @@ Result<std::vector<Access>> read_all(TraceReader& reader) {
 
 Result<std::vector<Access>> parse(std::string bytes, std::string_view format = {}) {
     auto stream = ByteStream::of_memory(std::move(bytes), "t");
-    if (!stream) return std::unexpected(stream.error());
+    if (!stream) return unexpected(stream.error());
     auto reader = open_stream(std::move(*stream), format);
-    if (!reader) return std::unexpected(reader.error());
+    if (!reader) return unexpected(reader.error());
     return read_all(**reader);
 }
 
@@ -125,8 +125,7 @@ TEST(Formats, binary_layouts_are_told_from_each_other) {
                            {0, 2},
                            {8, 1},
                            {random() % 2, 1}});
-        oracle += packed(
-            {{i / 10, 4}, {random(), 8}, {4096, 4}, {i % 3 == 0 ? ~std::uint64_t{0} : i + 5, 8}});
+        oracle += packed({{i / 10, 4}, {i % 7 * 0x123456789, 8}, {4096, 4}, {i < 93 ? i + 7 : -1, 8}});
         champsim += packed({{0x400000 + i, 8},
                             {i % 2, 8},
                             {0, 8},
@@ -140,9 +139,57 @@ TEST(Formats, binary_layouts_are_told_from_each_other) {
     EXPECT_EQ(parse(records)->size(), 100u);
     EXPECT_EQ(parse(oracle)->size(), 100u);
     EXPECT_EQ(parse(champsim)->size(), 100u);
-    EXPECT_EQ(complaint(addresses),
-              "t: cannot recognize the trace format by content (revisit, lackey, din, csv, "
-              "perf, drmemtrace, gem5, champsim, oracle, records, u64)");
+    EXPECT_TRUE(complaint(addresses).starts_with(
+        "t: cannot recognize the trace format by content (revisit, lackey, din, csv, perf, "));
+}
+
+// A file of bare addresses has no mark: whatever it holds, its format is asked for.
+TEST(Formats, bare_addresses_are_never_taken_for_another_format) {
+    std::mt19937_64 random(7);
+    auto expect_unknown = [](const char* what, auto next) {
+        for (std::size_t count : {8, 24, 100, 3000, 9000}) {
+            std::string bytes;
+            for (std::uint64_t i = 0; i < count; ++i) bytes += packed({{next(i), 8}});
+            auto parsed = parse(bytes);
+            ASSERT_FALSE(parsed) << what << " of " << count;
+            EXPECT_EQ(parsed.error().code, ErrorCode::unknown_format) << what << " of " << count;
+        }
+    };
+    expect_unknown("a scan", [](std::uint64_t i) { return i * 8; });
+    expect_unknown("a scan of code", [](std::uint64_t i) { return 0x400000 + i; });
+    expect_unknown("numbers", [](std::uint64_t i) { return i; });
+    expect_unknown("a cycle", [](std::uint64_t i) { return i % 5000 * 64; });
+    expect_unknown("a short cycle", [](std::uint64_t i) { return i % 8; });
+    expect_unknown("cycles downwards", [](std::uint64_t i) { return (7 - i % 8) << 16; });
+    expect_unknown("heap addresses", [&](std::uint64_t) { return 0x7f0000000000 + random() % 100000; });
+    expect_unknown("small random numbers", [&](std::uint64_t) { return random() % 1000; });
+    expect_unknown("tagged pointers",
+                   [&](std::uint64_t) { return 0x0008000000000000 + random() % 1000; });
+    expect_unknown("zeros", [](std::uint64_t) { return 0; });
+    expect_unknown("ones", [](std::uint64_t) { return ~std::uint64_t{0}; });
+}
+
+TEST(Formats, the_format_that_was_read_is_said) {
+    auto stream = ByteStream::of_memory("0 1f00\n1 2000\n", "t");
+    EXPECT_EQ(open_stream(std::move(*stream), {}).value()->format(), "din");
+}
+
+TEST(Formats, csv_separators_come_from_the_header) {
+    const std::vector<Access> expected = {{0x40, 0, 0, 3, 1}, {64, 0, 0, 0, 0}};
+    EXPECT_EQ(parse("address;thread;write\n0x40;3;1\n64;0;0\n").value(), expected);
+    EXPECT_EQ(parse("thread\taddress\twrite\n3\t0x40\tw\n0\t64\tr\n").value(), expected);
+    EXPECT_EQ(complaint("address;thread\n1,2\n", "csv"),
+              "t: line 2: expected an address, found \"1,2\"");
+}
+
+TEST(Formats, csv_rows_have_all_fields) {
+    EXPECT_EQ(complaint("address,thread,write\n1,2,0\n3,1\n", "csv"),
+              "t: line 3: expected 3 fields separated by commas, found 2");
+    EXPECT_EQ(complaint("thread;address\n1\n", "csv"),
+              "t: line 2: expected 2 fields separated by semicolons, found 1");
+    EXPECT_EQ(complaint("address,write\n1,0,7,7\n", "csv"),
+              "t: line 2: expected 2 fields separated by commas, found 4");
+    EXPECT_EQ(parse("address,write,note\n1,0,\n2,1,\n")->size(), 2u);
 }
 
 TEST(Formats, perf_samples_have_address_thread_direction_and_instruction) {
@@ -171,10 +218,11 @@ TEST(Formats, perf_samples_have_address_thread_direction_and_instruction) {
 TEST(Formats, nothing_is_an_empty_trace) {
     EXPECT_EQ(parse("")->size(), 0u);
     for (const FormatEntry& entry : formats())
-        if (entry.name == "revisit" || entry.name == "gem5")  // these begin with a header
+        if (entry.name == "revisit" || entry.name == "gem5") {  // these begin with a magic number
             EXPECT_FALSE(parse("", entry.name)) << entry.name;
-        else
-            EXPECT_EQ(parse("", entry.name)->size(), 0u) << entry.name;
+        } else {
+            EXPECT_EQ(parse("", entry.name).value().size(), 0u) << entry.name;
+        }
 }
 
 std::vector<Access> random_accesses(std::size_t count, std::uint64_t seed) {
@@ -190,7 +238,7 @@ std::vector<Access> random_accesses(std::size_t count, std::uint64_t seed) {
 Result<void> write_all(const std::string& path, std::string_view format,
                        const std::vector<Access>& accesses, ColumnSet has, const TraceInfo& info = {}) {
     auto writer = create_trace(path, format);
-    if (!writer) return std::unexpected(writer.error());
+    if (!writer) return unexpected(writer.error());
     Columns columns;
     columns.has = has;
     for (std::size_t i = 0; i < accesses.size(); ++i) {
@@ -346,9 +394,21 @@ TEST(Writing, nothing_half_written_is_left_behind) {
     EXPECT_EQ(folder.files(), 0u);
     EXPECT_FALSE(create_trace(folder / "no/such/folder/t.rvt"));
     EXPECT_FALSE(create_trace(folder / "t.oracle"));
+    for (const char* name : {"b.u64.bz2", "b.csv.lz4", "b.bz2", "b.u64.old"}) {
+        EXPECT_FALSE(create_trace(folder / name)) << name;
+        EXPECT_FALSE(create_trace(folder / name, "u64")) << name;
+    }
+    EXPECT_EQ(create_trace(folder / "b.u64.bz2").error().message,
+              "cannot write .bz2: traces are packed as .zst, .gz or .xz");
+    EXPECT_EQ(folder.files(), 0u);
     auto full = write_all("/dev/full", "u64", random_accesses(100000, 9), {});
     ASSERT_FALSE(full);
     EXPECT_EQ(full.error().sentence(), "/dev/full: cannot write: No space left on device");
+}
+
+TEST(Opening, packings_of_others_are_named) {
+    EXPECT_EQ(complaint("BZh91AY&SY and so on"),
+              "t: is packed by bzip2; expected zstd, gzip, xz or an unpacked trace");
 }
 
 TEST(Opening, what_is_not_a_readable_file_is_said) {

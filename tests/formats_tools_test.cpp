@@ -20,7 +20,7 @@ Result<Accesses> all(TraceReader& reader) {
     Accesses out;
     for (;;) {
         auto batch = reader.next();
-        if (!batch) return std::unexpected(batch.error());
+        if (!batch) return unexpected(batch.error());
         if (batch->count() == 0) return out;
         for (std::size_t i = 0; i < batch->count(); ++i) out.push_back(batch->at(i));
     }
@@ -28,9 +28,9 @@ Result<Accesses> all(TraceReader& reader) {
 
 Result<Accesses> parse(std::string bytes, std::string_view format = {}) {
     auto stream = ByteStream::of_memory(std::move(bytes), "t");
-    if (!stream) return std::unexpected(stream.error());
+    if (!stream) return unexpected(stream.error());
     auto reader = open_stream(std::move(*stream), format);
-    if (!reader) return std::unexpected(reader.error());
+    if (!reader) return unexpected(reader.error());
     return all(**reader);
 }
 

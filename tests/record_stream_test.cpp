@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/blocks.h"
 #include "record/consume.h"
 #include "record/slots.h"
 #include "record/stream.h"
+#include "revisit/blocks.h"
 
 namespace revisit::record {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
-#include "core/blocks.h"
 #include "core/frequent.h"
+#include "revisit/blocks.h"
 #include "revisit/revisit.h"
 
 namespace revisit {

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "revisit/error.h"
+
 namespace revisit {
 
 inline constexpr std::uint8_t kWrite = 1;  // flag bit 0
@@ -39,6 +41,9 @@ struct AccessBatch {
                 flags.empty() ? std::uint8_t{0} : flags[i]};
     }
 };
+
+// An Error where a column is neither empty nor as long as the batch: nothing is read beyond its end.
+REVISIT_API Result<void> check(const AccessBatch& batch);
 
 // Which columns a source has.
 struct ColumnSet {
@@ -98,5 +103,7 @@ struct BlockBatch {
         return {of(blocks), of(sites), of(threads), of(flags), of(parts)};
     }
 };
+
+REVISIT_API Result<void> check(const BlockBatch& batch);
 
 }  // namespace revisit

@@ -25,10 +25,11 @@ struct AnalyzeOptions {
     std::function<Result<void>(const AccessBatch&)> also = {};
 };
 
-Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options = {});
+REVISIT_API Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options = {});
 // Accesses in memory, read where they lie.
-Result<Profile> analyze(const AccessBatch& accesses, const AnalyzeOptions& options = {});
-Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method = "exact",
-                        const EngineOptions& options = {});
+REVISIT_API Result<Profile> analyze(const AccessBatch& accesses, const AnalyzeOptions& options = {});
+REVISIT_API Result<Profile> analyze(std::span<const std::uint64_t> addresses,
+                                    std::string_view method = "exact",
+                                    const EngineOptions& options = {});
 
 }  // namespace revisit

@@ -13,12 +13,12 @@
 namespace revisit {
 
 // The data and unified caches of this machine, nearest first; empty when the system does not tell.
-std::vector<CacheSpec> host_caches();
+REVISIT_API std::vector<CacheSpec> host_caches();
 
 // P(hit | reuse distance): fully associative, a step; set-associative, the binomial of SDCM.
-double hit_probability(const CacheSpec& cache, double distance);
+REVISIT_API double hit_probability(const CacheSpec& cache, double distance);
 // The mean over a bin, its mass taken as spread evenly.
-double hit_probability(const CacheSpec& cache, const Bin& bin);
+REVISIT_API double hit_probability(const CacheSpec& cache, const Bin& bin);
 
 struct CachePrediction {
     CacheSpec cache;
@@ -33,15 +33,15 @@ struct CachePrediction {
 // smaller blocks counts as so many lines, each of its blocks in a line of its own (as Razzak et al.
 // take elements). True hit rates want a profile at the cache's line. Where the profile has this cache
 // simulated, that is the answer.
-CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache);
+REVISIT_API CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache);
 // From the distances alone: sets are taken as drawn at random.
-CachePrediction predict_by_model(const Profile& profile, const CacheSpec& cache);
+REVISIT_API CachePrediction predict_by_model(const Profile& profile, const CacheSpec& cache);
 
 struct CurvePoint {
     double blocks = 0;
     double miss_rate = 0;
 };
 // Miss ratio of a fully associative cache of every size worth telling apart.
-std::vector<CurvePoint> miss_ratio_curve(const Histogram& reuse);
+REVISIT_API std::vector<CurvePoint> miss_ratio_curve(const Histogram& reuse);
 
 }  // namespace revisit

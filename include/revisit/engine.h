@@ -66,7 +66,7 @@ using AccessProgress = std::function<void(std::uint64_t done, std::uint64_t tota
 
 // Fed batch by batch, then finished once. `add` takes blocks in trace order and does not keep the
 // spans.
-class Engine {
+class REVISIT_API Engine {
  public:
     virtual ~Engine() = default;
     virtual Result<void> add(const BlockBatch& batch) = 0;
@@ -89,7 +89,8 @@ struct EngineEntry {
     Result<std::unique_ptr<Engine>> (*make)(const EngineOptions&);
 };
 
-std::span<const EngineEntry> engines();
-Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineOptions& options);
+REVISIT_API std::span<const EngineEntry> engines();
+REVISIT_API Result<std::unique_ptr<Engine>> make_engine(std::string_view name,
+                                                        const EngineOptions& options);
 
 }  // namespace revisit

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <string>
 #include <utility>
+
+#include "revisit/api.h"
+#include "revisit/expected.h"
 
 namespace revisit {
 
@@ -24,7 +26,7 @@ enum class ErrorCode : std::uint8_t {
     cluster,         // MPI did not do what was asked
 };
 
-struct Error {
+struct REVISIT_API Error {
     std::string file;     // the input it is about; empty when there is none
     std::string place;    // "line 17", "byte 4096"; empty when unknown
     std::string message;  // what was expected and what was found
@@ -35,20 +37,20 @@ struct Error {
 };
 
 template <class T>
-using Result = std::expected<T, Error>;
+using Result = expected<T, Error>;
 
-inline std::unexpected<Error> fail(std::string message) {
-    return std::unexpected(Error{{}, {}, std::move(message)});
+inline unexpected<Error> fail(std::string message) {
+    return unexpected(Error{{}, {}, std::move(message)});
 }
-inline std::unexpected<Error> fail(std::string file, std::string place, std::string message) {
-    return std::unexpected(Error{std::move(file), std::move(place), std::move(message)});
+inline unexpected<Error> fail(std::string file, std::string place, std::string message) {
+    return unexpected(Error{std::move(file), std::move(place), std::move(message)});
 }
-inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
-    return std::unexpected(Error{{}, {}, std::move(message), code});
+inline unexpected<Error> fail(ErrorCode code, std::string message) {
+    return unexpected(Error{{}, {}, std::move(message), code});
 }
-inline std::unexpected<Error> fail(ErrorCode code, std::string file, std::string place,
-                                   std::string message) {
-    return std::unexpected(Error{std::move(file), std::move(place), std::move(message), code});
+inline unexpected<Error> fail(ErrorCode code, std::string file, std::string place,
+                              std::string message) {
+    return unexpected(Error{std::move(file), std::move(place), std::move(message), code});
 }
 
 }  // namespace revisit

@@ -14,7 +14,7 @@ namespace revisit {
 // Shares of reuse distances out of a description: normal:MEAN,SD, exponential:RATE, zipf:S, uniform,
 // or mix:SHARE*DESCRIPTION+SHARE*DESCRIPTION… Distances that need more than `distinct` blocks are an
 // Error. The counts of the result sum to 1.
-Result<Histogram> parse_distribution(std::string_view description, std::uint64_t distinct);
+REVISIT_API Result<Histogram> parse_distribution(std::string_view description, std::uint64_t distinct);
 
 struct GenerateOptions {
     std::uint64_t length = 0;    // accesses, the first touches among them
@@ -27,7 +27,7 @@ struct GenerateOptions {
 };
 
 // The accesses, batch by batch: first every block once, then reuses at distances drawn from the bins.
-class TraceGenerator {
+class REVISIT_API TraceGenerator {
  public:
     // `reuse` is taken in shares of its finite counts; distances in a bin are equally likely.
     static Result<TraceGenerator> create(const Histogram& reuse, const GenerateOptions& options);

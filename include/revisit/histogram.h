@@ -16,7 +16,7 @@ namespace revisit {
 // log2:K cuts every power of two [2^e, 2^(e+1)) into K bins of equal width (fewer where the width would
 // fall under 1); distance 0 is a bin of its own. The edges of log2:K are among those of log2:mK, and of
 // linear:W among those of exact, so a fine histogram folds into a coarse one without loss.
-class Binning {
+class REVISIT_API Binning {
  public:
     enum class Kind : std::uint8_t { log2, linear, exact };
 
@@ -59,7 +59,7 @@ struct Bin {
 };
 
 // A histogram as results carry it: non-empty bins in rising order, infinite distances beside them.
-struct Histogram {
+struct REVISIT_API Histogram {
     double cold = 0;         // first touches
     double invalidated = 0;  // reuses lost to another thread's write
     double cold_error = 0;
@@ -88,7 +88,7 @@ struct Histogram {
 
 // Counts distances one by one: what engines fill. Small distances go to a dense table, large ones to
 // the binning's own slots, so memory is bounded by the bins that can be told apart.
-class DistanceCounter {
+class REVISIT_API DistanceCounter {
  public:
     explicit DistanceCounter(Binning binning);
 

@@ -1,6 +1,7 @@
 // The profile: what every engine, recorder and predictor produces and every model and view consumes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 namespace revisit {
 
 inline constexpr std::string_view kProfileSchema = "revisit/profile@1";
+inline constexpr std::size_t kRunGroups = 16;
 
 // A place in the source; `line` 0 = unknown.
 struct Frame {
@@ -120,6 +122,14 @@ struct Phase {
     Histogram reuse;
 };
 
+// Some of the runs that a merge summed: what differs between groups of runs is the noise of the sum.
+struct RunGroup {
+    double runs = 1;
+    double accesses = 0;
+    double distinct = 0;
+    Histogram reuse;
+};
+
 struct Sampling {
     double period = 0;  // accesses a sample stands for
     double samples = 0;
@@ -172,6 +182,7 @@ struct Profile {
     std::vector<Sharing> sharing;  // private model, most frequent first
     std::optional<SharingTotals> sharing_totals;
     std::vector<SimulatedCache> caches;             // exact profiles of programs, nearest first
+    std::vector<RunGroup> runs;  // of a merge of runs, in at most kRunGroups groups
     std::vector<GranularityProfile> granularities;  // where several were asked for, the main one first
 
     std::string machine;
@@ -187,21 +198,22 @@ struct Profile {
     }
 };
 
-std::string to_json(const Profile& profile);
-Result<Profile> profile_from_json(std::string_view text, const std::string& file = {});
+REVISIT_API std::string to_json(const Profile& profile);
+REVISIT_API Result<Profile> profile_from_json(std::string_view text, const std::string& file = {});
 
-Result<Profile> load_profile(const std::string& path);  // "-" = standard input
-Result<void> save_profile(const Profile& profile, const std::string& path);
+REVISIT_API Result<Profile> load_profile(const std::string& path);  // "-" = standard input
+REVISIT_API Result<void> save_profile(const Profile& profile, const std::string& path);
 
 // Sums profiles: threads, ranks, processes, runs. Granularity and model must agree, and bins must line
 // up (a coarser binning takes a finer one in, such as log2 and log2:8). What was refused changes
 // nothing.
-Result<void> merge_profile(Profile& into, const Profile& other);
+REVISIT_API Result<void> merge_profile(Profile& into, const Profile& other);
 
 // The same for many profiles, in memory that does not grow with their number.
-class ProfileMerger {
+class REVISIT_API ProfileMerger {
  public:
-    explicit ProfileMerger(Profile first);
+    // `runs`: the profiles are runs of one program, and what differs between them is kept as noise.
+    explicit ProfileMerger(Profile first, bool runs = false);
     ~ProfileMerger();
     Result<void> add(const Profile& other);
     const Profile& sum() const { return sum_; }
@@ -210,7 +222,9 @@ class ProfileMerger {
  private:
     struct Indexes;
     Result<void> check(const Profile& other) const;
+    void keep_runs(const Profile& other);
     Profile sum_;
+    bool runs_;
     std::unique_ptr<Indexes> indexes_;
 };
 

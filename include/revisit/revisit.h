@@ -4,6 +4,7 @@
 #include "revisit/access.h"
 #include "revisit/accuracy.h"
 #include "revisit/analyze.h"
+#include "revisit/blocks.h"
 #include "revisit/cache.h"
 #include "revisit/engine.h"
 #include "revisit/error.h"
@@ -14,3 +15,4 @@
 #include "revisit/time_model.h"
 #include "revisit/trace.h"
 #include "revisit/units.h"
+#include "revisit/version.h"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "revisit/access.h"
@@ -41,7 +42,7 @@ struct AddressFile {
 
 // Accesses that any thread may read, in any order, more than once, as cheaply as copying them: a plain
 // file of records of one size, or arrays in memory.
-class AccessRanges {
+class REVISIT_API AccessRanges {
  public:
     virtual ~AccessRanges() = default;
     virtual std::uint64_t count() const = 0;  // accesses
@@ -53,7 +54,7 @@ class AccessRanges {
 };
 
 // Parts of a trace, in order, each of which any thread may decode.
-class AccessChunks {
+class REVISIT_API AccessChunks {
  public:
     virtual ~AccessChunks() = default;
     virtual std::size_t count() const = 0;  // chunks
@@ -62,7 +63,7 @@ class AccessChunks {
 };
 
 // A source of accesses. All can be read as a stream; some offer more, and analyze() makes use of it.
-class TraceReader {
+class REVISIT_API TraceReader {
  public:
     virtual ~TraceReader() = default;
     // The next accesses, valid until the next call; an empty batch is the end.
@@ -77,6 +78,12 @@ class TraceReader {
     // Bytes of the file read so far and in all (0 = unknown), for progress.
     virtual std::uint64_t bytes_read() const { return 0; }
     virtual std::uint64_t bytes_total() const { return 0; }
+    // What a stored trace was read as, e.g. "lackey"; empty for other sources.
+    const std::string& format() const { return format_; }
+    void set_format(std::string_view name) { format_ = name; }
+
+ private:
+    std::string format_;
 };
 
 }  // namespace revisit

@@ -22,8 +22,8 @@ struct TimeModelEntry {
     std::string_view summary;
     TimeModel model;
 };
-std::span<const TimeModelEntry> time_models();
-Result<TimeModel> parse_time_model(std::string_view name);
+REVISIT_API std::span<const TimeModelEntry> time_models();
+REVISIT_API Result<TimeModel> parse_time_model(std::string_view name);
 
 // A stretch of the run and the time distances of the reuses that end in it.
 struct TimePhase {
@@ -33,12 +33,13 @@ struct TimePhase {
 };
 
 // The reuse distances of a run whose phases follow each other from access 0 on.
-Histogram reuse_from_phases(std::span<const TimePhase> phases, double distinct, const Binning& bins);
+REVISIT_API Histogram reuse_from_phases(std::span<const TimePhase> phases, double distinct,
+                                        const Binning& bins);
 
 // The reuse distances that `time` implies when `distinct` blocks exist (0 = unknown), cut by `bins`.
 // Cold and invalidated counts carry over and the finite counts sum to those of `time`. Without phases,
 // the model of phases is the expected one.
-Result<Histogram> reuse_from_time(const Histogram& time, double distinct, TimeModel model,
-                                  const Binning& bins);
+REVISIT_API Result<Histogram> reuse_from_time(const Histogram& time, double distinct, TimeModel model,
+                                              const Binning& bins);
 
 }  // namespace revisit

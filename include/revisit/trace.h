@@ -12,20 +12,23 @@
 
 namespace revisit {
 
-class TraceWriter {
+class REVISIT_API TraceWriter {
  public:
     virtual ~TraceWriter() = default;
     virtual Result<void> write(const AccessBatch& batch) = 0;
     // Makes the file appear under its name; without it nothing is left behind.
     virtual Result<void> finish(const TraceInfo& info) = 0;
+    // The columns that its format can hold; what else a batch has is left out.
+    virtual ColumnSet holds() const { return {true, true, true, true}; }
 };
 
 // `format` empty: told by content, compression unpacked on the way. Path "-" is standard input.
-Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format = {});
+REVISIT_API Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
+                                                            std::string_view format = {});
 // Several as one, in their order: a trace that was stored in pieces.
-Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
-                                                 std::string_view format = {});
-Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path,
-                                                  std::string_view format = {});
+REVISIT_API Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
+                                                             std::string_view format = {});
+REVISIT_API Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path,
+                                                              std::string_view format = {});
 
 }  // namespace revisit

@@ -82,7 +82,7 @@ class DiffCommand : public Command {
         if (!diff) {
             if (before.front().model != after.front().model && !across_models_)
                 diff.error().message += " (--across-models compares them all the same)";
-            return std::unexpected(diff.error());
+            return unexpected(diff.error());
         }
         std::string text = output_.json ? diff_json(*diff)
                            : markdown_  ? diff_markdown(*diff)

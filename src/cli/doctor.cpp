@@ -105,7 +105,7 @@ class DoctorCommand : public Command {
                 text += fmt::format("  {} {:<14} {}\n", finding.works ? "✓" : "✗", finding.subject,
                                     finding.detail);
         }
-        if (auto shown = print(text); !shown) return std::unexpected(shown.error());
+        if (auto shown = print(text); !shown) return unexpected(shown.error());
         return 0;
     }
 

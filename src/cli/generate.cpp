@@ -65,24 +65,24 @@ class GenerateCommand : public Command {
 
     Result<int> run() override {
         auto reuse = wanted();
-        if (!reuse) return std::unexpected(reuse.error());
+        if (!reuse) return unexpected(reuse.error());
         auto generator = TraceGenerator::create(*reuse, options_);
-        if (!generator) return std::unexpected(generator.error());
+        if (!generator) return unexpected(generator.error());
         auto writer = create_trace(output_, to_);
-        if (!writer) return std::unexpected(writer.error());
+        if (!writer) return unexpected(writer.error());
         Progress progress("generating", quiet_);
         for (std::uint64_t accesses = 0;;) {
             AccessBatch batch = generator->next();
             if (batch.count() == 0) break;
             if (auto written = (*writer)->write(batch); !written)
-                return std::unexpected(written.error());
+                return unexpected(written.error());
             accesses += batch.count();
             progress.update(accesses, options_.length, accesses);
         }
         TraceInfo info;
         info.natural_granularity = options_.granularity;
         if (auto finished = (*writer)->finish(info); !finished)
-            return std::unexpected(finished.error());
+            return unexpected(finished.error());
         return 0;
     }
 
@@ -100,7 +100,7 @@ class GenerateCommand : public Command {
         std::optional<Profile> profile;
         if (!from_.empty()) {
             auto loaded = load_profile(from_);
-            if (!loaded) return std::unexpected(loaded.error());
+            if (!loaded) return unexpected(loaded.error());
             profile = std::move(*loaded);
             options_.length = static_cast<std::uint64_t>(profile->accesses);
             options_.distinct = static_cast<std::uint64_t>(profile->distinct);
@@ -111,9 +111,9 @@ class GenerateCommand : public Command {
             return fail("--distribution needs --length and --distinct");
         }
         if (auto good = take_count("--length", length_, options_.length); !good)
-            return std::unexpected(good.error());
+            return unexpected(good.error());
         if (auto good = take_count("--distinct", distinct_, options_.distinct); !good)
-            return std::unexpected(good.error());
+            return unexpected(good.error());
         if (!granularity_.empty()) {
             auto bytes = parse_bytes(granularity_);
             if (!bytes) return fail("--granularity: " + bytes.error().message);

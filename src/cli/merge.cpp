@@ -29,7 +29,7 @@ class MergeCommand : public Command {
         for (std::size_t i = 1; i < inputs_.size(); i++) {
             if (Result<void> merged = merger.add(TRY(load_profile(inputs_[i]))); !merged) {
                 merged.error().file = inputs_[i];
-                return std::unexpected(merged.error());
+                return unexpected(merged.error());
             }
             progress.update(i, inputs_.size(), static_cast<std::uint64_t>(merger.sum().accesses));
         }

@@ -128,7 +128,7 @@ class PredictCommand : public Command {
 
     Result<int> run() override {
         auto request = make_request();
-        if (!request) return std::unexpected(request.error());
+        if (!request) return unexpected(request.error());
         if (!sweep_.empty()) return run_sweep(std::move(*request));
         if (advise_) return run_advise(*request);
         if ((explain_ || symbolic_) && method_ == "auto") request->method = predict::Method::fit;
@@ -139,7 +139,7 @@ class PredictCommand : public Command {
             request->method = predict::Method::automatic;
             prediction = predict::predict(*request);
         }
-        if (!prediction) return std::unexpected(prediction.error());
+        if (!prediction) return unexpected(prediction.error());
         if (only_exact_ && prediction->certainty() != Certainty::exact) {
             std::string why;
             for (const auto& u : prediction->unproven)
@@ -154,7 +154,7 @@ class PredictCommand : public Command {
         int status = 0;
         if (explain_) {
             auto text = predict::explain(*request, *prediction);
-            if (!text) return std::unexpected(text.error());
+            if (!text) return unexpected(text.error());
             more += "\n" + *text;
         }
         if (symbolic_) more += "\n" + predict::symbolic(*prediction, host_caches());
@@ -166,13 +166,13 @@ class PredictCommand : public Command {
             sizes.insert(request->parameters.begin(), request->parameters.end());
             auto sets =
                 predict::map_sets(*prediction->target, sizes, *cache, predict::Deadline(budget_));
-            if (!sets) return std::unexpected(sets.error());
+            if (!sets) return unexpected(sets.error());
             more += "\n" + predict::text_of(*sets);
             mapped.push_back(std::move(*sets));
         }
         if (verify_) {
             auto checked = predict::verify(*request, *prediction);
-            if (!checked) return std::unexpected(checked.error());
+            if (!checked) return unexpected(checked.error());
             const auto note = fmt::format(
                 "verified: a recorded run of {:.0f} accesses {}", checked->measured.accesses,
                 checked->equal ? "is equal in every bin"
@@ -195,7 +195,7 @@ class PredictCommand : public Command {
     Result<predict::Request> make_request() {
         predict::Request request;
         auto options = analysis_.engine_options();
-        if (!options) return std::unexpected(options.error());
+        if (!options) return unexpected(options.error());
         request.granularity = options->granularity;
         request.bins = options->bins;
         request.seed = options->seed;
@@ -203,14 +203,14 @@ class PredictCommand : public Command {
         for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
         for (const auto& text : macros_) {
             auto size = size_from(text, "-D");
-            if (!size) return std::unexpected(size.error());
+            if (!size) return unexpected(size.error());
             if (*size && !request.macros.insert(**size).second)
                 return fail("-D " + text + ": " + (*size)->first + " is given twice");
             if (!*size) request.source.flags.push_back("-D" + text);
         }
         for (const auto& text : parameters_) {
             auto size = size_from(text, "--param");
-            if (!size) return std::unexpected(size.error());
+            if (!size) return unexpected(size.error());
             if (!*size) return fail("--param " + text + ": expected NAME=VALUE with a whole number");
             if (!request.parameters.insert(**size).second)
                 return fail("--param " + text + ": " + (*size)->first + " is given twice");
@@ -332,7 +332,7 @@ class PredictCommand : public Command {
             !number(colon + 1, sweep_.size(), high) || low < 1 || high <= low)
             return fail("--sweep " + sweep_ + ": expected NAME=LOW:HIGH with 1 <= LOW < HIGH");
         auto points = predict::sweep(std::move(request), sweep_.substr(0, equals), low, high, 25);
-        if (!points) return std::unexpected(points.error());
+        if (!points) return unexpected(points.error());
         const auto caches = host_caches();
         const auto name = sweep_.substr(0, equals);
         std::string csv = name + ",accesses,cold,exact";

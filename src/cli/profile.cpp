@@ -81,13 +81,13 @@ class ProfileCommand : public Command {
 
     Result<int> run() override {
         Result<EngineOptions> engine = analysis_.engine_options();
-        if (!engine) return std::unexpected(engine.error());
+        if (!engine) return unexpected(engine.error());
         if (engine->threads == 0) engine->threads = 2;  // the program wants the other cores
         engine->time = time_;
         engine->sites = !no_sites_;
         engine->device = device_ == "gpu" ? Device::gpu : Device::cpu;
         engine->pairs = !no_pairs_ && engine->device == Device::cpu;
-        if (auto applied = sampling_.apply(*engine); !applied) return std::unexpected(applied.error());
+        if (auto applied = sampling_.apply(*engine); !applied) return unexpected(applied.error());
         model_.apply(*engine);
         if (watching_.pid != 0 && !recording_.command.empty())
             return fail("--pid attaches to a process that runs: name no program as well");
@@ -101,10 +101,10 @@ class ProfileCommand : public Command {
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
         if (!engine->sites) recording_.no_contexts = recording_.no_objects = true;
         if (Result<std::unique_ptr<Engine>> possible = make_engine(method, *engine); !possible)
-            return std::unexpected(possible.error());
+            return unexpected(possible.error());
 
         Result<record::RunOptions> run = recording_.run_options();
-        if (!run) return std::unexpected(run.error());
+        if (!run) return unexpected(run.error());
         run->decode.readers = std::clamp(thread_count(0) / 2, 1u, 6u);
         if (model_.model != "single") run->want |= REVISIT_WANT_ORDER;
         const bool inside = method == "sample" && can_sample_inside(*run, *engine);
@@ -191,12 +191,12 @@ class ProfileCommand : public Command {
     }
 
     Result<int> finish(const record::RunOptions& run, const Result<record::RunOutcome>& outcome) {
-        if (!outcome) return std::unexpected(outcome.error());
+        if (!outcome) return unexpected(outcome.error());
         if (!have_profile_)
             return fail(
                 run.program.path, "",
                 fmt::format("ended with status {} before it could be recorded", outcome->exit_status));
-        if (Result<void> done = deliver(*outcome); !done) return std::unexpected(done.error());
+        if (Result<void> done = deliver(*outcome); !done) return unexpected(done.error());
         return outcome->exit_status;
     }
 
@@ -268,7 +268,7 @@ class ProfileCommand : public Command {
         std::string text = "\n" + terminal_report(profile_, host_caches(), stderr_style());
         if (!by_.empty()) {
             auto table = places_of(profile_, by_, host_caches());
-            if (!table) return std::unexpected(table.error());
+            if (!table) return unexpected(table.error());
             text += "\n" + *table;
         }
         if (!children_.empty()) {

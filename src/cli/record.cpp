@@ -25,7 +25,7 @@ class RecordCommand : public Command {
 
     Result<int> run() override {
         Result<record::RunOptions> run = recording_.run_options();
-        if (!run) return std::unexpected(run.error());
+        if (!run) return unexpected(run.error());
         run->want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
         run->decode.extents = true;
         std::vector<std::string> written;
@@ -36,7 +36,7 @@ class RecordCommand : public Command {
                 written.push_back(is_first ? output_ : child_output(output_, "child", pid, ".rvt"));
                 return record::make_trace_sink(written.back());
             });
-        if (!outcome) return std::unexpected(outcome.error());
+        if (!outcome) return unexpected(outcome.error());
         if (written.empty())
             return fail(
                 run->program.path, "",

@@ -110,7 +110,7 @@ using Lanes = std::deque<Lane>;  // a deque: engines write to lists that stay wh
 Result<void> end_part(Lane& lane) {
     if (!lane.device) return lane.engine->settle();
     auto part = lane.device->finish();
-    if (!part) return std::unexpected(part.error());
+    if (!part) return unexpected(part.error());
     lane.device.reset();
     lane.counted_on_device = std::move(part->reuse);
     lane.engine->list_first_touches(nullptr);
@@ -125,7 +125,7 @@ Result<void> count_part(Lane& lane, const EngineOptions& options) {
     BlockCutter cutter(options.granularity);
     for (;;) {
         auto batch = lane.reader->next();
-        if (!batch) return std::unexpected(batch.error());
+        if (!batch) return unexpected(batch.error());
         if (batch->count() == 0) return end_part(lane);
         auto added = cutter.cut(*batch, [&](const BlockBatch& piece) {
             lane.accesses += piece.count();
@@ -251,7 +251,7 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (options.time || options.sites || options.pairs || options.model != StackModel::single)
-        return std::unexpected(
+        return unexpected(
             agree(fail(ErrorCode::unsupported,
                        "a cluster counts reuse distances of the single model: no time, sites or pairs"),
                   rank, ranks)
@@ -263,7 +263,7 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
         if (device)
             lanes.front().device = std::move(*device);
         else
-            good = std::unexpected(device.error());
+            good = unexpected(device.error());
     }
     for (std::size_t i = 0; i < lanes.size() && good; ++i) {
         const std::size_t part = static_cast<std::size_t>(rank) * lanes.size() + i;
@@ -273,10 +273,10 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
         if (opened)
             lanes[i].reader = std::move(*opened);
         else
-            good = std::unexpected(opened.error());
+            good = unexpected(opened.error());
     }
     good = agree(std::move(good), rank, ranks);
-    if (!good) return std::unexpected(good.error());
+    if (!good) return unexpected(good.error());
     if (options.granularity == 0) {
         const std::uint64_t natural = lanes.front().reader->info().natural_granularity;
         options.granularity = natural != 0 ? natural : 64;
@@ -289,19 +289,19 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
             if (lanes[i].lists) lanes[i].engine->list_first_touches(&lanes[i].unknown);
         }
         if (auto counted = agree(count_parts(lanes, options), rank, ranks); !counted)
-            return std::unexpected(counted.error());
+            return unexpected(counted.error());
         Outbox out;
         BigVector<std::uint64_t>& unknown = lanes.front().unknown;
         if (rank != 0) pass_on(unknown, out, rank - 1, true);
         for (Tag tag = rank + 1 < ranks ? kBlocks : kEnd; tag != kEnd;) {
             const auto list = receive(rank + 1, tag);
             if (auto played = lanes.back().engine->add({list, {}, {}, {}}); !played)
-                return std::unexpected(played.error());
+                return unexpected(played.error());
             if (tag == kEnd)
                 if (auto settled = lanes.back().engine->settle(); !settled)
-                    return std::unexpected(settled.error());
+                    return unexpected(settled.error());
             if (auto passed = pass_down(lanes, lanes.size() - 1, tag == kEnd); !passed)
-                return std::unexpected(passed.error());
+                return unexpected(passed.error());
             if (rank != 0) pass_on(unknown, out, rank - 1, tag == kEnd);
         }
         std::optional<Profile> profile;

@@ -5,6 +5,7 @@
 // one. All products fit in 128 bits, those of distances below 2^43 in 64.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -64,7 +65,7 @@ std::string Binning::spec() const {
 
 std::uint64_t Binning::index(std::uint64_t distance) const {
     if (kind_ == Kind::exact) return distance;
-    if (kind_ == Kind::linear) return distance / parameter_;
+    if (kind_ == Kind::linear) return distance / std::max<std::uint64_t>(1, parameter_);
     if (distance == 0) return 0;
     int octave = std::bit_width(distance) - 1;
     return 1 + octave * parameter_ +
@@ -73,7 +74,7 @@ std::uint64_t Binning::index(std::uint64_t distance) const {
 
 std::uint64_t Binning::low_edge(std::uint64_t distance) const {
     if (kind_ == Kind::exact) return distance;
-    if (kind_ == Kind::linear) return distance - distance % parameter_;
+    if (kind_ == Kind::linear) return distance - distance % std::max<std::uint64_t>(1, parameter_);
     if (distance == 0) return 0;
     int octave = std::bit_width(distance) - 1;
     std::uint64_t start = std::uint64_t{1} << octave;
@@ -82,7 +83,8 @@ std::uint64_t Binning::low_edge(std::uint64_t distance) const {
 
 std::uint64_t Binning::high_edge(std::uint64_t low) const {
     if (kind_ == Kind::exact) return low == kTop ? kTop : low + 1;
-    if (kind_ == Kind::linear) return kTop - low < parameter_ ? kTop : low + parameter_;
+    if (kind_ == Kind::linear)
+        return kTop - low < parameter_ ? kTop : low + std::max<std::uint64_t>(1, parameter_);
     if (low == 0) return 1;
     int octave = std::bit_width(low) - 1;
     std::uint64_t start = std::uint64_t{1} << octave;

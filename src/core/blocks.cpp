@@ -1,6 +1,11 @@
-#include "core/blocks.h"
+#include "revisit/blocks.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -17,7 +22,27 @@ bool any_crosses(const std::uint64_t* addresses, const std::uint32_t* sizes, int
     return (beyond >> shift) != 0;
 }
 
+Result<void> check_column(std::string_view name, std::size_t length, std::size_t wanted) {
+    if (length == 0 || length == wanted) return {};
+    return fail(
+        fmt::format("expected as many {} as accesses ({}) or none, found {}", name, wanted, length));
+}
+
 }  // namespace
+
+Result<void> check(const AccessBatch& batch) {
+    TRY(check_column("sites", batch.sites.size(), batch.count()));
+    TRY(check_column("sizes", batch.sizes.size(), batch.count()));
+    TRY(check_column("threads", batch.threads.size(), batch.count()));
+    return check_column("flags", batch.flags.size(), batch.count());
+}
+
+Result<void> check(const BlockBatch& batch) {
+    TRY(check_column("sites", batch.sites.size(), batch.count()));
+    TRY(check_column("threads", batch.threads.size(), batch.count()));
+    TRY(check_column("flags", batch.flags.size(), batch.count()));
+    return check_column("parts", batch.parts.size(), batch.count());
+}
 
 void BlockColumns::clear() {
     blocks.clear();

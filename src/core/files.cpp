@@ -63,7 +63,7 @@ Result<void> OutputFile::commit() {
     return {};
 }
 
-std::unexpected<Error> OutputFile::system_error(const char* doing) const {
+unexpected<Error> OutputFile::system_error(const char* doing) const {
     return fail(path_ == "-" ? "standard output" : path_, {},
                 fmt::format("{}: {}", doing, std::strerror(errno)));
 }
@@ -91,7 +91,7 @@ Result<std::string> read_file(const std::string& path) {
 
 Result<void> write_file(const std::string& path, std::string_view content) {
     auto file = OutputFile::create(path);
-    if (!file) return std::unexpected(file.error());
+    if (!file) return unexpected(file.error());
     if (auto done = file->write(content); !done) return done;
     return file->commit();
 }

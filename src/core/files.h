@@ -26,7 +26,7 @@ class OutputFile {
 
  private:
     OutputFile() = default;
-    std::unexpected<Error> system_error(const char* doing) const;
+    unexpected<Error> system_error(const char* doing) const;
 
     std::string path_;
     std::string temporary_;  // empty: written straight

@@ -194,6 +194,12 @@ std::string to_json(const Profile& profile) {
                     {"distinct", number(phase.distinct)},
                     {"reuse", histogram_json(phase.reuse)}};
     });
+    put_list(out, "runs", profile.runs, [](const RunGroup& group) {
+        return Json{{"runs", number(group.runs)},
+                    {"accesses", number(group.accesses)},
+                    {"distinct", number(group.distinct)},
+                    {"reuse", histogram_json(group.reuse)}};
+    });
     put_list(out, "processes", profile.processes, [](const ProcessSummary& process) {
         return Json{{"pid", process.pid},
                     {"command", process.command},
@@ -226,7 +232,7 @@ std::string to_json(const Profile& profile) {
 
 Result<Profile> load_profile(const std::string& path) {
     auto text = read_file(path);
-    if (!text) return std::unexpected(text.error());
+    if (!text) return unexpected(text.error());
     return profile_from_json(*text, path == "-" ? "standard input" : path);
 }
 

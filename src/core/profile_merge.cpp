@@ -211,6 +211,7 @@ struct ProfileMerger::Indexes {
             sum.unlisted += other.sharing_totals->unlisted;
             into.sharing_totals = sum;
         }
+        if (other.sharing.empty()) return;
         for (Sharing one : other.sharing) {
             for (SharingSide* side : {&one.writer, &one.victim}) {
                 auto found = site.find(side->site);
@@ -250,9 +251,10 @@ struct ProfileMerger::Indexes {
     }
 };
 
-ProfileMerger::ProfileMerger(Profile first)
-    : sum_(std::move(first)), indexes_(std::make_unique<Indexes>()) {
+ProfileMerger::ProfileMerger(Profile first, bool runs)
+    : sum_(std::move(first)), runs_(runs), indexes_(std::make_unique<Indexes>()) {
     indexes_->know(sum_);
+    if (runs_ && sum_.runs.empty()) sum_.runs.push_back({1, sum_.accesses, sum_.distinct, sum_.reuse});
 }
 ProfileMerger::~ProfileMerger() = default;
 
@@ -277,8 +279,29 @@ Result<void> ProfileMerger::check(const Profile& other) const {
     return {};
 }
 
+// Runs go to the groups in turn, the smallest first, so that groups stay alike in size.
+void ProfileMerger::keep_runs(const Profile& other) {
+    std::vector<RunGroup> more = other.runs;
+    if (more.empty()) more.push_back({1, other.accesses, other.distinct, other.reuse});
+    for (RunGroup& group : more) {
+        if (sum_.runs.size() < kRunGroups) {
+            sum_.runs.push_back(std::move(group));
+            continue;
+        }
+        RunGroup& into = *std::ranges::min_element(sum_.runs, {}, &RunGroup::runs);
+        into.runs += group.runs;
+        into.accesses += group.accesses;
+        into.distinct += group.distinct;
+        into.reuse.merge(group.reuse);
+    }
+}
+
 Result<void> ProfileMerger::add(const Profile& other) {
     TRY(check(other));
+    if (runs_)
+        keep_runs(other);
+    else
+        sum_.runs.clear();
     Profile& into = sum_;
     if (into.method != other.method) into.method = "mixed";
     into.accesses += other.accesses;

@@ -205,6 +205,23 @@ ThreadProfile read_thread(JsonReader& in) {
     return thread;
 }
 
+RunGroup read_run_group(JsonReader& in) {
+    RunGroup group;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "runs")
+            group.runs = in.number();
+        else if (key == "accesses")
+            group.accesses = in.number();
+        else if (key == "distinct")
+            group.distinct = in.number();
+        else if (key == "reuse")
+            group.reuse = read_histogram(in);
+        else
+            in.skip();
+    });
+    return group;
+}
+
 Phase read_phase(JsonReader& in) {
     Phase phase;
     in.object(kObject, [&](std::string_view key) {
@@ -448,6 +465,8 @@ class ProfileReader {
             entries(profile_.objects, read_object);
         else if (key == "phases")
             entries(profile_.phases, read_phase);
+        else if (key == "runs")
+            entries(profile_.runs, read_run_group);
         else if (key == "processes")
             entries(profile_.processes, read_process);
         else if (key == "sharing")
@@ -508,8 +527,7 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
     if (in.failed()) return fail(file, in.where(), in.message());
     if (!reader.has_schema) return no_profile();
     if (!reader.has_reuse) return fail(file, {}, "expected a \"reuse\" histogram");
-    if (auto checked = check_references(profile, file); !checked)
-        return std::unexpected(checked.error());
+    if (auto checked = check_references(profile, file); !checked) return unexpected(checked.error());
     return profile;
 }
 

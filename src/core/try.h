@@ -19,9 +19,9 @@ inline void value_of(Result<void>&&) {}
 
 }  // namespace revisit::core
 
-#define TRY(expression)                                                           \
-    ({                                                                            \
-        auto try_result_ = (expression);                                          \
-        if (!try_result_) return std::unexpected(std::move(try_result_).error()); \
-        ::revisit::core::value_of(std::move(try_result_));                        \
+#define TRY(expression)                                                                 \
+    ({                                                                                  \
+        auto try_result_ = (expression);                                                \
+        if (!try_result_) return ::revisit::unexpected(std::move(try_result_).error()); \
+        ::revisit::core::value_of(std::move(try_result_));                              \
     })

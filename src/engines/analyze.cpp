@@ -22,10 +22,10 @@
 #include <optional>
 #include <thread>
 
-#include "core/blocks.h"
 #include "core/parallel.h"
 #include "core/try.h"
 #include "engines/ranges.h"
+#include "revisit/blocks.h"
 
 namespace revisit {
 namespace {
@@ -130,6 +130,10 @@ class ChunkPipeline {
             slot.cut.reset();
             slot.accesses = chunks_.decode(chunk, slot.columns);
             if (!slot.accesses || cuts_ == 0) return;
+            if (auto whole = check(*slot.accesses); !whole) {
+                slot.accesses = unexpected(whole.error());
+                return;
+            }
             if (cuts_ == 1) {
                 slot.cut = cutter.as_they_are(*slot.accesses);
                 return;
@@ -262,6 +266,7 @@ Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options) {
 }
 
 Result<Profile> analyze(const AccessBatch& accesses, const AnalyzeOptions& options) {
+    TRY(check(accesses));
     const auto engine = TRY(make_engine(options.method, options.engine));
     Join join(*engine, options);
     const MemoryRanges ranges(accesses);

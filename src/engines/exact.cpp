@@ -331,13 +331,13 @@ Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks,
 }
 
 Result<Histogram> ExactEngine::reuse_so_far() {
-    if (auto settled = settle(); !settled) return std::unexpected(settled.error());
+    if (auto settled = settle(); !settled) return unexpected(settled.error());
     return distances_.histogram();
 }
 
 Result<Profile> ExactEngine::finish() {
     try {
-        if (auto settled = settle(); !settled) return std::unexpected(settled.error());
+        if (auto settled = settle(); !settled) return unexpected(settled.error());
         Profile profile;
         profile.method = "exact";
         profile.granularity = options_.granularity;

@@ -47,7 +47,7 @@
 namespace revisit {
 namespace {
 
-std::unexpected<Error> no_memory() {
+unexpected<Error> no_memory() {
     return fail(ErrorCode::no_threads, "not enough memory to count on several threads");
 }
 

@@ -237,7 +237,7 @@ Result<void> check_hprda(const EngineOptions& options) {
 }
 
 Result<std::unique_ptr<Engine>> make_hprda(const EngineOptions& options) {
-    if (auto good = check_hprda(options); !good) return std::unexpected(good.error());
+    if (auto good = check_hprda(options); !good) return unexpected(good.error());
     return std::make_unique<HprdaEngine>(options);
 }
 

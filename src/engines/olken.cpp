@@ -57,7 +57,7 @@ class OlkenEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_olken(const EngineOptions& options) {
-    if (auto good = require_single_model("olken", options); !good) return std::unexpected(good.error());
+    if (auto good = require_single_model("olken", options); !good) return unexpected(good.error());
     return std::make_unique<OlkenEngine>(options);
 }
 

@@ -41,7 +41,7 @@ class PartitionEngine : public Engine {
     }
 
     Result<Profile> finish() override {
-        if (auto done = count_chunk(); !done) return std::unexpected(done.error());
+        if (auto done = count_chunk(); !done) return unexpected(done.error());
         return tally_.profile("partition", stacked_);
     }
 
@@ -96,8 +96,7 @@ std::unique_ptr<Engine> make_partition_in_chunks(const EngineOptions& options, s
 }
 
 Result<std::unique_ptr<Engine>> make_partition(const EngineOptions& options) {
-    if (auto good = require_single_model("partition", options); !good)
-        return std::unexpected(good.error());
+    if (auto good = require_single_model("partition", options); !good) return unexpected(good.error());
     return make_partition_in_chunks(options, std::size_t{1} << 22, {});
 }
 

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "core/blocks.h"
+#include "core/try.h"
+#include "revisit/blocks.h"
 #include "revisit/source.h"
 
 namespace revisit {

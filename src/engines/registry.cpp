@@ -1,6 +1,8 @@
 // The table of engines. A new engine is one file and one line here.
 #include <fmt/format.h>
 
+#include "core/try.h"
+#include "engines/checked.h"
 #include "engines/phases.h"
 #include "gpu/gpu.h"
 #include "revisit/engine.h"
@@ -39,18 +41,21 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineO
     if (options.device == Device::gpu) {
         if (options.phases != 0)
             return fail(ErrorCode::unsupported, "the GPU does not cut a run into phases");
-        return make_gpu_engine(name, options);
+        return make_checked(TRY(make_gpu_engine(name, options)));
     }
+    if (options.granularity == 0) return fail("expected a granularity of at least 1 byte");
+    if (options.bins.parameter() == 0) return fail("expected bins of a width of at least 1");
     std::string names;
     for (const EngineEntry& entry : kEngines) {
         if (entry.name == name) {
-            auto engine = entry.make(options);
-            if (!engine || options.phases == 0) return engine;
-            return make_phased(std::move(*engine), options);
+            auto engine = TRY(entry.make(options));
+            if (options.phases != 0) engine = TRY(make_phased(std::move(engine), options));
+            return make_checked(std::move(engine));
         }
         names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
     }
-    return fail(fmt::format("expected a method out of {}, found \"{}\"", names, name));
+    return fail(ErrorCode::unknown_method,
+                fmt::format("expected a method out of {}, found \"{}\"", names, name));
 }
 
 }  // namespace revisit

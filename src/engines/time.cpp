@@ -55,7 +55,7 @@ class TimeEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options) {
-    if (auto good = require_single_model("time", options); !good) return std::unexpected(good.error());
+    if (auto good = require_single_model("time", options); !good) return unexpected(good.error());
     if (options.sites || options.pairs) return fail("the time method has no sites or pairs; use exact");
     return std::make_unique<TimeEngine>(options);
 }

@@ -41,7 +41,7 @@ Result<Profile> time_profile(const EngineOptions& options, TimeCounts counts) {
         options.time_model == TimeModel::phases
             ? reuse_from_phases(phases, distinct, options.bins)
             : reuse_from_time(counts.fine, distinct, options.time_model, options.bins);
-    if (!reuse) return std::unexpected(reuse.error());
+    if (!reuse) return unexpected(reuse.error());
     round_counts(*reuse);
     Profile profile;
     profile.method = "time";

@@ -14,7 +14,7 @@
 namespace revisit {
 namespace {
 
-std::unexpected<Error> cannot(const std::string& file, const char* what) {
+unexpected<Error> cannot(const std::string& file, const char* what) {
     return fail(ErrorCode::io, file, {}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
 }
 
@@ -150,7 +150,7 @@ void ByteStream::consume(std::size_t count) {
     position_ += count;
 }
 
-std::unexpected<Error> ByteStream::error_here(const std::string& message) const {
+unexpected<Error> ByteStream::error_here(const std::string& message) const {
     return fail(name_, fmt::format("byte {}", position_), message);
 }
 

@@ -73,7 +73,7 @@ class ByteStream {
     // The file as it lies on disk, perhaps packed; null for what is not a file or is empty.
     std::shared_ptr<const PlainFile> file() const { return file_; }
 
-    std::unexpected<Error> error_here(const std::string& message) const;
+    unexpected<Error> error_here(const std::string& message) const;
 
  private:
     std::string name_;

@@ -211,7 +211,7 @@ class UnpackedSource : public ByteSource {
     }
 
  private:
-    std::unexpected<Error> broken(const char* how) const {
+    unexpected<Error> broken(const char* how) const {
         return fail(name_, fmt::format("byte {}", consumed_ - in_.left),
                     fmt::format("{} data is {}", kind_, how));
     }
@@ -274,7 +274,7 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
     std::size_t filled = 0;
     while (filled < head.size()) {
         auto count = packed->read(head.data() + filled, head.size() - filled);
-        if (!count) return std::unexpected(count.error());
+        if (!count) return unexpected(count.error());
         if (*count == 0) break;
         filled += *count;
     }
@@ -330,7 +330,7 @@ Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path) {
     if (!codec && without_packing_suffix(path) != path)
         return fail(path, {}, "the library that packs such files is not in this build");
     auto file = OutputFile::create(path);
-    if (!file) return std::unexpected(file.error());
+    if (!file) return unexpected(file.error());
     if (!codec) return std::make_unique<PlainSink>(std::move(*file));
     return std::make_unique<PackedSink>(std::move(*file), std::move(codec));
 }

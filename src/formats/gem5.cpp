@@ -88,7 +88,6 @@ class Gem5Reader : public TraceReader {
         columns_.clear();
         if (!begun_) {
             const auto magic = TRY(stream_.peek(4));
-            if (magic.empty()) return columns_.batch();  // an empty trace, as in any format
             if (magic.size() < 4 || load<std::uint32_t>(magic.data()) != kMagic)
                 return stream_.error_here("expected \"gem5\"");
             stream_.consume(4);

@@ -50,9 +50,9 @@ Result<std::unique_ptr<TraceReader>> open_trace_part(const std::string& path, st
                                                      unsigned part, unsigned parts) {
     if (path == "-") return fail("standard input cannot be read in parts; store the trace in a file");
     auto stream = ByteStream::open(path);
-    if (!stream) return std::unexpected(stream.error());
+    if (!stream) return unexpected(stream.error());
     auto entry = tell_format(*stream, format, path);
-    if (!entry) return std::unexpected(entry.error());
+    if (!entry) return unexpected(entry.error());
     if ((*entry)->record_bytes != 0 && !stream->packed() && stream->file_bytes_total() != 0) {
         // What is left over after the last whole record is the last part's to complain about.
         const std::uint64_t bytes = stream->file_bytes_total(),
@@ -63,7 +63,7 @@ Result<std::unique_ptr<TraceReader>> open_trace_part(const std::string& path, st
         };
         auto range =
             ByteStream::open_range(path, edge(part), part + 1 == parts ? bytes : edge(part + 1));
-        if (!range) return std::unexpected(range.error());
+        if (!range) return unexpected(range.error());
         return (*entry)->open(std::move(*range));
     }
     std::uint64_t accesses = 0;
@@ -71,7 +71,7 @@ Result<std::unique_ptr<TraceReader>> open_trace_part(const std::string& path, st
     if (!counting) return counting;
     for (;;) {
         auto batch = (*counting)->next();
-        if (!batch) return std::unexpected(batch.error());
+        if (!batch) return unexpected(batch.error());
         if (batch->count() == 0) break;
         accesses += batch->count();
     }

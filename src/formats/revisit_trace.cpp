@@ -56,7 +56,7 @@ Result<TraceInfo> info_from_json(const std::string& text) {
     return info;
 }
 
-std::unexpected<Error> broken_at(const std::string& file, std::uint64_t place, const Error& error) {
+unexpected<Error> broken_at(const std::string& file, std::uint64_t place, const Error& error) {
     return fail(file, fmt::format("byte {}", place), error.message);
 }
 

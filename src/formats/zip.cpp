@@ -66,7 +66,7 @@ class ZipSource : public ByteSource {
         begin_ += count;
         position_ += count;
     }
-    std::unexpected<Error> broken(const std::string& what) const {
+    unexpected<Error> broken(const std::string& what) const {
         return fail(name_, fmt::format("byte {}", position_), what);
     }
     void end_inflating() {

@@ -62,7 +62,7 @@ gpu::Settings settings_for(const EngineOptions& options, int device) {
     return settings;
 }
 
-std::unexpected<Error> device_error(const std::exception& failure) {
+unexpected<Error> device_error(const std::exception& failure) {
     if (dynamic_cast<const gpu::OutOfMemory*>(&failure) != nullptr)
         return fail(ErrorCode::device_memory, failure.what());
     return fail(ErrorCode::device, failure.what());
@@ -104,7 +104,7 @@ class GpuExactEngine : public Engine {
             counter().add_addresses(input);
             return {};
         } catch (const HostFailure& failure) {
-            return std::unexpected(failure.error);
+            return unexpected(failure.error);
         } catch (const std::exception& failure) {
             return device_error(failure);
         }
@@ -271,7 +271,7 @@ class GpuHprdaEngine : public Engine {
 };
 
 Result<std::unique_ptr<Engine>> make_gpu_hprda(const EngineOptions& options) {
-    if (auto good = check_hprda(options); !good) return std::unexpected(good.error());
+    if (auto good = check_hprda(options); !good) return unexpected(good.error());
     try {
         gpu::HprdaSettings settings;
         settings.thread_trace = options.hprda.thread_trace;
@@ -304,7 +304,7 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
     if (method != "exact")
         return fail(ErrorCode::unsupported, fmt::format("the {} method runs on the CPU", method));
     if (auto good = require_single_model("GPU's exact", options); !good)
-        return std::unexpected(good.error());
+        return unexpected(good.error());
     if (options.pairs) return fail(ErrorCode::device, "the GPU counts no pairs of sites");
     const bool on_device = counted_on_device(options.bins);
     if (options.sites && !on_device)
@@ -312,7 +312,7 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
                     fmt::format("the GPU counts sites in bins log2 to log2:{}, found {}",
                                 gpu::kMostPerOctave, options.bins.spec()));
     auto devices = devices_to_use();
-    if (!devices) return std::unexpected(devices.error());
+    if (!devices) return unexpected(devices.error());
     try {
         if (devices->size() == 1) return std::make_unique<GpuExactEngine>(options, devices->front());
         std::vector<std::unique_ptr<gpu::ExactCounter>> counters;
@@ -330,7 +330,7 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
 Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions& options,
                                                            unsigned index) {
     auto devices = devices_to_use();
-    if (!devices) return std::unexpected(devices.error());
+    if (!devices) return unexpected(devices.error());
     try {
         gpu::Settings settings = settings_for(options, (*devices)[index % devices->size()]);
         settings.touches = true;

@@ -49,8 +49,9 @@ double hit_probability(const CacheSpec& cache, double distance) {
 }
 
 double hit_probability(const CacheSpec& cache, const Bin& bin) {
+    if (bin.high <= bin.low) return hit_probability(cache, static_cast<double>(bin.low));
     double low = static_cast<double>(bin.low), width = static_cast<double>(bin.high - bin.low);
-    if (cache.associativity() == cache.blocks())
+    if (cache.associativity() >= cache.blocks())
         return std::clamp((static_cast<double>(cache.blocks()) - low) / width, 0.0, 1.0);
     std::uint64_t points = std::min(bin.high - bin.low, kPointsPerBin);
     double sum = 0;

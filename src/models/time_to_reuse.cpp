@@ -104,7 +104,7 @@ Result<Histogram> reuse_from_time(const Histogram& time, double distinct, TimeMo
             break;
         case TimeModel::shen_basic:
             if (auto done = spread_shen_basic(bars, distinct, spread); !done)
-                return std::unexpected(done.error());
+                return unexpected(done.error());
             break;
     }
     out.bins = spread.bins(time.finite());

@@ -40,7 +40,7 @@ class Predictor {
 
     Result<Prediction> run() {
         auto programs = session_.compiled({request_.macros});
-        if (!programs) return std::unexpected(programs.error());
+        if (!programs) return unexpected(programs.error());
         session_.target = std::move(programs->front());
         TRY(known_parameters());
         if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
@@ -159,7 +159,7 @@ class Predictor {
 
     Result<Prediction> interpreted(std::uint64_t limit, const Deadline& deadline) {
         auto run = simulate(session_.target, session_.sizes, request_, request_.bins, deadline, limit);
-        if (!run) return std::unexpected(run.error());
+        if (!run) return unexpected(run.error());
         if (!run->complete)
             return fail(request_.source.path, "",
                         "too long to interpret: more than " + std::to_string(limit) +
@@ -397,7 +397,7 @@ class Predictor {
                     best->failures.push_back(learnt.error().message);
                     continue;
                 }
-                return std::unexpected(learnt.error());
+                return unexpected(learnt.error());
             }
             if (model->design.axes.empty() && learnt->sampled)
                 return fail(
@@ -421,7 +421,7 @@ class Predictor {
             for (const auto& s : model->streams) lost += s.lost;
             if (best && lost > 0 && lost >= best_lost) continue;
             auto p = certify(session_, model, *learnt);
-            if (!p) return std::unexpected(p.error());
+            if (!p) return unexpected(p.error());
             const bool certain = p->failures.empty() && p->unproven.empty();
             // What estimates start from has tiles as they are.
             if (attempt.parted && !p->failures.empty()) {

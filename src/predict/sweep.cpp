@@ -65,7 +65,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
     bool macro = request.macros.contains(name);
     if (!macro && !request.parameters.contains(name) && !request.compiler) {
         const auto found = is_macro(request, name, low, high);
-        if (!found) return std::unexpected(found.error());
+        if (!found) return unexpected(found.error());
         macro = *found;
     }
     auto& sizes = macro ? request.macros : request.parameters;
@@ -113,7 +113,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
             if (!model) one.budget = 0.2;
             one.simulate_at_most = 60'000'000;
             auto p = predict(one);
-            if (!p) return std::unexpected(p.error());
+            if (!p) return unexpected(p.error());
             point.profile = std::move(p->profile);
             point.exact = point.profile.exact().value_or(false);
         }

@@ -82,7 +82,7 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
         }
     Result<void> fed = feed(*slot);
     slots_.give_back(*slot);
-    if (!fed) return std::unexpected(fed.error());
+    if (!fed) return unexpected(fed.error());
     return true;
 }
 
@@ -148,7 +148,7 @@ Result<void> Consumer::reap() {
     if (dead.empty()) return {};
     for (const std::uint64_t until = slots_.handed_over(); !slots_.taken_up_to(until);)
         if (Result<bool> more = step(std::chrono::milliseconds(1)); !more)
-            return std::unexpected(more.error());
+            return unexpected(more.error());
     for (std::uint32_t producer : dead)
         if (Result<void> done = finish(producer, by_producer_.at(producer), true); !done) return done;
     return {};
@@ -165,7 +165,7 @@ std::vector<std::int32_t> Consumer::living() const {
 Result<void> Consumer::finish() {
     for (;;) {
         Result<bool> more = step(std::chrono::milliseconds(0));
-        if (!more) return std::unexpected(more.error());
+        if (!more) return unexpected(more.error());
         // A process killed while handing over leaves a hole in the queue: `take` steps over it in time.
         if (!*more && slots_.drained()) break;
     }

@@ -170,7 +170,7 @@ Result<void> Decoder::feed(const SlotView& slot) {
             used.error().message =
                 fmt::format("the recorder's stream is broken at word {} of {} of a slot: {}",
                             size - words.size(), size, used.error().message);
-            return std::unexpected(used.error());
+            return unexpected(used.error());
         }
         words = words.subspan(*used);
     }
@@ -303,7 +303,7 @@ void Decoder::put(std::uint64_t address, std::uint32_t label, std::uint32_t size
 }
 
 Result<void> Decoder::flush() {
-    if (trouble_) return std::unexpected(*trouble_);
+    if (trouble_) return unexpected(*trouble_);
     std::size_t count = std::min<std::uint64_t>(filled_, options_.most_accesses - accesses_);
     filled_ = 0;
     accesses_ += count;

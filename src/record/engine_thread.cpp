@@ -6,7 +6,7 @@ EngineThread::EngineThread(std::unique_ptr<Engine> engine)
     : engine_(std::move(engine)), relay_(kMostWaiting, [this](Job& job) { count(job); }) {}
 
 Result<void> EngineThread::add(const BlockBatch& batch) {
-    if (failed_) return std::unexpected(*failure_);
+    if (failed_) return unexpected(*failure_);
     Job job = relay_.take();
     job.blocks.assign(batch.blocks.begin(), batch.blocks.end());
     job.sites.assign(batch.sites.begin(), batch.sites.end());
@@ -27,7 +27,7 @@ void EngineThread::count(Job& job) {
 
 Result<Profile> EngineThread::finish() {
     relay_.finish();
-    if (failed_) return std::unexpected(*failure_);
+    if (failed_) return unexpected(*failure_);
     return engine_->finish();
 }
 

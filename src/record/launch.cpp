@@ -242,7 +242,7 @@ Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
     if (!prepared) {
         close(told[0]);
         waitpid(child, nullptr, __WALL);
-        return std::unexpected(prepared.error());
+        return unexpected(prepared.error());
     }
     int reason = 0;
     ssize_t got = read(told[0], &reason, sizeof reason);

@@ -116,7 +116,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         slots.stop();  // for children that outlive the program
         if (Result<void> done = consumer.finish(); !done) failure = done.error();
     }
-    if (failure) return std::unexpected(*failure);
+    if (failure) return unexpected(*failure);
     if (how.recorder == Recorder::valgrind && !outcome.limit_reached)
         if (const std::optional<std::string> why = valgrind_failure(messages.text(), program))
             return fail(options.program.path, "",

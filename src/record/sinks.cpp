@@ -8,12 +8,12 @@
 #include <optional>
 #include <unordered_map>
 
-#include "core/blocks.h"
 #include "core/try.h"
 #include "engines/cache_bank.h"
 #include "engines/sample_tally.h"
 #include "record/engine_thread.h"
 #include "revisit/accuracy.h"
+#include "revisit/blocks.h"
 #include "symbols/origins.h"
 
 namespace revisit::record {

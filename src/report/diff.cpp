@@ -27,15 +27,45 @@ namespace {
 
 struct Side {
     std::vector<Profile> runs;
-    Profile sum;  // of all runs; divide by their number
-
-    double count() const { return static_cast<double>(runs.size()); }
+    Profile sum;       // of all runs; divide by their number
+    double count = 0;  // of runs
 };
 
-Result<Side> side_of(std::vector<Profile> runs) {
-    ProfileMerger sum(runs.front());
-    for (std::size_t i = 1; i < runs.size(); ++i) TRY(sum.add(runs[i]));
-    return Side{std::move(runs), sum.take()};
+// The mean run of a group of them.
+Profile mean_run(const Profile& merged, const RunGroup& group) {
+    const double share = 1 / std::max(1.0, group.runs);
+    Profile mean;
+    mean.method = merged.method;
+    mean.model = merged.model;
+    mean.granularity = merged.granularity;
+    mean.accesses = group.accesses * share;
+    mean.distinct = group.distinct * share;
+    mean.reuse = group.reuse;
+    Histogram& reuse = mean.reuse;
+    for (double* value : {&reuse.cold, &reuse.cold_error, &reuse.invalidated, &reuse.invalidated_error})
+        *value *= share;
+    for (Bin& bin : reuse.bins)
+        for (double* value : {&bin.count, &bin.error, &bin.beyond_error}) *value *= share;
+    return mean;
+}
+
+// A merge of runs is as many runs as it kept apart: they differ by noise.
+Result<Side> side_of(const std::vector<Profile>& profiles) {
+    ProfileMerger sum(profiles.front());
+    for (std::size_t i = 1; i < profiles.size(); ++i) TRY(sum.add(profiles[i]));
+    Side side{{}, sum.take(), 0};
+    for (const Profile& profile : profiles) {
+        if (profile.runs.size() < 2) {
+            side.runs.push_back(profile);
+            side.count += profile.runs.empty() ? 1 : profile.runs[0].runs;
+            continue;
+        }
+        for (const RunGroup& group : profile.runs) {
+            side.runs.push_back(mean_run(profile, group));
+            side.count += group.runs;
+        }
+    }
+    return side;
 }
 
 // Both sides over the bins they share, where they differ: a figure that depends on how wide a bin is
@@ -51,6 +81,7 @@ std::string put_on_common_bins(std::vector<Profile>& before, std::vector<Profile
     for (auto* side : {&before, &after})
         for (Profile& run : *side) {
             run.reuse = common.fold(run.reuse);
+            for (RunGroup& group : run.runs) group.reuse = common.fold(group.reuse);
             for (Site& site : run.sites) site.reuse = common.fold(site.reuse);
             for (Object& object : run.objects) object.reuse = common.fold(object.reuse);
         }
@@ -166,10 +197,10 @@ std::vector<Moved> moved_misses(const Side& before, const Side& after, HitTable&
     std::map<std::string, std::pair<double, double>> rows;
     for (const auto& item : before.sum.*list)
         if (std::string what = name(item); !what.empty())
-            rows[what].first += table.misses(item.reuse) / before.count();
+            rows[what].first += table.misses(item.reuse) / before.count;
     for (const auto& item : after.sum.*list)
         if (std::string what = name(item); !what.empty())
-            rows[what].second += table.misses(item.reuse) / after.count();
+            rows[what].second += table.misses(item.reuse) / after.count;
     return largest_moves(std::move(rows), most);
 }
 
@@ -237,12 +268,12 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
     std::vector<Profile> old_copies = old_runs, new_copies = new_runs;
     if (std::string text = put_on_common_bins(old_copies, new_copies); !text.empty())
         diff.notes.push_back(std::move(text));
-    Side before = TRY(side_of(std::move(old_copies)));
-    Side after = TRY(side_of(std::move(new_copies)));
+    const Side before = TRY(side_of(old_copies));
+    const Side after = TRY(side_of(new_copies));
 
     diff.granularity = old_runs[0].granularity;
-    diff.old_runs = old_runs.size();
-    diff.new_runs = new_runs.size();
+    diff.old_runs = static_cast<std::size_t>(before.count);
+    diff.new_runs = static_cast<std::size_t>(after.count);
     double noise = std::max(
         {noise_cost(before.sum.reuse, after.sum.reuse), spread_cost(before), spread_cost(after)});
     Histogram was = before.sum.reuse, is = after.sum.reuse;

@@ -22,7 +22,7 @@ class ConditionParser {
         Condition out{std::string(text_), {{}}};
         for (;;) {
             auto comparison = parse_comparison();
-            if (!comparison) return std::unexpected(comparison.error());
+            if (!comparison) return unexpected(comparison.error());
             out.any.back().push_back(*comparison);
             std::string_view joint = word();
             if (joint.empty()) return out;
@@ -34,7 +34,7 @@ class ConditionParser {
     }
 
  private:
-    std::unexpected<Error> bad(std::string_view expected, std::string_view found) const {
+    unexpected<Error> bad(std::string_view expected, std::string_view found) const {
         return fail(fmt::format("\"{}\": expected {}, found {}", text_, expected,
                                 found.empty() ? "the end" : fmt::format("\"{}\"", found)));
     }
@@ -68,7 +68,7 @@ class ConditionParser {
             }
         if (!known) return bad("one of < <= > >= == !=", text_.substr(at_));
         auto bound = parse_bound();
-        if (!bound) return std::unexpected(bound.error());
+        if (!bound) return unexpected(bound.error());
         out.bound = *bound;
         return out;
     }

@@ -106,11 +106,11 @@ Result<LowLocality> low_locality(const Profile& profile, const LowLocalityOption
 Result<std::vector<WeightMatch>> weight_match(const Profile& reference, const Profile& estimate,
                                               const LowLocalityOptions& options) {
     auto truth = low_locality(reference, options);
-    if (!truth) return std::unexpected(truth.error());
+    if (!truth) return unexpected(truth.error());
     LowLocalityOptions same_cache = options;
     same_cache.cache = truth->cache;
     auto guess = low_locality(estimate, same_cache);
-    if (!guess) return std::unexpected(guess.error());
+    if (!guess) return unexpected(guess.error());
     const auto best_places = places_of(truth->ranking), chosen_places = places_of(guess->ranking);
     const std::map<std::string, double> weights(best_places.begin(), best_places.end());
     std::vector<WeightMatch> out;

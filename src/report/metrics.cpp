@@ -50,7 +50,7 @@ Result<Figure> cache_figure(const Profile& profile, std::string_view name, std::
     if (what != "hit_rate" && what != "miss_rate" && what != "misses")
         return fail(fmt::format("expected a metric out of {}, found \"{}\"", kNames, name));
     auto cache = cache_named(name.substr(0, dot), chosen);
-    if (!cache) return std::unexpected(cache.error());
+    if (!cache) return unexpected(cache.error());
     CachePrediction prediction = predict_cache(profile, *cache);
     double total = profile.reuse.total();
     if (what == "misses")

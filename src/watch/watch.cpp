@@ -11,7 +11,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/blocks.h"
+#include "revisit/blocks.h"
 #include "core/try.h"
 #include "record/probe.h"
 

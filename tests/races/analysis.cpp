@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "core/blocks.h"
 #include "record/consume.h"
 #include "record/decode.h"
 #include "record/engine_thread.h"
 #include "record/slots.h"
+#include "revisit/blocks.h"
 
 namespace revisit {
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options);

@@ -177,7 +177,7 @@ Result<void> check_held_out(const Session& session, const Model& model, const Le
     }
     reach.add(size, program, *trace);
     RowTable truth(model.design.axes.size(), session.request.granularity);
-    if (!truth.add(program, *trace, size)) return std::unexpected(too_deep(session));
+    if (!truth.add(program, *trace, size)) return unexpected(too_deep(session));
     std::map<decltype(key_of({})), std::int32_t> index;
     for (std::size_t r = 0; r < model.table.references().size(); ++r)
         index[key_of(model.table.references()[r])] = static_cast<std::int32_t>(r);

@@ -166,14 +166,14 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     (void)run_program(std::move(align), nothing, messages);
     if (auto done = must({compiler.string(), at("driver.o"), "-lm", "-o", at("driver")}, "linking");
         !done)
-        return std::unexpected(done.error());
+        return unexpected(done.error());
     if (auto done = must({program.string(), "profile", "--via", "clang", "--method", "exact",
                           "--function", prediction.target->functions.front().name, "--granularity",
                           std::to_string(request.granularity), "--bins", request.bins.spec(), "--quiet",
                           "-o", at("measured.json"), "--", at("driver")},
                          "the recorded run");
         !done)
-        return std::unexpected(done.error());
+        return unexpected(done.error());
     auto measured = TRY(load_profile(at("measured.json")));
     Verification v;
     v.equal =

@@ -350,7 +350,7 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
     for (int tries = 1;; ++tries) {
         const auto size = shrunk(how.design, factor).first;
         auto program = how.program_at(size);
-        if (!program) return std::unexpected(program.error());
+        if (!program) return unexpected(program.error());
         RunOptions options;
         options.keep = false;
         options.max_accesses = most;
@@ -358,7 +358,7 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
         options.max_steps = 200'000'000;
         options.seed = request.seed;
         const auto counted = interpret(*program, how.design.at(size), options);
-        if (!counted) return std::unexpected(counted.error());
+        if (!counted) return unexpected(counted.error());
         if (counted->complete || factor < 1e-6) break;
         factor *= tries < 16 ? 0.8 : 0.3;
     }
@@ -383,7 +383,7 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
                 k = 1 / kStep;
                 continue;
             }
-            if (!copy) return std::unexpected(copy.error());
+            if (!copy) return unexpected(copy.error());
             sets[i].insert(sets[i].begin(), std::move(*copy));
         }
     }

@@ -35,7 +35,7 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
     const auto others = model.pinned.tiles.empty() ? model.modulus / period : model.pinned.others;
     const auto layout_at = [&](const std::vector<std::int64_t>& size) -> Result<Layout> {
         auto program = programs.at(model.design.at(size));
-        if (!program) return std::unexpected(program.error());
+        if (!program) return unexpected(program.error());
         return layout_of(*program, model.design.at(size), session.request.granularity,
                          deadline.part(0.1));
     };
@@ -44,7 +44,7 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
         auto size = model.design.samples.front();
         size[a] += model.modulus;
         auto moved = layout_at(size);
-        if (!moved) return std::unexpected(moved.error());
+        if (!moved) return unexpected(moved.error());
         const auto along = period > 1 ? period_along(base, *moved, period) : 1;
         const auto m = std::lcm(std::lcm(along, others), step_along(base, *moved));
         for (const auto& [name, offset] : model.design.axes[a].names) moduli[name] = m;
@@ -88,7 +88,7 @@ Result<std::vector<Parted>> parts_for(const Session& session, const Model& model
     for (const auto& name : large) base[name] = in_small(sizes.at(name), largest, 2);
     const auto layout_at = [&](const Parameters& at) -> Result<Layout> {
         auto program = programs.at(at);
-        if (!program) return std::unexpected(program.error());
+        if (!program) return unexpected(program.error());
         return layout_of(*program, at, session.request.granularity, deadline.part(0.1));
     };
     auto plain = TRY(layout_at(base));
@@ -99,7 +99,7 @@ Result<std::vector<Parted>> parts_for(const Session& session, const Model& model
             if (std::abs(sizes.at(near) - sizes.at(name)) <= kNear)
                 moved[near] = in_small(sizes.at(near), largest, 3);
         auto layout = layout_at(moved);
-        if (!layout) return std::unexpected(layout.error());
+        if (!layout) return unexpected(layout.error());
         if (step_along(plain, *layout) == 1) continue;
         for (const auto& near : large)
             if (std::abs(sizes.at(near) - sizes.at(name)) <= kNear && made.insert(near).second)
@@ -187,7 +187,7 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus,
         for (const bool near : {false, true}) {
             if (p.family_) break;
             auto kept = p.compile_family(near);
-            if (!kept) return std::unexpected(kept.error());
+            if (!kept) return unexpected(kept.error());
             if (!kept->empty()) other = std::move(kept->back());
         }
         if (!p.family_) p.left_.push_back("the program's numbers are no polynomials of the sizes");
@@ -267,7 +267,7 @@ Result<Program> Programs::at(const Parameters& sizes) const {
         program = family_->at(family_size(sizes), sizes);
     } else {
         auto compiled = session_->compiled({macros_at(sizes)});
-        if (!compiled) return std::unexpected(compiled.error());
+        if (!compiled) return unexpected(compiled.error());
         program = std::move(compiled->front());
         if (!same_shape(program, session_->target)) return program;
     }
@@ -285,7 +285,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     std::vector<Parted> parted;
     if (model.parted) {
         auto found = parts_for(session, model, programs, deadline);
-        if (!found) return std::unexpected(found.error());
+        if (!found) return unexpected(found.error());
         parted = std::move(*found);
         if (parted.empty()) {
             learning.sampled = false;
@@ -306,7 +306,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     else if (auto found = moduli_for(session, model, programs, period, deadline); found)
         first.moduli = std::move(*found);
     else
-        return std::unexpected(found.error());
+        return unexpected(found.error());
     const auto candidates =
         designs(first, model.design.axes.size(), model.modulus > 3, 2 * model.shift);
     bool sampled = false;
@@ -318,7 +318,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
                         "more than " + std::to_string(kMaxVariables - 6) + " sizes vary");
         const auto& largest = model.design.samples.back();
         auto program = programs.at(model.design.at(largest));
-        if (!program) return std::unexpected(program.error());
+        if (!program) return unexpected(program.error());
         RunOptions run;
         run.keep = false;
         run.max_accesses = kMostRows;
@@ -332,7 +332,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
              ++k) {
             const auto sizes = model.design.at(model.design.samples[k]);
             auto at = programs.at(sizes);
-            if (!at) return std::unexpected(at.error());
+            if (!at) return unexpected(at.error());
             auto small = interpret(*at, sizes, run);
             if (!small) return fail(request.source.path, small.error().place, small.error().message);
             rows = (k == 0 ? 0 : rows) + small->count;
@@ -363,7 +363,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     for (std::size_t k = 0; k < model.design.samples.size(); ++k) {
         const auto& size = model.design.samples[k];
         auto program = programs.at(model.design.at(size));
-        if (!program) return std::unexpected(program.error());
+        if (!program) return unexpected(program.error());
         const bool same = same_shape(*program, target);
         if (!same) {
             learning.doubts.insert("the compiler makes another program of " +
@@ -392,7 +392,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             if (model.modulus % m != 0)
                 learning.doubts.insert("divides or masks by " + std::to_string(m) +
                                        ", whose residues the samples do not follow");
-        if (!model.table.add(*program, *trace, size)) return std::unexpected(too_deep(session));
+        if (!model.table.add(*program, *trace, size)) return unexpected(too_deep(session));
     }
     learning.doubts.insert(programs.left().begin(), programs.left().end());
     model.target = target;
@@ -406,10 +406,10 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     if (period > 1) {
         const auto& size = model.design.samples.front();
         auto program = programs.at(model.design.at(size));
-        if (!program) return std::unexpected(program.error());
+        if (!program) return unexpected(program.error());
         auto found =
             layout_of(*program, model.design.at(size), request.granularity, deadline.part(0.1));
-        if (!found) return std::unexpected(found.error());
+        if (!found) return unexpected(found.error());
         layout = std::move(*found);
     }
     std::int64_t work_left = kMostWork;

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <optional>
 
-#include "core/blocks.h"
+#include "revisit/blocks.h"
 #include "core/try.h"
 #include "engines/set_associative.h"
 

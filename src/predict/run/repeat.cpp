@@ -102,7 +102,7 @@ Result<std::optional<Survey>> survey(const Program& program, const Parameters& p
         }
     };
     auto trace = interpret(program, parameters, options);
-    if (!trace) return std::unexpected(trace.error());
+    if (!trace) return unexpected(trace.error());
     if (!trace->complete || too_many || !trace->doubts.empty() || s.iterations.empty())
         return std::nullopt;
     // A last arrival at the header that only finds the loop over belongs to what follows.
@@ -291,7 +291,7 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
             return s.after ? Show::nothing : Show::stop;
         },
         &again);
-    if (!run) return std::unexpected(run.error());
+    if (!run) return unexpected(run.error());
     run->complete = true;
     return Repetition{std::move(*run), line, cycle->period, shown, total};
 }

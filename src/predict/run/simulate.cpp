@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "core/blocks.h"
+#include "revisit/blocks.h"
 #include "core/try.h"
 #include "predict/fit/assemble.h"
 #include "revisit/engine.h"
@@ -99,7 +99,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
         return !failed;
     };
     auto trace = interpret(program, parameters, options);
-    if (failed) return std::unexpected(*failed);
+    if (failed) return unexpected(*failed);
     if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
     Assembly assembly(program, request.granularity, bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);

@@ -1,4 +1,8 @@
-// Cutting accesses into blocks of a granularity.
+// Cutting accesses into blocks of a granularity: what stands between a source of accesses and an
+// engine.
+//
+//     BlockCutter cutter(64);
+//     cutter.cut(accesses, [&](const BlockBatch& blocks) { return engine->add(blocks); });
 //
 // An access of known size counts once in each block it touches. Granularity 1 takes addresses as they
 // are, sizes ignored, and passes the source's own array through untouched. Pieces stay small enough for
@@ -9,14 +13,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/try.h"
 #include "revisit/access.h"
 #include "revisit/error.h"
 
 namespace revisit {
 
 // Memory for blocks, column by column.
-struct BlockColumns {
+struct REVISIT_API BlockColumns {
     std::vector<std::uint64_t> blocks;
     std::vector<std::uint32_t> sites;
     std::vector<std::uint16_t> threads;
@@ -27,7 +30,7 @@ struct BlockColumns {
     BlockBatch batch() const { return {blocks, sites, threads, flags}; }
 };
 
-class BlockCutter {
+class REVISIT_API BlockCutter {
  public:
     explicit BlockCutter(std::uint64_t granularity);
 
@@ -37,10 +40,11 @@ class BlockCutter {
     // Calls `sink(BlockBatch) -> Result<void>` for the pieces of `batch`, in order.
     template <class Sink>
     Result<void> cut(const AccessBatch& batch, Sink&& sink) {
+        if (Result<void> whole = check(batch); !whole) return whole;
         if (granularity_ == 1) return sink(as_they_are(batch));
         Position at;
         while (at.access < batch.count()) {
-            TRY(sink(next_piece(batch, at)));
+            if (Result<void> done = sink(next_piece(batch, at)); !done) return done;
         }
         return {};
     }
