@@ -103,6 +103,23 @@ with tempfile.TemporaryDirectory() as folder:
     torn = ranks(2, str(folder / "torn.u64"))
     expect(torn.returncode == 2 and "torn.u64: byte 8000" in torn.stderr and torn.stdout == "", torn.stderr)
 
+    # Ranks that see different files under one name: another length, and other content of the same length.
+    for name, other in {"longer": near + [1], "other": near[:-1] + [near[-1] + 1]}.items():
+        seen = folder / name
+        seen.mkdir()
+        (seen / "seen.u64").write_bytes(struct.pack(f"<{len(other)}Q", *other))
+        (folder / "seen.u64").write_bytes(struct.pack(f"<{len(near)}Q", *near))
+        script = folder / f"{name}.sh"
+        script.write_text(f'#!/bin/sh\ncd {folder}; [ "$OMPI_COMM_WORLD_RANK" = 1 ] && cd {name}\n'
+                          f'exec {revisit} analyze --cluster --json seen.u64\n')
+        script.chmod(0o755)
+        ended = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", script],
+                               capture_output=True, text=True, timeout=120)
+        expect(ended.returncode == 2 and ended.stdout == "" and "same file on all ranks" in ended.stderr,
+               f"{name} file on rank 1: status {ended.returncode}, {ended.stdout}{ended.stderr}")
+    cut = ranks(2, "--phases", "4", "--json", str(folder / "near.u64"))
+    expect(cut.returncode == 2 and "--cluster does not cut a run into phases" in cut.stderr, cut.stderr)
+
     # A rank that is lost takes the job with it: no result, and a line that says which rank.
     endless = folder / "endless.u64"
     with endless.open("wb") as file:

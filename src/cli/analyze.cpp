@@ -4,9 +4,9 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cluster/cluster.h"
-#include "core/blocks.h"
 #include "core/try.h"
 #include "engines/set_associative.h"
+#include "revisit/blocks.h"
 #include "symbols/origins.h"
 
 namespace revisit {
@@ -21,6 +21,7 @@ struct Simulation {
 class AnalyzeCommand : public Command {
  public:
     void declare(CLI::App& app) override {
+        app_ = &app;
         app.add_option("TRACE", traces_, "the trace, or its parts in order; - is standard input")
             ->required();
         app.add_option("--format", format_,
@@ -77,6 +78,8 @@ class AnalyzeCommand : public Command {
     }
 
     Result<int> run() override {
+        for (const EngineEntry& entry : engines())
+            if (entry.name == method_) TRY(check_options(*app_, method_));
         AnalyzeOptions analysis;
         analysis.method = method_;
         analysis.engine = TRY(engine_options());
@@ -107,6 +110,7 @@ class AnalyzeCommand : public Command {
             if (!sites_) profile.sites.clear();
             if (!pairs_) profile.pairs.clear();
         }
+        format_read_ = trace->format();
         TRY(show(profile, simulations));
         return 0;
     }
@@ -129,6 +133,7 @@ class AnalyzeCommand : public Command {
         if (method_ != "exact" || !simulate_.empty())
             return fail("--cluster requires --method exact and excludes --simulate");
         if (traces_.size() > 1) return fail("--cluster reads one trace");
+        if (analysis_.phases != 0) return fail("--cluster does not cut a run into phases");
         if (!analysis_.granularity_given()) options.granularity = 0;
         auto profile = TRY(analyze_on_cluster(traces_.front(), format_, options));
         if (!profile) return 0;  // rank 0 speaks
@@ -167,6 +172,9 @@ class AnalyzeCommand : public Command {
                                 100 * predicted.hit_rate);
         }
         if (!output_.quiet) {
+            if (!format_read_.empty())
+                text += fmt::format("\nRead as {}{}.\n", format_read_,
+                                    format_.empty() ? " (--format reads it as another)" : "");
             if (output_.output.empty())
                 text += fmt::format(
                     "\nNext: revisit analyze -o profile.json {} && revisit cache profile.json\n",
@@ -197,8 +205,9 @@ class AnalyzeCommand : public Command {
         return json + ",\n  \"simulated\": " + list.dump() + "\n}\n";
     }
 
+    const CLI::App* app_ = nullptr;
     std::vector<std::string> traces_;
-    std::string format_;
+    std::string format_, format_read_;
     std::string method_ = "exact";
     ModelOption model_;
     std::string device_ = "cpu";

@@ -205,6 +205,74 @@ Result<LowLocalityOptions> low_locality_options(const std::vector<std::string>& 
     return out;
 }
 
+Result<void> check_options(const CLI::App& app, std::string_view method, bool automatic) {
+    struct Belonging {
+        const char* option;
+        std::string_view methods;  // in order, separated by spaces
+    };
+    constexpr Belonging kBelongings[] = {
+        {"--rate", "sample shards"},
+        {"--target-error", "sample"},
+        {"--prune", "sample"},
+        {"--prune-after", "sample"},
+        {"--sample-blocks", "shards"},
+        {"--thread-trace", "hprda"},
+        {"--block-threads", "hprda"},
+        {"--no-adjust", "hprda"},
+        {"--model-of", "time"},
+        {"--sequential", "sample"},
+        {"--every", "watch"},
+        {"--overhead", "watch"},
+        {"--look-ahead", "watch"},
+        {"--watchpoints", "watch"},
+        {"--weights", "watch"},
+        {"--clock", "watch"},
+        {"--check-predictions", "watch"},
+    };
+    for (const Belonging& belonging : kBelongings) {
+        const CLI::Option* option = app.get_option_no_throw(belonging.option);
+        if (option == nullptr || option->count() == 0) continue;
+        std::string names;
+        bool used = automatic && belonging.methods == "watch";
+        for (std::string_view rest = belonging.methods; !rest.empty();) {
+            const std::string_view name = rest.substr(0, rest.find(' '));
+            rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+            used = used || name == method;
+            names += fmt::format("{}--method {}", names.empty() ? "" : " or ", name);
+        }
+        if (!used)
+            return fail(fmt::format("{} is an option of {}; the {} method does not use it",
+                                    belonging.option, names, method));
+    }
+    return {};
+}
+
+void LostColumns::see(const AccessBatch& batch) {
+    auto holds_something = [](auto column) {
+        return std::any_of(column.begin(), column.end(), [](auto value) { return value != 0; });
+    };
+    auto look = [&](bool held, bool& lost, auto column) {
+        if (!held && !lost) lost = holds_something(column);
+    };
+    look(holds_.threads, lost_.threads, batch.threads);
+    look(holds_.flags, lost_.flags, batch.flags);
+    look(holds_.sites, lost_.sites, batch.sites);
+    look(holds_.sizes, lost_.sizes, batch.sizes);
+}
+
+void LostColumns::report(std::string_view command, const std::string& output, bool quiet) const {
+    std::vector<std::string_view> names;
+    if (lost_.threads) names.push_back("threads");
+    if (lost_.flags) names.push_back("writes");
+    if (lost_.sites) names.push_back("sites");
+    if (lost_.sizes) names.push_back("sizes");
+    if (names.empty() || quiet) return;
+    std::string list;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        list += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+    fmt::print(stderr, "revisit {}: {}: the format cannot hold {}; left out\n", command, output, list);
+}
+
 std::string with_hint(const Error& error) {
     std::string sentence = error.sentence();
     switch (error.code) {

@@ -29,6 +29,25 @@ struct CommandEntry {
 };
 std::span<const CommandEntry> commands();
 
+// An Error where an option of `app` was given that another method has use for, and this one has not.
+// Where the method was chosen by what the machine can do, options of watching are let pass: elsewhere
+// they have their use.
+Result<void> check_options(const CLI::App& app, std::string_view method, bool automatic = false);
+
+// What is lost of a trace in a format that cannot hold all its columns: "threads and writes"; empty =
+// nothing. Constant columns of zeros lose nothing.
+class LostColumns {
+ public:
+    explicit LostColumns(const TraceWriter& writer) : holds_(writer.holds()) {}
+    void see(const AccessBatch& batch);
+    // On standard error, unless quiet.
+    void report(std::string_view command, const std::string& output, bool quiet) const;
+
+ private:
+    ColumnSet holds_;
+    ColumnSet lost_;
+};
+
 // The sentence of an error, and the option that helps where there is one.
 std::string with_hint(const Error& error);
 

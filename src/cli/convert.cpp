@@ -19,7 +19,8 @@ class ConvertCommand : public Command {
             ->type_name("NAME");
         app.add_option("--to", to_, "format of OUT (default: by file name, else revisit)")
             ->type_name("NAME");
-        app.add_flag("--quiet", quiet_, "no progress bar")->group("Output");
+        app.add_flag("--quiet", quiet_, "no progress bar, no warning about lost columns")
+            ->group("Output");
         std::string known;
         for (const FormatEntry& entry : formats())
             known += fmt::format("\n  {:<10} {}{}{}", entry.name, entry.summary,
@@ -36,14 +37,17 @@ class ConvertCommand : public Command {
         const auto reader = TRY(open_trace(in_, format_));
         const auto writer = TRY(create_trace(out_, to_));
         Progress progress("converting", quiet_);
+        LostColumns lost(*writer);
         for (std::uint64_t accesses = 0;;) {
             const AccessBatch batch = TRY(reader->next());
             if (batch.count() == 0) break;
             TRY(writer->write(batch));
+            lost.see(batch);
             accesses += batch.count();
             progress.update(reader->bytes_read(), reader->bytes_total(), accesses);
         }
         TRY(writer->finish(reader->info()));
+        lost.report("convert", out_, quiet_);
         return 0;
     }
 

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -54,7 +55,8 @@ class GenerateCommand : public Command {
         app.add_option("--to", to_, "trace format (default: by file name, else revisit)")
             ->type_name("NAME")
             ->group("Output");
-        app.add_flag("--quiet", quiet_, "no progress bar")->group("Output");
+        app.add_flag("--quiet", quiet_, "no progress bar, no warning about lost columns")
+            ->group("Output");
         app.footer(
             "Examples:\n"
             "  revisit generate --distribution zipf:0.9 --length 10M --distinct 100K -o zipf.rvt\n"
@@ -64,25 +66,22 @@ class GenerateCommand : public Command {
     }
 
     Result<int> run() override {
-        auto reuse = wanted();
-        if (!reuse) return unexpected(reuse.error());
-        auto generator = TraceGenerator::create(*reuse, options_);
-        if (!generator) return unexpected(generator.error());
-        auto writer = create_trace(output_, to_);
-        if (!writer) return unexpected(writer.error());
+        auto generator = TRY(TraceGenerator::create(TRY(wanted()), options_));
+        const auto writer = TRY(create_trace(output_, to_));
         Progress progress("generating", quiet_);
+        LostColumns lost(*writer);
         for (std::uint64_t accesses = 0;;) {
-            AccessBatch batch = generator->next();
+            AccessBatch batch = generator.next();
             if (batch.count() == 0) break;
-            if (auto written = (*writer)->write(batch); !written)
-                return unexpected(written.error());
+            TRY(writer->write(batch));
+            lost.see(batch);
             accesses += batch.count();
             progress.update(accesses, options_.length, accesses);
         }
         TraceInfo info;
         info.natural_granularity = options_.granularity;
-        if (auto finished = (*writer)->finish(info); !finished)
-            return unexpected(finished.error());
+        TRY(writer->finish(info));
+        lost.report("generate", output_, quiet_);
         return 0;
     }
 
@@ -99,9 +98,7 @@ class GenerateCommand : public Command {
     Result<Histogram> wanted() {
         std::optional<Profile> profile;
         if (!from_.empty()) {
-            auto loaded = load_profile(from_);
-            if (!loaded) return unexpected(loaded.error());
-            profile = std::move(*loaded);
+            profile = TRY(load_profile(from_));
             options_.length = static_cast<std::uint64_t>(profile->accesses);
             options_.distinct = static_cast<std::uint64_t>(profile->distinct);
             options_.granularity = profile->granularity;
@@ -110,10 +107,8 @@ class GenerateCommand : public Command {
         } else if (length_.empty() || distinct_.empty()) {
             return fail("--distribution needs --length and --distinct");
         }
-        if (auto good = take_count("--length", length_, options_.length); !good)
-            return unexpected(good.error());
-        if (auto good = take_count("--distinct", distinct_, options_.distinct); !good)
-            return unexpected(good.error());
+        TRY(take_count("--length", length_, options_.length));
+        TRY(take_count("--distinct", distinct_, options_.distinct));
         if (!granularity_.empty()) {
             auto bytes = parse_bytes(granularity_);
             if (!bytes) return fail("--granularity: " + bytes.error().message);

@@ -29,6 +29,7 @@ constexpr double kFirstRate = 1.0 / 16;
 class ProfileCommand : public Command {
  public:
     void declare(CLI::App& app) override {
+        app_ = &app;
         recording_.declare(app);
         std::string methods =
             "auto, watch (sampled), exact (every access), sample, …\n"
@@ -96,6 +97,9 @@ class ProfileCommand : public Command {
         std::string method = watching_.pid != 0  ? "watch"
                              : method_ == "auto" ? automatic_method(*engine)
                                                  : method_;
+        TRY(check_options(*app_, method, method_ == "auto"));
+        if (method == "watch" && analysis_.phases != 0)
+            return fail("--phases is an option of --method exact; the watch method does not use it");
         if (method == "watch") return run_watched(*engine);
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
@@ -290,14 +294,19 @@ class ProfileCommand : public Command {
                !recording_.regions.empty() || !recording_.most_accesses_text.empty() ||
                recording_.no_stack ||
                (analysis_.granularity_given() && !watch::can_watch(engine.granularity)) ||
-               model_.model != "single" || engine.device != Device::cpu ||
-               sampling_.rate_option->count() > 0 || !sampling_.target_error.empty() || sequential_;
+               model_.model != "single" || engine.device != Device::cpu || analysis_.phases != 0;
+    }
+    bool wants_sampling() const {
+        return sequential_ || !sampling_.target_error.empty() || sampling_.rate_option->count() > 0 ||
+               app_->get_option("--prune")->count() > 0 ||
+               app_->get_option("--prune-after")->count() > 0;
     }
 
     std::string automatic_method(const EngineOptions& engine) const {
         std::string exact = "olken";
         for (const EngineEntry& entry : engines())
             if (entry.name == "exact") exact = "exact";
+        if (wants_sampling()) return "sample";
         if (wants_every_access(engine)) return exact;
         Result<record::Program> program = record::find_program(recording_.command);
         if (!program || program->instrumented) return exact;
@@ -336,6 +345,7 @@ class ProfileCommand : public Command {
         return style;
     }
 
+    const CLI::App* app_ = nullptr;
     RecordingOptions recording_;
     AnalysisOptions analysis_;
     CacheOptions caches_;

@@ -24,15 +24,18 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <new>
 #include <optional>
 
-#include "core/blocks.h"
 #include "core/parallel.h"
+#include "core/try.h"
 #include "engines/exact.h"
+#include "formats/byte_stream.h"
 #include "formats/part.h"
 #include "gpu/gpu.h"
+#include "revisit/blocks.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -234,6 +237,50 @@ Result<void> agree(Result<void> mine, int rank, int ranks) {
     return first == rank ? mine : fail("");
 }
 
+// The file's size and a hash of 64 pieces of it, spread evenly: ranks that see different files under
+// one name, such as one that was not copied to every machine, are told so instead of counted together.
+Result<std::array<std::uint64_t, 2>> fingerprint(const std::string& path) {
+    constexpr std::uint64_t kPieces = 64, kBytes = 4096;
+    if (path == "-") return std::array<std::uint64_t, 2>{};  // refused in a moment
+    const auto stream = TRY(ByteStream::open(path));
+    const auto file = stream.file();
+    if (!file) return std::array<std::uint64_t, 2>{};  // empty, or no file
+    std::uint64_t hash = 0xcbf29ce484222325;
+    std::vector<std::uint8_t> bytes(kBytes);
+    for (std::uint64_t i = 0; i < kPieces; ++i) {
+        const std::uint64_t room = file->size() > kBytes ? file->size() - kBytes : 0;
+        const std::uint64_t at = room / (kPieces - 1) * i + room % (kPieces - 1) * i / (kPieces - 1);
+        const std::size_t size = static_cast<std::size_t>(std::min(kBytes, file->size()));
+        TRY(file->read(at, bytes.data(), size));
+        for (std::size_t k = 0; k < size; ++k) hash = (hash ^ bytes[k]) * 0x100000001b3;
+    }
+    return std::array{file->size(), hash};
+}
+
+// Every rank must have rank 0's file.
+Result<void> same_file(const std::string& path, int rank, int ranks) {
+    auto mine = fingerprint(path);
+    const std::array<std::uint64_t, 2> own = mine.value_or(std::array<std::uint64_t, 2>{});
+    std::array<std::uint64_t, 2> first = own;
+    MPI_Bcast(first.data(), 2, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    Result<void> good;
+    if (!mine)
+        good = unexpected(mine.error());
+    else if (own[0] != first[0])
+        good =
+            fail(ErrorCode::cluster, path, {},
+                 fmt::format("rank {} has a file of {} bytes, rank 0 one of {}; expected the same file "
+                             "on all ranks",
+                             rank, own[0], first[0]));
+    else if (own[1] != first[1])
+        good =
+            fail(ErrorCode::cluster, path, {},
+                 fmt::format("rank {} has other content in it than rank 0; expected the same file on "
+                             "all ranks",
+                             rank));
+    return agree(std::move(good), rank, ranks);
+}
+
 }  // namespace
 
 ClusterReport describe_cluster() {
@@ -256,6 +303,11 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
                        "a cluster counts reuse distances of the single model: no time, sites or pairs"),
                   rank, ranks)
                 .error());
+    if (options.phases != 0)
+        return unexpected(
+            agree(fail(ErrorCode::unsupported, "a cluster does not cut a run into phases"), rank, ranks)
+                .error());
+    if (auto same = same_file(trace, rank, ranks); !same) return unexpected(same.error());
     Lanes lanes(options.device == Device::gpu ? 1 : std::max(1u, options.threads));
     Result<void> good;
     if (options.device == Device::gpu) {

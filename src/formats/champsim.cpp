@@ -39,21 +39,25 @@ class ChampsimWriter : public FixedRecordWriter<Instruction> {
 
 }  // namespace
 
+// Proven by code: addresses of instructions that mostly follow each other, with branches among them. Or
+// by what `convert` writes, in which every instruction has one access and nothing else.
 bool recognize_champsim(std::span<const std::uint8_t> head) {
-    std::size_t instructions = head.size() / Instruction::kBytes;
+    const std::size_t instructions = head.size() / Instruction::kBytes;
     if (instructions < 8) return false;
-    bool any_address = false, any_code = false;
+    std::size_t follow = 0, branches = 0, bare = 0;
+    std::uint64_t before = 0;
     for (std::size_t i = 0; i < instructions; ++i) {
         const std::uint8_t* at = head.data() + i * Instruction::kBytes;
-        if (at[8] > 1 || at[9] > 1) return false;
-        auto ip = load<std::uint64_t>(at);
-        any_code |= ip != 0;
-        if (ip >> 48 != 0) return false;
-        bool unused_ok = load<std::uint64_t>(at + 56) == 0;  // four loads in one instruction are rare
-        if (!unused_ok) return false;
-        any_address |= load<std::uint64_t>(at + 32) != 0 || load<std::uint64_t>(at + 16) != 0;
+        auto word = [&](int number) { return load<std::uint64_t>(at + 8 * number); };
+        if (at[8] > 1 || at[9] > at[8]) return false;
+        const auto ip = word(0);
+        follow += ip > before && ip - before <= 16;
+        branches += at[8];
+        before = ip;
+        bare += word(1) == 0 && word(3) == 0 && word(5) == 0 && word(6) == 0 && word(7) == 0 &&
+                (word(2) == 0) != (word(4) == 0);
     }
-    return any_address && any_code;
+    return bare == instructions || (branches > 0 && 2 * follow > instructions);
 }
 
 Result<std::unique_ptr<TraceReader>> open_champsim(ByteStream stream) {

@@ -1,5 +1,6 @@
 // csv: a header line that names any of address, thread, write, site, size, in any order; other columns
-// are passed over. Numbers are decimal or 0x…; write is 0/1, r/w, load/store, true/false.
+// are passed over. Numbers are decimal or 0x…; write is 0/1, r/w, load/store, true/false. Fields are
+// separated by commas, semicolons or tabs, by which the header tells; every row has all of them.
 #include <vector>
 
 #include "formats/format.h"
@@ -22,12 +23,12 @@ std::string_view unquoted(std::string_view field) {
     return field;
 }
 
-// Takes the next field off `rest`; commas inside quotes belong to the field.
-std::string_view take_field(std::string_view& rest, bool& more) {
+// Takes the next field off `rest`; separators inside quotes belong to the field.
+std::string_view take_field(std::string_view& rest, char separator, bool& more) {
     bool inside = false;
     for (std::size_t i = 0; i < rest.size(); ++i) {
         if (rest[i] == '"') inside = !inside;
-        if (rest[i] != ',' || inside) continue;
+        if (rest[i] != separator || inside) continue;
         std::string_view field = rest.substr(0, i);
         rest.remove_prefix(i + 1);
         return unquoted(field);
@@ -69,6 +70,7 @@ Field field_named(std::string_view name) {
 
 struct Csv {
     std::vector<Field> fields;
+    char separator = ',';
     ColumnSet columns() const { return {true, true, true, true}; }
     bool ready() const { return !fields.empty(); }
 
@@ -76,14 +78,15 @@ struct Csv {
         if (trimmed(line).empty()) return {};
         if (fields.empty()) return parse_header(line, columns);
         Access access;
-        bool more = true, has_address = false;
-        for (std::size_t i = 0; i < fields.size() && more; ++i) {
-            std::string_view text = take_field(line, more);
+        bool more = true;
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            if (!more) return wrong_count(i);
+            std::string_view text = take_field(line, separator, more);
             bool good = true;
             const char* expected = "";
             switch (fields[i]) {
                 case Field::address:
-                    has_address = good = parse_either(text, access.address);
+                    good = parse_either(text, access.address);
                     expected = "an address";
                     break;
                 case Field::thread:
@@ -103,19 +106,33 @@ struct Csv {
             }
             if (!good) return fmt::format("expected {}, found {}", expected, quoted(text));
         }
-        if (!has_address)
-            return fmt::format("expected {} fields, the address among them", fields.size());
+        if (more && !trimmed(line).empty()) {
+            std::size_t found = fields.size();
+            for (; more; ++found) take_field(line, separator, more);
+            return wrong_count(found);
+        }
         columns.push(access);
         return {};
     }
 
  private:
+    std::string wrong_count(std::size_t found) const {
+        return fmt::format("expected {} fields separated by {}, found {}", fields.size(),
+                           separator == ','   ? "commas"
+                           : separator == ';' ? "semicolons"
+                                              : "tabs",
+                           found);
+    }
+
     std::string parse_header(std::string_view line, Columns& columns) {
         if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // a byte-order mark
+        for (char other : {';', '\t'})
+            if (line.find(',') == std::string_view::npos && line.find(other) != std::string_view::npos)
+                separator = other;
         ColumnSet has;
         int addresses = 0;
         for (bool more = true; more;) {
-            Field field = field_named(take_field(line, more));
+            Field field = field_named(take_field(line, separator, more));
             addresses += field == Field::address;
             has.sites |= field == Field::site;
             has.sizes |= field == Field::size;
@@ -148,8 +165,8 @@ Result<std::unique_ptr<TraceReader>> open_csv(ByteStream stream) {
     return std::make_unique<LineReader<Csv>>(std::move(stream), Csv{});
 }
 Result<std::unique_ptr<TraceWriter>> create_csv(std::unique_ptr<ByteSink> sink) {
-    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line,
-                                                               "address,thread,write,site,size\n");
+    return std::make_unique<LineWriter<decltype(&write_line)>>(
+        std::move(sink), &write_line, Csv{}.columns(), "address,thread,write,site,size\n");
 }
 
 }  // namespace revisit

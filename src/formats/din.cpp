@@ -57,7 +57,8 @@ Result<std::unique_ptr<TraceReader>> open_din(ByteStream stream) {
     return std::make_unique<LineReader<Din>>(std::move(stream), Din{});
 }
 Result<std::unique_ptr<TraceWriter>> create_din(std::unique_ptr<ByteSink> sink) {
-    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line);
+    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line,
+                                                               Din{}.columns());
 }
 
 }  // namespace revisit

@@ -131,7 +131,7 @@ class MixedRecordReader : public TraceReader {
     Columns columns_;
 };
 
-// `Record` gives kBytes and `static void format(const Access&, uint8_t*)`.
+// `Record` gives kBytes, kColumns and `static void format(const Access&, uint8_t*)`.
 template <class Record>
 class FixedRecordWriter : public TraceWriter {
  public:
@@ -143,6 +143,7 @@ class FixedRecordWriter : public TraceWriter {
         return sink_->write({reinterpret_cast<const char*>(buffer_.data()), buffer_.size()});
     }
     Result<void> finish(const TraceInfo&) override { return sink_->finish(); }
+    ColumnSet holds() const override { return Record::kColumns; }
 
  private:
     std::unique_ptr<ByteSink> sink_;

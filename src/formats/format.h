@@ -13,7 +13,7 @@
 namespace revisit {
 
 // How much of a file is looked at to tell its format.
-inline constexpr std::size_t kSniffWindow = 4096;
+inline constexpr std::size_t kSniffWindow = std::size_t{1} << 16;
 
 struct FormatEntry {
     std::string_view name;

@@ -75,7 +75,8 @@ Result<std::unique_ptr<TraceReader>> open_lackey(ByteStream stream) {
     return std::make_unique<LineReader<Lackey>>(std::move(stream), Lackey{});
 }
 Result<std::unique_ptr<TraceWriter>> create_lackey(std::unique_ptr<ByteSink> sink) {
-    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line);
+    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line,
+                                                               Lackey{}.columns());
 }
 
 }  // namespace revisit

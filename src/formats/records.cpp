@@ -61,6 +61,7 @@ class RecordWriter : public TraceWriter {
         return inner_.write(split.batch());
     }
     Result<void> finish(const TraceInfo& info) override { return inner_.finish(info); }
+    ColumnSet holds() const override { return Record::kColumns; }
 
  private:
     FixedRecordWriter<Record> inner_;
@@ -68,13 +69,17 @@ class RecordWriter : public TraceWriter {
 
 }  // namespace
 
+// The second half of each record ends with a size that is a power of two and a flag, and the first
+// half, an address, does not: in a file of bare addresses both halves look alike.
 bool recognize_records(std::span<const std::uint8_t> head) {
-    std::size_t records = head.size() / Record::kBytes;
+    const std::size_t records = head.size() / Record::kBytes;
     if (records < 8) return false;
+    auto ends_as_record = [](const std::uint8_t* word) {
+        return std::has_single_bit(word[6]) && word[6] <= 64 && word[7] <= 1;
+    };
     for (std::size_t i = 0; i < records; ++i) {
         const std::uint8_t* at = head.data() + i * Record::kBytes;
-        bool usual_size = std::has_single_bit(at[14]) && at[14] <= 64;
-        if (at[15] > 1 || !usual_size) return false;
+        if (!ends_as_record(at + 8) || ends_as_record(at)) return false;
     }
     return true;
 }

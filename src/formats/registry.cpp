@@ -76,6 +76,57 @@ const FormatEntry* by_suffix(std::string_view path) {
     return nullptr;
 }
 
+// Packings that other tools know, by their first bytes and by their names' endings.
+struct ForeignPacking {
+    std::string_view name, first_bytes, ending;
+};
+constexpr ForeignPacking kForeignPackings[] = {
+    {"bzip2", "BZh", ".bz2"},
+    {"lz4", "\x04\x22\x4d\x18", ".lz4"},
+    {"zip", {}, ".zip"},
+    {"7-Zip", "7z\xbc\xaf\x27\x1c", ".7z"},
+    {"compress", "\x1f\x9d", ".Z"},
+    {"lzip", "LZIP", ".lz"},
+    {"brotli", {}, ".br"},
+    {"lzma", {}, ".lzma"},
+    {"snappy", "\xff\x06", ".sz"},
+};
+
+std::string_view foreign_packing(std::span<const std::uint8_t> head) {
+    const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+    for (const ForeignPacking& packing : kForeignPackings)
+        if (!packing.first_bytes.empty() && text.starts_with(packing.first_bytes)) return packing.name;
+    return {};
+}
+
+bool is_foreign_packing(std::string_view ending) {
+    for (const ForeignPacking& packing : kForeignPackings)
+        if (packing.ending == ending) return true;
+    return false;
+}
+
+// ".bz2" of "a/b.u64.bz2"
+std::string_view ending_of(std::string_view path) {
+    path = path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
+    const std::size_t dot = path.rfind('.');
+    return dot == std::string_view::npos || dot == 0 ? std::string_view{} : path.substr(dot);
+}
+
+// Reads no column beyond its end.
+class CheckedWriter final : public TraceWriter {
+ public:
+    explicit CheckedWriter(std::unique_ptr<TraceWriter> writer) : writer_(std::move(writer)) {}
+    Result<void> write(const AccessBatch& batch) override {
+        TRY(check(batch));
+        return writer_->write(batch);
+    }
+    Result<void> finish(const TraceInfo& info) override { return writer_->finish(info); }
+    ColumnSet holds() const override { return writer_->holds(); }
+
+ private:
+    std::unique_ptr<TraceWriter> writer_;
+};
+
 }  // namespace
 
 std::span<const FormatEntry> formats() {
@@ -103,6 +154,10 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
         return named != nullptr && !sure ? named : &entry;
     }
     if (named != nullptr) return named;
+    if (const std::string_view packing = foreign_packing(window); !packing.empty())
+        return fail(
+            stream.name(), {},
+            fmt::format("is packed by {}; expected zstd, gzip, xz or an unpacked trace", packing));
     return fail(ErrorCode::unknown_format, stream.name(), {},
                 fmt::format("cannot recognize the trace format by content ({})", names()));
 }
@@ -110,7 +165,9 @@ Result<const FormatEntry*> tell_format(ByteStream& stream, std::string_view form
 Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_view format,
                                                  std::string_view path) {
     const FormatEntry* entry = TRY(tell_format(stream, format, path));
-    return entry->open(std::move(stream));
+    auto reader = TRY(entry->open(std::move(stream)));
+    reader->set_format(entry->name);
+    return reader;
 }
 
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format) {
@@ -124,10 +181,16 @@ Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path, std::
     const FormatEntry* entry = format.empty() ? by_suffix(path) : by_name(format);
     if (entry == nullptr && !format.empty())
         return fail(fmt::format("expected a format out of {}, found \"{}\"", names(), format));
+    if (const std::string_view ending = ending_of(path); !ending.empty()) {
+        const bool hides_format = by_suffix(path.substr(0, path.size() - ending.size())) != nullptr;
+        if (is_foreign_packing(ending) || (hides_format && by_suffix(path) == nullptr))
+            return fail(path, {},
+                        fmt::format("cannot write {}: traces are packed as .zst, .gz or .xz", ending));
+    }
     if (entry == nullptr) entry = by_name("revisit");
     if (entry->create == nullptr)
         return fail(path, {}, fmt::format("the {} format can only be read", entry->name));
-    return entry->create(TRY(create_sink(path)));
+    return std::make_unique<CheckedWriter>(TRY(entry->create(TRY(create_sink(path)))));
 }
 
 }  // namespace revisit

@@ -99,6 +99,9 @@ class JoinedReader : public TraceReader {
     explicit JoinedReader(Readers readers)
         : readers_(std::move(readers)), ranges_(JoinedRanges::of(readers_)) {
         if (!ranges_) chunks_ = JoinedChunks::of(readers_);
+        set_format(readers_.front()->format());
+        for (const auto& reader : readers_)
+            if (reader->format() != format()) set_format("several formats");
     }
 
     Result<AccessBatch> next() override {

@@ -247,8 +247,8 @@ bool recognizes_lines(std::span<const std::uint8_t> head, Format format, std::si
 template <class Line>
 class LineWriter : public TraceWriter {
  public:
-    LineWriter(std::unique_ptr<ByteSink> sink, Line line, std::string_view header = {})
-        : sink_(std::move(sink)), line_(std::move(line)), text_(header) {}
+    LineWriter(std::unique_ptr<ByteSink> sink, Line line, ColumnSet holds, std::string_view header = {})
+        : sink_(std::move(sink)), line_(std::move(line)), holds_(holds), text_(header) {}
     Result<void> write(const AccessBatch& batch) override {
         for (std::size_t i = 0; i < batch.count(); ++i) {
             line_(batch.at(i), text_);
@@ -260,6 +260,7 @@ class LineWriter : public TraceWriter {
         TRY(flush());
         return sink_->finish();
     }
+    ColumnSet holds() const override { return holds_; }
 
  private:
     Result<void> flush() {
@@ -269,6 +270,7 @@ class LineWriter : public TraceWriter {
     }
     std::unique_ptr<ByteSink> sink_;
     Line line_;
+    ColumnSet holds_;
     std::string text_;
 };
 

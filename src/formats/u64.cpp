@@ -56,6 +56,7 @@ class U64Writer : public TraceWriter {
             {reinterpret_cast<const char*>(batch.addresses.data()), batch.addresses.size_bytes()});
     }
     Result<void> finish(const TraceInfo&) override { return sink_->finish(); }
+    ColumnSet holds() const override { return {}; }
 
  private:
     std::unique_ptr<ByteSink> sink_;
