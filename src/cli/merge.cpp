@@ -1,7 +1,8 @@
-// revisit merge: one profile from many. Profiles are read one after the other and summed, so thousands
-// take the memory of two.
+// revisit merge: one profile from many. Profiles are read one after the other and summed, so 10^5 of
+// them take the memory of two.
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "core/files.h"
 #include "core/try.h"
 
 namespace revisit {
@@ -10,28 +11,35 @@ namespace {
 class MergeCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("PROFILE", inputs_, "profiles of the same granularity and model")
-            ->required()
-            ->expected(-1);
+        app.add_option("PROFILE", inputs_, "profiles of the same granularity and model")->expected(-1);
+        app.add_option("--list", list_,
+                       "a file that names further profiles, one per line: more than a command line "
+                       "holds; - is standard input")
+            ->type_name("FILE");
+        app.add_flag("--runs", runs_,
+                     "the profiles are runs of one program: keep in 16 groups what differs between "
+                     "them, which diff takes as noise");
         output_.declare(app, "write the sum to this file");
         app.footer(
             "Examples:\n"
             "  revisit merge rank-*.json -o all.json\n"
-            "  revisit merge monday.json tuesday.json -o week.json --quiet\n"
+            "  find profiles -name '*.json' | revisit merge --runs --list - -o release.json\n"
             "  revisit merge --json monday.json tuesday.json | revisit report -");
     }
 
     Result<int> run() override {
         if (output_.output.empty() && !output_.json)
             return fail("expected -o FILE or --json: where the sum goes");
+        if (!list_.empty()) TRY(read_list());
+        if (inputs_.empty()) return fail("expected profiles to merge");
         Progress progress("merging", output_.quiet);
-        ProfileMerger merger(TRY(load_profile(inputs_[0])));
+        ProfileMerger merger(TRY(load_profile(inputs_[0])), runs_);
         for (std::size_t i = 1; i < inputs_.size(); i++) {
             if (Result<void> merged = merger.add(TRY(load_profile(inputs_[i]))); !merged) {
                 merged.error().file = inputs_[i];
                 return unexpected(merged.error());
             }
-            progress.update(i, inputs_.size(), static_cast<std::uint64_t>(merger.sum().accesses));
+            progress.update(i + 1, inputs_.size(), static_cast<std::uint64_t>(merger.sum().accesses));
         }
         const Profile& sum = merger.sum();
         if (!output_.output.empty()) TRY(save_profile(sum, output_.output));
@@ -44,7 +52,20 @@ class MergeCommand : public Command {
     }
 
  private:
+    Result<void> read_list() {
+        const std::string text = TRY(read_file(list_));
+        for (std::string_view rest = text; !rest.empty();) {
+            std::string_view line = rest.substr(0, rest.find('\n'));
+            rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            if (!line.empty()) inputs_.emplace_back(line);
+        }
+        return {};
+    }
+
     std::vector<std::string> inputs_;
+    std::string list_;
+    bool runs_ = false;
     OutputOptions output_;
 };
 
