@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/manuals.h"
 
@@ -60,6 +61,10 @@ int main(int argc, char** argv) {
         "  revisit report app.json                      # which lines, which data, which cache sizes\n"
         "  revisit COMMAND --help                       # options and examples of a command");
 
+    if (argc >= 2 && std::string_view(argv[1]) == "--complete") {
+        const std::string offered = complete(app, {argv + 2, argv + argc});
+        return print(offered) ? 0 : 2;
+    }
     std::string speaker = "revisit";
     try {
         app.parse(argc, argv);

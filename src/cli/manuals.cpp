@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/completion.h"
 #include "cli/help.h"
 #include "core/files.h"
 
@@ -25,6 +26,17 @@ std::string roff(std::string_view text) {
         line_start = c == '\n';
     }
     return out;
+}
+
+// The program's page names all others and the tools it works with; another one the whole family.
+std::vector<std::string> see_also(const CLI::App& app) {
+    const CLI::App* program = app.get_parent() != nullptr ? app.get_parent() : &app;
+    std::vector<std::string> pages;
+    if (program != &app) pages.push_back("revisit");
+    for (const CLI::App* sub : program->get_subcommands([](const CLI::App*) { return true; }))
+        if (sub != &app) pages.push_back("revisit-" + sub->get_name());
+    if (program == &app) pages.insert(pages.end(), {"valgrind", "perf", "mpirun"});
+    return pages;
 }
 
 std::string man_page(const CLI::App& app, const std::string& full_name) {
@@ -50,66 +62,13 @@ std::string man_page(const CLI::App& app, const std::string& full_name) {
     out +=
         ".SH EXIT STATUS\n0 done; 1 a comparison failed its \\-\\-fail\\-if; 2 bad usage or bad "
         "input.\n";
-    return out;
-}
-
-std::vector<std::string> long_options(const CLI::App& app) {
-    std::vector<std::string> out;
-    for (const CLI::Option* option :
-         app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
-        for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
-    return out;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-    return out;
-}
-
-std::string bash_completion(const CLI::App& app) {
-    std::vector<std::string> names;
-    std::string cases;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-        names.push_back(sub->get_name());
-        cases +=
-            fmt::format("        {}) words=\"{}\" ;;\n", sub->get_name(), joined(long_options(*sub)));
+    out += ".SH SEE ALSO\n";
+    std::string separator;
+    for (const std::string& page : see_also(app)) {
+        out += separator + fmt::format(".BR {} (1)", roff(page));
+        separator = ",\n";
     }
-    return fmt::format(
-        "_revisit() {{\n    local current=${{COMP_WORDS[COMP_CWORD]}} words\n    case "
-        "${{COMP_WORDS[1]}} in\n{}"
-        "        *) words=\"{} --help --version\" ;;\n    esac\n"
-        "    if [[ $COMP_CWORD -gt 1 && $current != -* ]]; then COMPREPLY=($(compgen -f -- "
-        "\"$current\"))\n"
-        "    else COMPREPLY=($(compgen -W \"$words\" -- \"$current\")); fi\n}}\ncomplete -o filenames "
-        "-F _revisit revisit\n",
-        cases, joined(names));
-}
-
-std::string zsh_completion(const CLI::App& app) {
-    std::string commands, cases;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-        commands += fmt::format(" '{}:{}'", sub->get_name(), sub->get_description());
-        cases += fmt::format("    {}) compadd -- {}; _files ;;\n", sub->get_name(),
-                             joined(long_options(*sub)));
-    }
-    return fmt::format(
-        "#compdef revisit\nlocal -a commands=({} )\nif (( CURRENT == 2 )); then _describe command "
-        "commands\nelse\n"
-        "  case $words[2] in\n{}  esac\nfi\n",
-        commands, cases);
-}
-
-std::string fish_completion(const CLI::App& app) {
-    std::string out;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-        out += fmt::format("complete -c revisit -n __fish_use_subcommand -a {} -d '{}'\n",
-                           sub->get_name(), sub->get_description());
-        for (const std::string& option : long_options(*sub))
-            out += fmt::format("complete -c revisit -n '__fish_seen_subcommand_from {}' -l {}\n",
-                               sub->get_name(), option.substr(2));
-    }
-    return out;
+    return out + "\n";
 }
 
 }  // namespace
@@ -117,9 +76,9 @@ std::string fish_completion(const CLI::App& app) {
 Result<void> write_manuals(const CLI::App& app, const std::string& folder) {
     std::vector<std::pair<std::string, std::string>> files = {
         {"man/man1/revisit.1", man_page(app, "revisit")},
-        {"bash-completion/completions/revisit", bash_completion(app)},
-        {"zsh/site-functions/_revisit", zsh_completion(app)},
-        {"fish/vendor_completions.d/revisit.fish", fish_completion(app)},
+        {"bash-completion/completions/revisit", kBashCompletion},
+        {"zsh/site-functions/_revisit", kZshCompletion},
+        {"fish/vendor_completions.d/revisit.fish", kFishCompletion},
     };
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
         files.emplace_back("man/man1/revisit-" + sub->get_name() + ".1",
