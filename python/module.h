@@ -56,6 +56,7 @@ CacheSpec cache_of(const py::object& cache);      // a Cache, or text as in "32K
 std::uint64_t count_of(const py::object& count);  // a number, or text as in "10M"
 
 void declare_profile(py::module_& module);  // profile.cpp: Histogram, Profile and what is in them
-void declare_arrays(py::module_& module);   // arrays.cpp: analyze, generate, read_trace
+void declare_notebook(py::class_<Profile>& profile);  // notebook.cpp: pictures and frames
+void declare_arrays(py::module_& module);             // arrays.cpp: analyze, generate, read_trace
 
 }  // namespace revisit

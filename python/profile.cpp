@@ -77,7 +77,30 @@ void declare_histogram(py::module_& module) {
             [](const Histogram& histogram) { return array_of(miss_ratio_curve(histogram)); },
             "miss ratio of a fully associative cache at every size where it changes: a structured "
             "array of blocks and miss_rate")
-        .def("__eq__", [](const Histogram& a, const Histogram& b) { return a == b; })
+        .def(
+            "__eq__", [](const Histogram& a, const Histogram& b) { return a == b; }, py::is_operator())
+        .def(py::pickle(
+            [](const Histogram& h) {
+                py::list bins;
+                for (const Bin& bin : h.bins)
+                    bins.append(
+                        py::make_tuple(bin.low, bin.high, bin.count, bin.error, bin.beyond_error));
+                return py::make_tuple(h.cold, h.invalidated, h.cold_error, h.invalidated_error, bins);
+            },
+            [](const py::tuple& state) {
+                Histogram h{state[0].cast<double>(),
+                            state[1].cast<double>(),
+                            state[2].cast<double>(),
+                            state[3].cast<double>(),
+                            {}};
+                for (py::handle item : state[4]) {
+                    auto bin = item.cast<py::tuple>();
+                    h.bins.push_back({bin[0].cast<std::uint64_t>(), bin[1].cast<std::uint64_t>(),
+                                      bin[2].cast<double>(), bin[3].cast<double>(),
+                                      bin[4].cast<double>()});
+                }
+                return h;
+            }))
         .def("__repr__", [](const Histogram& histogram) {
             return fmt::format("<revisit.Histogram of {} reuses in {} bins, {} cold>",
                                format_count(histogram.finite()), histogram.bins.size(),
@@ -94,6 +117,20 @@ void declare_caches(py::module_& module) {
         .def_readonly("line", &CacheSpec::line)
         .def_property_readonly("ways", &CacheSpec::associativity)
         .def_property_readonly("blocks", &CacheSpec::blocks)
+        .def(
+            "__eq__",
+            [](const CacheSpec& a, const CacheSpec& b) {
+                return a.bytes == b.bytes && a.ways == b.ways && a.line == b.line && a.name == b.name;
+            },
+            py::is_operator())
+        .def(py::pickle(
+            [](const CacheSpec& cache) {
+                return py::make_tuple(cache.bytes, cache.ways, cache.line, cache.name);
+            },
+            [](const py::tuple& state) {
+                return CacheSpec{state[0].cast<std::uint64_t>(), state[1].cast<std::uint64_t>(),
+                                 state[2].cast<std::uint64_t>(), state[3].cast<std::string>()};
+            }))
         .def("__repr__", [](const CacheSpec& cache) {
             return fmt::format("<revisit.Cache {}: {}, {} ways, lines of {} B>", cache.name,
                                format_bytes(static_cast<double>(cache.bytes)), cache.associativity(),
@@ -126,41 +163,73 @@ void declare_parts(py::module_& module) {
         .def_readonly("frame", &Site::frame)
         .def_readonly("inlined", &Site::inlined)
         .def_readonly("loop", &Site::loop)
+        .def_readonly("data", &Site::data)
+        .def_readonly("time_share", &Site::time_share)
+        .def_readonly("regular", &Site::regular)
         .def_readonly("accesses", &Site::accesses)
         .def_readonly("writes", &Site::writes)
-        .def_readonly("reuse", &Site::reuse);
+        .def_readonly("reuse", &Site::reuse)
+        .def("__repr__", [](const Site& site) {
+            return fmt::format("<revisit.Site {}: {} at {}:{}, {} accesses>", site.id,
+                               site.frame.function, site.frame.file, site.frame.line,
+                               format_count(site.accesses));
+        });
     py::class_<Context>(module, "Context", "A node of the calling-context tree; 0 is the root.")
         .def_readonly("parent", &Context::parent)
         .def_readonly("module", &Context::module)
         .def_readonly("offset", &Context::offset)
-        .def_readonly("frame", &Context::frame);
+        .def_readonly("frame", &Context::frame)
+        .def("__repr__", [](const Context& context) {
+            return fmt::format("<revisit.Context {} called from {}>", context.frame.function,
+                               context.parent);
+        });
     py::class_<Pair>(module, "Pair", "Use → reuse, by site ids.")
         .def_readonly("use", &Pair::use)
         .def_readonly("reuse", &Pair::reuse)
         .def_readonly("use_context", &Pair::use_context)
         .def_readonly("reuse_context", &Pair::reuse_context)
         .def_readonly("count", &Pair::count)
-        .def_readonly("distances", &Pair::distances);
+        .def_readonly("distances", &Pair::distances)
+        .def("__repr__", [](const Pair& pair) {
+            return fmt::format("<revisit.Pair {} to {}: {} reuses>", pair.use, pair.reuse,
+                               format_count(pair.count));
+        });
     py::class_<Object>(module, "Object", "A piece of data.")
         .def_readonly("kind", &Object::kind)
         .def_readonly("name", &Object::name)
         .def_readonly("bytes", &Object::bytes)
         .def_readonly("context", &Object::context)
         .def_readonly("accesses", &Object::accesses)
-        .def_readonly("reuse", &Object::reuse);
+        .def_readonly("reuse", &Object::reuse)
+        .def("__repr__", [](const Object& object) {
+            return fmt::format("<revisit.Object {} {}: {} accesses>", object.kind, object.name,
+                               format_count(object.accesses));
+        });
     py::class_<ThreadProfile>(module, "ThreadProfile")
         .def_readonly("id", &ThreadProfile::id)
         .def_readonly("accesses", &ThreadProfile::accesses)
-        .def_readonly("reuse", &ThreadProfile::reuse);
+        .def_readonly("reuse", &ThreadProfile::reuse)
+        .def("__repr__", [](const ThreadProfile& thread) {
+            return fmt::format("<revisit.ThreadProfile {}: {} accesses>", thread.id,
+                               format_count(thread.accesses));
+        });
     py::class_<Phase>(module, "Phase", "A window of the run, in accesses.")
         .def_readonly("begin", &Phase::begin)
         .def_readonly("end", &Phase::end)
         .def_readonly("distinct", &Phase::distinct)
-        .def_readonly("reuse", &Phase::reuse);
+        .def_readonly("reuse", &Phase::reuse)
+        .def("__repr__", [](const Phase& phase) {
+            return fmt::format("<revisit.Phase of accesses {} to {}>", format_count(phase.begin),
+                               format_count(phase.end));
+        });
     py::class_<Sampling>(module, "Sampling")
         .def_readonly("period", &Sampling::period, "accesses per sample")
         .def_readonly("samples", &Sampling::samples)
-        .def_readonly("pruned", &Sampling::pruned, "share of samples given up");
+        .def_readonly("pruned", &Sampling::pruned, "share of samples given up")
+        .def("__repr__", [](const Sampling& sampling) {
+            return fmt::format("<revisit.Sampling of {} samples, one per {} accesses>",
+                               format_count(sampling.samples), format_count(sampling.period));
+        });
 }
 
 }  // namespace
@@ -169,9 +238,10 @@ void declare_profile(py::module_& module) {
     declare_histogram(module);
     declare_caches(module);
     declare_parts(module);
-    py::class_<Profile>(module, "Profile",
-                        "What was counted; print() shows it as `revisit report` does.")
-        .def_readonly("method", &Profile::method)
+    py::class_<Profile> profile_class(module, "Profile",
+                                      "What was counted; print() shows it as `revisit report` does.");
+    declare_notebook(profile_class);
+    profile_class.def_readonly("method", &Profile::method)
         .def_readonly("model", &Profile::model)
         .def_readonly("granularity", &Profile::granularity, "bytes per block")
         .def_readonly("accesses", &Profile::accesses)
@@ -222,6 +292,14 @@ void declare_profile(py::module_& module) {
              py::arg("title") = "profile", py::arg("sources") = false,
              "writes the report as one HTML page; caches: those to mark, else this machine's")
         .def("__add__", &merged, "two runs, ranks or processes together")
+        .def(
+            "__eq__",
+            [](const Profile& one, const Profile& other) { return to_json(one) == to_json(other); },
+            py::is_operator())
+        .def(py::pickle([](const Profile& profile) { return py::str(to_json(profile)); },
+                        [](const py::str& text) {
+                            return value_or_raise(profile_from_json(text.cast<std::string>()));
+                        }))
         .def("__str__",
              [](const Profile& profile) { return terminal_report(profile, host_caches(), {}); })
         .def("__repr__", [](const Profile& profile) {

@@ -1,5 +1,6 @@
 """import revisit: arrays in and out without copies, the same figures as the program, errors that help."""
-import gc, json, os, pathlib, tempfile, unittest
+import ast, copy, gc, importlib.util, json, os, pathlib, pickle, sys, tempfile, types, unittest, unittest.mock
+import xml.etree.ElementTree
 
 import numpy as np
 
@@ -145,6 +146,95 @@ class Profiles(unittest.TestCase):
         exact, sampled = revisit.analyze(addresses), revisit.analyze(addresses, method="sample", rate=0.05)
         self.assertGreater(sampled.reuse.bins["error"].max(), 0)
         self.assertGreater(revisit.accuracy(exact.reuse.rebin("log2"), sampled.reuse.rebin("log2")), 0.95)
+
+
+class Convenience(unittest.TestCase):
+    def profile(self):
+        return revisit.analyze([0, 64, 0, 64, 128] * 100, sites=[1, 2, 1, 2, 3] * 100, pairs=True, time=True)
+
+    def test_pickle_and_equality(self):
+        profile = self.profile()
+        again = pickle.loads(pickle.dumps(profile))
+        self.assertEqual(again, profile)
+        self.assertEqual(copy.deepcopy(profile), profile)
+        self.assertEqual(pickle.loads(pickle.dumps(profile.reuse)), profile.reuse)
+        cache = revisit.Cache("L2=1M:16:64")
+        self.assertEqual(pickle.loads(pickle.dumps(cache)), cache)
+        self.assertNotEqual(profile, revisit.analyze([0, 64]))
+        self.assertNotEqual(profile, "a text")
+        self.assertNotEqual(profile.reuse, None)
+        sampled = revisit.analyze(revisit.generate("zipf:0.8", length="30K", distinct=2000), method="sample", rate=0.1)
+        self.assertEqual(pickle.loads(pickle.dumps(sampled.reuse)), sampled.reuse)
+
+    def test_everything_has_a_short_form(self):
+        profile = self.profile()
+        things = [profile, profile.reuse, profile.sites[0], profile.pairs[0], profile.sites[0].frame, revisit.Cache("32K:8:64"),
+                  profile.cache("32K:8:64")]
+        for thing in things:
+            self.assertNotIn(" object at 0x", repr(thing))
+
+    def test_notebooks_show_the_curve(self):
+        shown = self.profile()._repr_html_()
+        self.assertIn("<td>500</td>", shown)
+        picture = xml.etree.ElementTree.fromstring(self.profile().curve_svg())
+        line = next(picture.iter("{http://www.w3.org/2000/svg}polyline"))
+        points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+        self.assertEqual(len(points), len(self.profile().miss_ratio_curve()))
+        self.assertEqual([x for x, _ in points], sorted(x for x, _ in points))
+        self.assertEqual([y for _, y in points], sorted(y for _, y in points))  # down the page is fewer misses
+        self.assertIn("<table>", revisit.analyze(np.array([], dtype=np.uint64))._repr_html_())
+
+    def test_frames_of_sites_and_pairs(self):
+        class Library(types.ModuleType):
+            class DataFrame:
+                def __init__(self, columns):
+                    self.columns = columns
+
+        profile = self.profile()
+        for name in ("pandas", "polars"):
+            with unittest.mock.patch.dict(sys.modules, {"pandas": None, "polars": None, name: Library(name)}):
+                sites = profile.sites_frame().columns
+                self.assertEqual(sites["site"], [site.id for site in profile.sites])
+                self.assertEqual(sites["accesses"], [200, 200, 100])
+                self.assertEqual({len(column) for column in sites.values()}, {3})
+                pairs = profile.pairs_frame(name).columns
+                self.assertEqual(pairs["count"], [pair.count for pair in profile.pairs])
+                self.assertEqual({len(column) for column in pairs.values()}, {len(profile.pairs)})
+        with unittest.mock.patch.dict(sys.modules, {"pandas": None, "polars": None}):
+            with self.assertRaisesRegex(revisit.Error, "needs pandas or polars, which is not installed"):
+                profile.sites_frame()
+        with self.assertRaisesRegex(revisit.Error, "expected pandas or polars"):
+            profile.sites_frame("arrow")
+
+    def test_frames_of_the_real_libraries(self):
+        found = False
+        for name in ("pandas", "polars"):
+            if importlib.util.find_spec(name):
+                found = True
+                self.assertEqual(len(self.profile().sites_frame(name)), 3)
+        if not found:
+            self.skipTest("neither pandas nor polars is installed")
+
+    def test_stubs_tell_of_everything(self):
+        """The .pyi has a docstring for each class, function and property of the module, and names nothing else."""
+        tree = ast.parse((pathlib.Path(__file__).parent.parent / "python/revisit.pyi").read_text())
+
+        def documented(body):
+            told = {}
+            for node in body:
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    told[node.name] = node
+                    if not node.name.startswith("__"):
+                        self.assertTrue(ast.get_docstring(node), f"{node.name} has no docstring")
+            return told
+
+        stubs = documented(tree.body)
+        self.assertEqual(set(stubs), {name for name in dir(revisit) if not name.startswith("_")})
+        for name, node in stubs.items():
+            if isinstance(node, ast.ClassDef) and not issubclass(getattr(revisit, name), Exception):
+                public = {attribute for attribute in vars(getattr(revisit, name)) if not attribute.startswith("_")}
+                told = {attribute for attribute in documented(node.body) if not attribute.startswith("_")}
+                self.assertEqual(told, public, name)
 
 
 class Generate(unittest.TestCase):
