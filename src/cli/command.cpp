@@ -270,7 +270,8 @@ void LostColumns::report(std::string_view command, const std::string& output, bo
     std::string list;
     for (std::size_t i = 0; i < names.size(); ++i)
         list += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
-    fmt::print(stderr, "revisit {}: {}: the format cannot hold {}; left out\n", command, output, list);
+    fmt::print(stderr, "revisit {}: {}: the format cannot hold {}; left out\n", command,
+               output == "-" ? "standard output" : output, list);
 }
 
 std::string with_hint(const Error& error) {
