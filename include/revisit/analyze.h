@@ -7,10 +7,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "revisit/cache.h"
 #include "revisit/engine.h"
 #include "revisit/profile.h"
 #include "revisit/source.h"
@@ -23,6 +26,11 @@ struct AnalyzeOptions {
     AccessProgress progress = {};
     // Sees all accesses as well, in order, before they are cut: for simulators beside the engine.
     std::function<Result<void>(const AccessBatch&)> also = {};
+    // Counted in the same pass.
+    std::vector<std::uint64_t> more_granularities = {};  // Profile::granularities, beside the engine's
+    // Thread i runs on core cores[i % size]; threads of a core share its stack. Empty: a core for each.
+    std::vector<std::uint16_t> cores = {};
+    std::optional<CacheSpec> line_use = {};              // Profile::line_use, in this cache
 };
 
 REVISIT_API Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options = {});

@@ -19,6 +19,13 @@ namespace revisit {
 inline constexpr std::string_view kProfileSchema = "revisit/profile@1";
 inline constexpr std::size_t kRunGroups = 16;
 
+// Lines that were fetched into a cache, and how many of their bytes were used before they left it.
+struct LineUse {
+    double fetches = 0;
+    double bytes = 0;         // used, over all fetches
+    std::uint64_t parts = 0;  // bit i: part i of a line's 64 was used in some fetch
+};
+
 // A place in the source; `line` 0 = unknown.
 struct Frame {
     std::string function;
@@ -42,6 +49,7 @@ struct Site {
     std::optional<double> time_share =
         {};                              // of processor time, at its source line; where it was sampled
     std::optional<double> regular = {};  // of its misses, on a constant stride: prefetchers hide them
+    LineUse line_use = {};               // of what it fetched, where Profile::line_use is there
 };
 
 // A node of the calling-context tree: `call` made from `parent`. Index 0 is the root.
@@ -71,6 +79,15 @@ struct Object {
     std::uint32_t context = 0;
     double accesses = 0;
     Histogram reuse;
+    LineUse line_use = {};
+};
+
+// First touches and invalidated reuses of a site, by call path: pairs show neither.
+struct FirstTouch {
+    std::uint32_t site = 0;
+    std::uint32_t context = 0;  // index into Profile::contexts, 0 when unknown
+    double cold = 0;
+    double invalidated = 0;
 };
 
 struct ThreadProfile {
@@ -112,6 +129,13 @@ struct GranularityProfile {
     std::uint64_t granularity = 0;
     double distinct = 0;
     Histogram reuse;
+};
+
+// Of the whole run, in a true LRU cache.
+struct LineUseTotals {
+    std::string cache;  // "1M:8:64"
+    std::uint64_t line = 64;
+    LineUse use;
 };
 
 // A window of the run, cut by accesses or by time.
@@ -176,6 +200,7 @@ struct Profile {
     std::vector<Site> sites;
     std::vector<Context> contexts;
     std::vector<Pair> pairs;
+    std::vector<FirstTouch> touches;  // the most frequent first
     std::vector<Object> objects;
     std::vector<Phase> phases;
     std::vector<ProcessSummary> processes;
@@ -184,6 +209,7 @@ struct Profile {
     std::vector<SimulatedCache> caches;             // exact profiles of programs, nearest first
     std::vector<RunGroup> runs;  // of a merge of runs, in at most kRunGroups groups
     std::vector<GranularityProfile> granularities;  // where several were asked for, the main one first
+    std::optional<LineUseTotals> line_use;
 
     std::string machine;
     std::vector<std::string> command;

@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "cluster/cluster.h"
 #include "core/try.h"
+#include "engines/hierarchy.h"
 #include "engines/set_associative.h"
 #include "revisit/blocks.h"
 #include "symbols/origins.h"
@@ -12,10 +13,34 @@
 namespace revisit {
 namespace {
 
-// A simulated cache beside the prediction, fed with blocks of its own line size.
-struct Simulation {
-    CacheSimulator cache;
-    BlockCutter cutter;
+// Simulated caches beside the prediction, fed with blocks of their own line size.
+struct Simulations {
+    struct One {
+        CacheSimulator cache;
+        BlockCutter cutter;
+    };
+    struct Hierarchy {
+        std::string text;
+        HierarchySimulator levels;
+        BlockCutter cutter;
+    };
+    std::vector<One> caches;
+    std::vector<Hierarchy> hierarchies;
+
+    bool empty() const { return caches.empty() && hierarchies.empty(); }
+    Result<void> access(const AccessBatch& batch) {
+        for (One& one : caches)
+            TRY(one.cutter.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+                one.cache.access(piece.blocks);
+                return {};
+            }));
+        for (Hierarchy& one : hierarchies)
+            TRY(one.cutter.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+                one.levels.access(piece);
+                return {};
+            }));
+        return {};
+    }
 };
 
 class AnalyzeCommand : public Command {
@@ -40,6 +65,7 @@ class AnalyzeCommand : public Command {
             ->check(CLI::IsMember({"cpu", "gpu"}))
             ->group("Analysis");
         analysis_.declare(app);
+        beside_.declare(app);
         app.add_flag("--time", time_, "also count time distances")->group("Analysis");
         app.add_flag("--sites", sites_, "one histogram per site (instruction)")->group("Analysis");
         app.add_flag("--pairs", pairs_, "one histogram per use → reuse pair of sites")
@@ -64,8 +90,10 @@ class AnalyzeCommand : public Command {
         app.add_flag("--cluster", cluster_,
                      "count on all ranks of an MPI job (mpirun -n N revisit analyze --cluster …)")
             ->group("Analysis");
-        app.add_option("--simulate", simulate_, "also simulate this set-associative LRU cache")
-            ->type_name("SIZE:WAYS:LINE")
+        app.add_option("--simulate", simulate_,
+                       "also simulate this set-associative LRU cache\n"
+                       "with --model both a hierarchy: levels joined by +, the last one shared")
+            ->type_name("SIZE:WAYS:LINE[+…]")
             ->allow_extra_args(false)
             ->group("Caches");
         output_.declare(app, "write the profile to this file");
@@ -74,7 +102,10 @@ class AnalyzeCommand : public Command {
             "  revisit analyze trace.din\n"
             "  revisit analyze --format u64 --granularity 1 --bins exact addresses.bin\n"
             "  xzcat trace.xz | revisit analyze --format champsim -o profile.json -\n"
-            "  revisit analyze --simulate 32K:8:64 trace.csv.zst");
+            "  revisit analyze --simulate 32K:8:64 trace.csv.zst\n"
+            "  revisit analyze --granularity 64,4K,2M trace.revisit\n"
+            "  revisit analyze --model both --cores 0,1,0,1 --simulate 32K:8:64+1M:8:64+8M:16:64 "
+            "trace.csv");
     }
 
     Result<int> run() override {
@@ -83,8 +114,11 @@ class AnalyzeCommand : public Command {
         AnalyzeOptions analysis;
         analysis.method = method_;
         analysis.engine = TRY(engine_options());
+        TRY(beside_.apply(analysis_, analysis));
         EngineOptions& options = analysis.engine;
-        if (cluster_) return run_on_cluster(options);
+        if (!analysis.cores.empty() && options.model != StackModel::private_)
+            return fail("--cores needs --model private or both");
+        if (cluster_) return run_on_cluster(analysis);
         const auto trace = TRY(open_traces(traces_, format_));
         std::uint64_t natural = trace->info().natural_granularity;
         if (!analysis_.granularity_given() && natural != 0) options.granularity = natural;
@@ -93,9 +127,11 @@ class AnalyzeCommand : public Command {
             told.sites = told.pairs = true;
             if (make_engine(method_, told)) options = told;
         }
-        std::vector<Simulation> simulations = TRY(make_simulations());
+        Simulations simulations = TRY(make_simulations());
+        if (!simulations.hierarchies.empty() && !options.shared)
+            return fail("--simulate of a hierarchy needs --model both");
         if (!simulations.empty())
-            analysis.also = [&](const AccessBatch& batch) { return simulate(simulations, batch); };
+            analysis.also = [&](const AccessBatch& batch) { return simulations.access(batch); };
         Progress progress("analyzing", output_.quiet);
         analysis.progress = [&](std::uint64_t done, std::uint64_t total) {
             progress.update(done, total, done);
@@ -129,9 +165,12 @@ class AnalyzeCommand : public Command {
         return options;
     }
 
-    Result<int> run_on_cluster(EngineOptions options) {
+    Result<int> run_on_cluster(const AnalyzeOptions& analysis) {
+        EngineOptions options = analysis.engine;
         if (method_ != "exact" || !simulate_.empty())
             return fail("--cluster requires --method exact and excludes --simulate");
+        if (!analysis.more_granularities.empty() || analysis.line_use)
+            return fail("--cluster counts blocks of one size and no line use");
         if (traces_.size() > 1) return fail("--cluster reads one trace");
         if (analysis_.phases != 0) return fail("--cluster does not cut a run into phases");
         if (!analysis_.granularity_given()) options.granularity = 0;
@@ -142,34 +181,45 @@ class AnalyzeCommand : public Command {
         return 0;
     }
 
-    Result<std::vector<Simulation>> make_simulations() const {
-        std::vector<Simulation> simulations;
+    Result<Simulations> make_simulations() const {
+        Simulations simulations;
         for (const std::string& text : simulate_) {
-            auto spec = CacheSpec::parse(text);
-            if (!spec) return fail("--simulate: " + spec.error().message);
-            simulations.push_back({TRY(CacheSimulator::create(*spec)), BlockCutter(spec->line)});
+            auto named = [](const Error& error) { return fail("--simulate: " + error.message); };
+            auto levels = HierarchySimulator::parse(text);
+            if (!levels) return named(levels.error());
+            if (levels->size() == 1) {
+                const CacheSpec& spec = levels->front();
+                simulations.caches.push_back(
+                    {TRY(CacheSimulator::create(spec)), BlockCutter(spec.line)});
+                continue;
+            }
+            const std::uint64_t line = levels->front().line;
+            auto hierarchy = HierarchySimulator::create(std::move(*levels));
+            if (!hierarchy) return named(hierarchy.error());
+            simulations.hierarchies.push_back({text, std::move(*hierarchy), BlockCutter(line)});
         }
         return simulations;
     }
-    static Result<void> simulate(std::vector<Simulation>& simulations, const AccessBatch& batch) {
-        for (Simulation& simulation : simulations)
-            TRY(simulation.cutter.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
-                simulation.cache.access(piece.blocks);
-                return {};
-            }));
-        return {};
-    }
 
-    Result<void> show(const Profile& profile, const std::vector<Simulation>& simulations) {
+    Result<void> show(const Profile& profile, const Simulations& simulations) {
         if (!output_.output.empty()) TRY(save_profile(profile, output_.output));
-        if (output_.json) return print(with_simulations(to_json(profile), simulations));
+        if (output_.json) return print(TRY(with_simulations(to_json(profile), profile, simulations)));
         std::string text = terminal_report(profile, host_caches(), stdout_style());
         if (!simulations.empty()) text += "\nSimulated beside predicted\n";
-        for (const Simulation& simulation : simulations) {
+        for (const Simulations::One& simulation : simulations.caches) {
             CachePrediction predicted = predict_cache(profile, simulation.cache.spec());
             text += fmt::format("  {:<16} simulated hit {:.4f} %   predicted hit {:.4f} %\n",
                                 simulation.cache.spec().name, 100 * hit_rate(simulation.cache),
                                 100 * predicted.hit_rate);
+        }
+        for (const Simulations::Hierarchy& one : simulations.hierarchies) {
+            const std::vector<double> predicted =
+                TRY(HierarchySimulator::predict(profile, one.levels.levels()));
+            for (std::size_t i = 0; i < predicted.size(); ++i)
+                text += fmt::format(
+                    "  {:<16} {:<7} simulated miss {:.4f} %   predicted miss {:.4f} % of accesses\n",
+                    one.levels.levels()[i].name, i + 1 < predicted.size() ? "private" : "shared",
+                    100 * miss_share(one.levels, i), 100 * predicted[i]);
         }
         if (!output_.quiet) {
             if (!format_read_.empty())
@@ -192,11 +242,31 @@ class AnalyzeCommand : public Command {
                    : 1 - static_cast<double>(cache.misses()) / static_cast<double>(cache.accesses());
     }
 
+    static double miss_share(const HierarchySimulator& levels, std::size_t level) {
+        return levels.accesses() == 0
+                   ? 0
+                   : static_cast<double>(levels.misses(level)) / static_cast<double>(levels.accesses());
+    }
+
     // The profile's JSON with a "simulated" list after it.
-    static std::string with_simulations(std::string json, const std::vector<Simulation>& simulations) {
+    static Result<std::string> with_simulations(std::string json, const Profile& profile,
+                                                const Simulations& simulations) {
         if (simulations.empty()) return json;
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
-        for (const Simulation& simulation : simulations)
+        for (const Simulations::Hierarchy& one : simulations.hierarchies) {
+            const std::vector<double> predicted =
+                TRY(HierarchySimulator::predict(profile, one.levels.levels()));
+            nlohmann::ordered_json entry = {{"hierarchy", one.text},
+                                            {"accesses", one.levels.accesses()}};
+            for (std::size_t i = 0; i < predicted.size(); ++i)
+                entry["levels"].push_back({{"cache", one.levels.levels()[i].name},
+                                           {"shared", i + 1 == predicted.size()},
+                                           {"misses", one.levels.misses(i)},
+                                           {"miss_rate", miss_share(one.levels, i)},
+                                           {"predicted_miss_rate", predicted[i]}});
+            list.push_back(std::move(entry));
+        }
+        for (const Simulations::One& simulation : simulations.caches)
             list.push_back({{"cache", simulation.cache.spec().name},
                             {"accesses", simulation.cache.accesses()},
                             {"misses", simulation.cache.misses()},
@@ -213,6 +283,7 @@ class AnalyzeCommand : public Command {
     std::string device_ = "cpu";
     bool cluster_ = false;
     AnalysisOptions analysis_;
+    BesideOptions beside_;
     OutputOptions output_;
     bool time_ = false;
     bool sites_ = false;

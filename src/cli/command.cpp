@@ -24,11 +24,13 @@ std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_profile_command();
 std::unique_ptr<Command> make_record_command();
 std::unique_ptr<Command> make_merge_command();
+std::unique_ptr<Command> make_top_command();
 
 namespace {
 
 constexpr CommandEntry kCommands[] = {
     {"profile", "run a program and profile it", make_profile_command},
+    {"top", "show a running process, refreshed every second", make_top_command},
     {"record", "run a program and store its accesses as a trace", make_record_command},
     {"merge", "add profiles up", make_merge_command},
     {"analyze", "profile a stored trace", make_analyze_command},
@@ -57,8 +59,9 @@ std::span<const CommandEntry> commands() {
 
 void AnalysisOptions::declare(CLI::App& app) {
     app.add_option("--granularity", granularity_text,
-                   "bytes per block; 1 counts every address (default: 64)")
-        ->type_name("BYTES")
+                   "bytes per block; 1 counts every address (default: 64)\n"
+                   "a list such as 64,4K,2M counts all in one run; the first is the main one")
+        ->type_name("BYTES,…")
         ->group("Analysis");
     app.add_option("--bins", bins_text, "log2, log2:K (K per power of two), linear:W or exact")
         ->type_name("SPEC")
@@ -86,12 +89,7 @@ void AnalysisOptions::declare(CLI::App& app) {
 
 Result<EngineOptions> AnalysisOptions::engine_options() const {
     EngineOptions options;
-    if (granularity_given()) {
-        auto granularity = parse_bytes(granularity_text);
-        if (!granularity) return fail("--granularity: " + granularity.error().message);
-        if (*granularity == 0) return fail("--granularity: expected at least 1");
-        options.granularity = *granularity;
-    }
+    if (auto sizes = TRY(granularities()); !sizes.empty()) options.granularity = sizes[0];
     auto bins = Binning::parse(bins_text);
     if (!bins) return fail("--bins: " + bins.error().message);
     options.bins = *bins;
@@ -103,6 +101,71 @@ Result<EngineOptions> AnalysisOptions::engine_options() const {
     options.phases = phases;
     options.seed = seed;
     return options;
+}
+
+Result<std::vector<std::uint64_t>> AnalysisOptions::granularities() const {
+    constexpr std::size_t kMost = 8;
+    std::vector<std::uint64_t> sizes;
+    if (!granularity_given()) return sizes;
+    for (std::size_t at = 0; at <= granularity_text.size();) {
+        const std::size_t comma = std::min(granularity_text.find(',', at), granularity_text.size());
+        const std::string text = granularity_text.substr(at, comma - at);
+        at = comma + 1;
+        auto size = parse_bytes(text);
+        if (!size) return fail("--granularity: " + size.error().message);
+        if (*size == 0) return fail("--granularity: expected at least 1");
+        if (std::ranges::find(sizes, *size) != sizes.end())
+            return fail(fmt::format("--granularity: {} is given twice", text));
+        sizes.push_back(*size);
+    }
+    if (sizes.size() > kMost)
+        return fail(fmt::format("--granularity: expected at most {} sizes", kMost));
+    return sizes;
+}
+
+void BesideOptions::declare(CLI::App& app) {
+    app.add_option("--line-use", line_use,
+                   "also count the bytes of each line that are used before it leaves this cache; "
+                   "auto: this machine's second level")
+        ->type_name("SIZE:WAYS:LINE")
+        ->group("Analysis");
+    app.add_option(
+           "--cores", cores,
+           "private model: thread i runs on the i-th of these cores (0,1,0,1), and threads of a "
+           "core share its private stack")
+        ->type_name("CORE,…")
+        ->group("Analysis");
+}
+
+Result<void> BesideOptions::apply(const AnalysisOptions& analysis, AnalyzeOptions& options) const {
+    for (std::size_t at = 0; !cores.empty() && at <= cores.size();) {
+        const std::size_t comma = std::min(cores.find(',', at), cores.size());
+        auto core = parse_count(cores.substr(at, comma - at));
+        at = comma + 1;
+        if (!core || *core > 65535 || options.cores.size() == 65536)
+            return fail(
+                fmt::format("--cores: expected numbers of cores such as 0,1,0,1, found \"{}\"", cores));
+        options.cores.push_back(static_cast<std::uint16_t>(*core));
+    }
+    auto sizes = TRY(analysis.granularities());
+    if (sizes.size() > 1) options.more_granularities.assign(sizes.begin() + 1, sizes.end());
+    if (line_use.empty() || line_use == "off") return {};
+    std::string text = line_use;
+    if (text == "auto") {
+        const std::vector<CacheSpec> caches = host_caches();
+        text = "1M:8:64";
+        if (!caches.empty()) {
+            const CacheSpec& cache = caches[caches.size() > 1 ? 1 : 0];
+            constexpr std::uint64_t kMega = 1 << 20;
+            text = cache.bytes % kMega == 0 ? fmt::format("{}M", cache.bytes / kMega)
+                                            : fmt::format("{}K", cache.bytes / 1024);
+            text += fmt::format(":{}:{}", cache.associativity(), cache.line);
+        }
+    }
+    auto spec = CacheSpec::parse(text);
+    if (!spec) return fail("--line-use: " + spec.error().message);
+    options.line_use = *spec;
+    return {};
 }
 
 void ModelOption::declare(CLI::App& app) {

@@ -62,7 +62,18 @@ struct AnalysisOptions {
 
     void declare(CLI::App& app);
     Result<EngineOptions> engine_options() const;
+    // All block sizes that were asked for, the main one first; none: the default.
+    Result<std::vector<std::uint64_t>> granularities() const;
     bool granularity_given() const { return !granularity_text.empty(); }
+    bool several_granularities() const { return granularity_text.find(',') != std::string::npos; }
+};
+
+// What is counted beside the main histogram, in the same pass.
+struct BesideOptions {
+    std::string line_use, cores;
+
+    void declare(CLI::App& app);
+    Result<void> apply(const AnalysisOptions& analysis, AnalyzeOptions& options) const;
 };
 
 struct ModelOption {

@@ -194,11 +194,12 @@ class PredictCommand : public Command {
  private:
     Result<predict::Request> make_request() {
         predict::Request request;
-        auto options = analysis_.engine_options();
-        if (!options) return unexpected(options.error());
-        request.granularity = options->granularity;
-        request.bins = options->bins;
-        request.seed = options->seed;
+        const EngineOptions options = TRY(analysis_.engine_options());
+        if (analysis_.several_granularities())
+            return fail("--granularity: predict takes one block size at a time");
+        request.granularity = options.granularity;
+        request.bins = options.bins;
+        request.seed = options.seed;
         request.source = {source_, function_, optimise_ == "s" ? 's' : optimise_[0] - '0', {}};
         for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
         for (const auto& text : macros_) {

@@ -44,6 +44,7 @@ class ProfileCommand : public Command {
             ->type_name("NAME")
             ->group("Analysis");
         analysis_.declare(app);
+        beside_.declare(app);
         model_.declare(app);
         app.add_option(
                "--device", device_,
@@ -100,7 +101,17 @@ class ProfileCommand : public Command {
         TRY(check_options(*app_, method, method_ == "auto"));
         if (method == "watch" && analysis_.phases != 0)
             return fail("--phases is an option of --method exact; the watch method does not use it");
-        if (method == "watch") return run_watched(*engine);
+        AnalyzeOptions analysis;
+        analysis.method = method;
+        TRY(beside_.apply(analysis_, analysis));
+        if (!analysis.cores.empty() && engine->model != StackModel::private_)
+            return fail("--cores needs --model private or both");
+        const bool beside = !analysis.more_granularities.empty() || analysis.line_use;
+        if (method == "watch") {
+            if (beside)
+                return fail("several granularities and --line-use need every access: --method exact");
+            return run_watched(*engine);
+        }
         // Where the distances come from is told by every method that can tell it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
         if (!engine->sites) recording_.no_contexts = recording_.no_objects = true;
@@ -111,12 +122,13 @@ class ProfileCommand : public Command {
         if (!run) return unexpected(run.error());
         run->decode.readers = std::clamp(thread_count(0) / 2, 1u, 6u);
         if (model_.model != "single") run->want |= REVISIT_WANT_ORDER;
-        const bool inside = method == "sample" && can_sample_inside(*run, *engine);
+        const bool inside = method == "sample" && !beside && can_sample_inside(*run, *engine);
         if (inside) sample_inside(*run, *engine);
         if (method == "sample" && !inside && run->launch.recorder == record::Recorder::clang)
             why_whole_ = fmt::format("the program was recorded as a whole and sampled afterwards: {}",
                                      !run->decode.stack ? "--no-stack takes every access"
-                                                        : "the granularity is no power of two");
+                                     : beside ? "several granularities and line use take every access"
+                                              : "the granularity is no power of two");
         if (sequential_ && (!inside || engine->model != StackModel::single))
             return fail(
                 "--sequential is for --method sample --model shared on a program built with "
@@ -126,9 +138,10 @@ class ProfileCommand : public Command {
             run->decode.threads = engine->model == StackModel::private_ || method == "sample";
             run->decode.flags = run->decode.labels || run->decode.threads;
             run->decode.extents = engine->sharing;
-            if (std::has_single_bit(engine->granularity) && !engine->sharing)
+            if (std::has_single_bit(engine->granularity) && !engine->sharing && !beside)
                 run->decode.cut = engine->granularity;
         }
+        analysis.engine = *engine;
         // One stack is one cache. Private stacks invalidate each other, which these do not.
         std::vector<CacheSpec> caches;
         if (method == "exact" && engine->model == StackModel::single) caches = TRY(simulated_caches());
@@ -140,7 +153,7 @@ class ProfileCommand : public Command {
                     return take(of, std::move(p), is_first);
                 };
                 if (inside) return record::make_sampled_sink(*engine, take_it);
-                return record::make_profile_sink(method, *engine, take_it, caches);
+                return record::make_profile_sink(analysis, take_it, caches);
             });
         return finish(*run, outcome);
     }
@@ -292,7 +305,7 @@ class ProfileCommand : public Command {
     bool wants_every_access(const EngineOptions& engine) const {
         return recording_.via != "auto" || !recording_.functions.empty() ||
                !recording_.regions.empty() || !recording_.most_accesses_text.empty() ||
-               recording_.no_stack ||
+               recording_.no_stack || analysis_.several_granularities() || !beside_.line_use.empty() ||
                (analysis_.granularity_given() && !watch::can_watch(engine.granularity)) ||
                model_.model != "single" || engine.device != Device::cpu || analysis_.phases != 0;
     }
@@ -349,6 +362,7 @@ class ProfileCommand : public Command {
     RecordingOptions recording_;
     AnalysisOptions analysis_;
     CacheOptions caches_;
+    BesideOptions beside_;
     OutputOptions output_;
     std::string method_ = "auto";
     std::string device_ = "cpu";

@@ -44,6 +44,9 @@ class ReportCommand : public Command {
         app.add_flag("--sources", sources_, "embed the source files in the page")->group("Output");
         app.add_flag("--open", open_, "open the page in a browser (without -o: a temporary file)")
             ->group("Output");
+        app.add_flag("--disassembly", disassembly_,
+                     "embed the machine code of the functions with the most misses in the page")
+            ->group("Output");
         app.add_flag("--json", json_, "print the report as JSON (schema revisit/report@1)")
             ->group("Output");
         app.add_flag("--quiet", quiet_, "no hints")->group("Output");
@@ -62,6 +65,7 @@ class ReportCommand : public Command {
         }
         const bool page = !output_.empty() || open_;
         if (!page && sources_) return fail("--sources needs -o FILE.html");
+        if (!page && disassembly_) return fail("--disassembly needs -o FILE.html");
         if (!page && profiles_.size() > 1)
             return fail("several profiles need -o FILE.html (or compare two with revisit diff)");
         if (page && json_) return fail("--json writes to standard output; leave -o and --open out");
@@ -103,6 +107,7 @@ class ReportCommand : public Command {
         options.caches_are_hosts = caches_.specs.empty();
         options.caches = std::move(caches);
         options.sources = sources_;
+        options.disassembly = disassembly_;
         std::string page = TRY(html_page(loaded, options));
         if (output_.empty())
             output_ = (std::filesystem::temp_directory_path() /
@@ -131,6 +136,7 @@ class ReportCommand : public Command {
     std::vector<std::string> coverages_;
     bool reuses_only_ = false;
     bool sources_ = false, open_ = false, json_ = false;
+    bool disassembly_ = false;
     std::string by_;
     bool quiet_ = false;
 };

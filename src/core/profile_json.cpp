@@ -48,6 +48,26 @@ void put_frame(Json& out, const Frame& frame) {
     if (frame.line != 0) out["line"] = frame.line;
 }
 
+// Runs of bits as ranges, the end not included.
+Json ranges_json(std::uint64_t bits) {
+    Json out = Json::array();
+    for (unsigned at = 0; at < 64; ++at) {
+        if ((bits >> at & 1) == 0) continue;
+        unsigned end = at;
+        while (end < 64 && (bits >> end & 1) != 0) ++end;
+        out.push_back({at, end});
+        at = end;
+    }
+    return out;
+}
+
+void put_line_use(Json& out, const LineUse& use) {
+    if (use.fetches == 0) return;
+    out["fetches"] = number(use.fetches);
+    out["used_bytes"] = number(use.bytes);
+    out["used_parts"] = ranges_json(use.parts);
+}
+
 Json site_json(const Site& site) {
     Json out = {{"id", site.id}};
     if (!site.module.empty()) out["module"] = site.module;
@@ -67,7 +87,16 @@ Json site_json(const Site& site) {
     if (site.writes != 0) out["writes"] = number(site.writes);
     if (site.time_share) out["time_share"] = *site.time_share;
     if (site.regular) out["regular"] = *site.regular;
+    put_line_use(out, site.line_use);
     out["reuse"] = histogram_json(site.reuse);
+    return out;
+}
+
+Json touch_json(const FirstTouch& touch) {
+    Json out = {{"site", touch.site}};
+    if (touch.context != 0) out["context"] = touch.context;
+    if (touch.cold != 0) out["cold"] = number(touch.cold);
+    if (touch.invalidated != 0) out["invalidated"] = number(touch.invalidated);
     return out;
 }
 
@@ -92,6 +121,7 @@ Json object_json(const Object& object) {
     Json out = {{"kind", object.kind}, {"name", object.name}, {"bytes", object.bytes}};
     if (object.context != 0) out["context"] = object.context;
     out["accesses"] = number(object.accesses);
+    put_line_use(out, object.line_use);
     out["reuse"] = histogram_json(object.reuse);
     return out;
 }
@@ -119,14 +149,7 @@ Json side_json(const SharingSide& side) {
     if (side.context != 0) out["context"] = side.context;
     out["thread"] = side.thread;
     out["write"] = side.write;
-    out["bytes"] = Json::array();  // ranges, the end not included
-    for (unsigned at = 0; at < 64; ++at) {
-        if ((side.bytes >> at & 1) == 0) continue;
-        unsigned end = at;
-        while (end < 64 && (side.bytes >> end & 1) != 0) ++end;
-        out["bytes"].push_back({at, end});
-        at = end;
-    }
+    out["bytes"] = ranges_json(side.bytes);
     if (!side.object.empty()) {
         out["object"] = side.object;
         out["offset"] = side.offset;
@@ -187,6 +210,7 @@ std::string to_json(const Profile& profile) {
     put_list(out, "sites", profile.sites, site_json);
     put_list(out, "contexts", profile.contexts, context_json);
     put_list(out, "pairs", profile.pairs, pair_json);
+    put_list(out, "touches", profile.touches, touch_json);
     put_list(out, "objects", profile.objects, object_json);
     put_list(out, "phases", profile.phases, [](const Phase& phase) {
         return Json{{"begin", number(phase.begin)},
@@ -220,6 +244,11 @@ std::string to_json(const Profile& profile) {
                     {"distinct", number(one.distinct)},
                     {"reuse", histogram_json(one.reuse)}};
     });
+    if (profile.line_use) {
+        Json totals = {{"cache", profile.line_use->cache}, {"line", profile.line_use->line}};
+        put_line_use(totals, profile.line_use->use);
+        put(out, "line_use", totals);
+    }
     if (profile.sharing_totals)
         put(out, "sharing_totals",
             {{"invalidated", number(profile.sharing_totals->invalidated)},

@@ -46,6 +46,27 @@ auto key_of(const Object& object) {
     return std::tuple(object.kind, object.name, object.context);
 }
 
+auto key_of(const FirstTouch& touch) {
+    return std::tuple(touch.site, touch.context);
+}
+
+void add_line_use(LineUse& into, const LineUse& other) {
+    into.fetches += other.fetches;
+    into.bytes += other.bytes;
+    into.parts |= other.parts;
+}
+
+// Bytes used in different caches have no sum.
+void merge_line_use(Profile& into, const Profile& other) {
+    if (into.line_use && other.line_use && into.line_use->cache == other.line_use->cache) {
+        add_line_use(into.line_use->use, other.line_use->use);
+        return;
+    }
+    into.line_use.reset();
+    for (Site& site : into.sites) site.line_use = {};
+    for (Object& object : into.objects) object.line_use = {};
+}
+
 void merge_granularities(Profile& into, const Profile& other) {
     bool same = into.granularities.size() == other.granularities.size();
     for (std::size_t i = 0; same && i < into.granularities.size(); ++i)
@@ -91,6 +112,7 @@ struct ProfileMerger::Indexes {
     Index<Context> contexts;
     Index<Pair> pairs;
     Index<Object> objects;
+    Index<FirstTouch> touches;
     std::set<std::string> notes;
     std::uint32_t next_site = 0, next_thread = 0;
     std::size_t other_threads = 0;  // summed into the last one
@@ -106,6 +128,8 @@ struct ProfileMerger::Indexes {
         for (std::size_t i = 0; i < profile.pairs.size(); ++i) pairs.find_or_add(profile.pairs[i], i);
         for (std::size_t i = 0; i < profile.objects.size(); ++i)
             objects.find_or_add(profile.objects[i], i);
+        for (std::size_t i = 0; i < profile.touches.size(); ++i)
+            touches.find_or_add(profile.touches[i], i);
         for (const ThreadProfile& thread : profile.threads)
             next_thread = std::max(next_thread, thread.id + 1);
         notes.insert(profile.notes.begin(), profile.notes.end());
@@ -141,6 +165,7 @@ struct ProfileMerger::Indexes {
                     mine.regular = site.regular;
                 mine.accesses += site.accesses;
                 mine.writes += site.writes;
+                add_line_use(mine.line_use, site.line_use);
                 mine.reuse.merge(site.reuse);
             }
             renumbered[site.id] = into.sites[at].id;
@@ -186,6 +211,22 @@ struct ProfileMerger::Indexes {
         }
     }
 
+    void merge_touches(Profile& into, const Profile& other,
+                       const std::map<std::uint32_t, std::uint32_t>& site,
+                       const std::vector<std::uint32_t>& context) {
+        for (FirstTouch touch : other.touches) {
+            if (auto found = site.find(touch.site); found != site.end()) touch.site = found->second;
+            touch.context = touch.context < context.size() ? context[touch.context] : 0;
+            auto [at, is_new] = touches.find_or_add(touch, into.touches.size());
+            if (is_new) {
+                into.touches.push_back(touch);
+            } else {
+                into.touches[at].cold += touch.cold;
+                into.touches[at].invalidated += touch.invalidated;
+            }
+        }
+    }
+
     void merge_objects(Profile& into, const Profile& other, const std::vector<std::uint32_t>& context) {
         for (Object object : other.objects) {
             object.context = object.context < context.size() ? context[object.context] : 0;
@@ -196,6 +237,7 @@ struct ProfileMerger::Indexes {
                 Object& mine = into.objects[at];
                 mine.bytes = std::max(mine.bytes, object.bytes);
                 mine.accesses += object.accesses;
+                add_line_use(mine.line_use, object.line_use);
                 mine.reuse.merge(object.reuse);
             }
         }
@@ -335,10 +377,12 @@ Result<void> ProfileMerger::add(const Profile& other) {
     auto site = indexes_->merge_sites(into, other);
     auto context = indexes_->merge_contexts(into, other);
     indexes_->merge_pairs(into, other, site, context);
+    indexes_->merge_touches(into, other, site, context);
     indexes_->merge_objects(into, other, context);
     indexes_->merge_sharing(into, other, site, context, first_thread);
     merge_granularities(into, other);
     merge_caches(into, other);
+    merge_line_use(into, other);
     into.phases.clear();  // windows of different runs do not line up
     for (const ProcessSummary& process : other.processes)
         if (into.processes.size() < kMostProcesses) into.processes.push_back(process);

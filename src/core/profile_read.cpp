@@ -98,6 +98,34 @@ Frame read_frame(JsonReader& in) {
     return frame;
 }
 
+// Bits as ranges, the end not included.
+std::uint64_t read_ranges(JsonReader& in) {
+    std::uint64_t bits = 0;
+    in.array(kArray, [&](std::size_t) {
+        std::uint64_t range[2] = {0, 0};
+        in.array(kArray, [&](std::size_t i) {
+            const std::uint64_t value = in.whole();
+            if (i < 2) range[i] = value;
+        });
+        if (range[0] > range[1] || range[1] > 64) in.complain("expected a range within 0 … 64");
+        for (std::uint64_t at = range[0]; at < std::min<std::uint64_t>(range[1], 64); ++at)
+            bits |= std::uint64_t{1} << at;
+    });
+    return bits;
+}
+
+bool read_line_use_key(JsonReader& in, std::string_view key, LineUse& use) {
+    if (key == "fetches")
+        use.fetches = in.number();
+    else if (key == "used_bytes")
+        use.bytes = in.number();
+    else if (key == "used_parts")
+        use.parts = read_ranges(in);
+    else
+        return false;
+    return true;
+}
+
 Site read_site(JsonReader& in) {
     Site site;
     in.object(kObject, [&](std::string_view key) {
@@ -124,7 +152,7 @@ Site read_site(JsonReader& in) {
             in.array(kArray, [&](std::size_t) { site.inlined.push_back(read_frame(in)); });
         else if (key == "loop")
             site.loop = read_frame(in);
-        else
+        else if (!read_line_use_key(in, key, site.line_use))
             in.skip();
     });
     return site;
@@ -146,6 +174,23 @@ Context read_context(JsonReader& in, std::size_t index) {
     // A parent comes before its children, so a walk to the root always ends.
     if (index > 0 && context.parent >= index) in.complain("expected an earlier context", ".parent");
     return context;
+}
+
+FirstTouch read_touch(JsonReader& in) {
+    FirstTouch touch;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "site")
+            touch.site = in.whole32();
+        else if (key == "context")
+            touch.context = in.whole32();
+        else if (key == "cold")
+            touch.cold = in.number();
+        else if (key == "invalidated")
+            touch.invalidated = in.number();
+        else
+            in.skip();
+    });
+    return touch;
 }
 
 Pair read_pair(JsonReader& in) {
@@ -184,7 +229,7 @@ Object read_object(JsonReader& in) {
             object.accesses = in.number();
         else if (key == "reuse")
             object.reuse = read_histogram(in);
-        else
+        else if (!read_line_use_key(in, key, object.line_use))
             in.skip();
     });
     return object;
@@ -276,16 +321,7 @@ SharingSide read_side(JsonReader& in) {
         else if (key == "offset")
             side.offset = in.whole();
         else if (key == "bytes")
-            in.array(kArray, [&](std::size_t) {
-                std::uint64_t range[2] = {0, 0};
-                in.array(kArray, [&](std::size_t i) {
-                    const std::uint64_t value = in.whole();
-                    if (i < 2) range[i] = value;
-                });
-                if (range[0] > range[1] || range[1] > 64) in.complain("expected a range within 0 … 64");
-                for (std::uint64_t at = range[0]; at < std::min<std::uint64_t>(range[1], 64); ++at)
-                    side.bytes |= std::uint64_t{1} << at;
-            });
+            side.bytes = read_ranges(in);
         else
             in.skip();
     });
@@ -364,6 +400,20 @@ SimulatedCache read_cache(JsonReader& in) {
     return one;
 }
 
+LineUseTotals read_line_use(JsonReader& in) {
+    LineUseTotals totals;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "cache")
+            totals.cache = in.text();
+        else if (key == "line")
+            totals.line = in.whole();
+        else if (!read_line_use_key(in, key, totals.use))
+            in.skip();
+    });
+    if (totals.line == 0) in.complain("expected a line of at least 1 byte");
+    return totals;
+}
+
 Sampling read_sampling(JsonReader& in) {
     Sampling sampling;
     in.object(kObject, [&](std::string_view key) {
@@ -426,6 +476,8 @@ class ProfileReader {
             profile_.sampled = read_sampling(in_);
         } else if (key == "sharing_totals" && in_.at_object()) {
             profile_.sharing_totals = read_sharing_totals(in_);
+        } else if (key == "line_use" && in_.at_object()) {
+            profile_.line_use = read_line_use(in_);
         } else if (key == "machine") {
             profile_.machine = in_.text();
         } else if (key == "clock") {
@@ -461,6 +513,8 @@ class ProfileReader {
                     [&](JsonReader& in) { return read_context(in, profile_.contexts.size()); });
         else if (key == "pairs")
             entries(profile_.pairs, read_pair);
+        else if (key == "touches")
+            entries(profile_.touches, read_touch);
         else if (key == "objects")
             entries(profile_.objects, read_object);
         else if (key == "phases")
@@ -496,6 +550,8 @@ Result<void> check_references(const Profile& profile, const std::string& file) {
         if (outside(profile.pairs[i].use_context)) return bad("pairs", i, "use_context");
         if (outside(profile.pairs[i].reuse_context)) return bad("pairs", i, "reuse_context");
     }
+    for (std::size_t i = 0; i < profile.touches.size(); ++i)
+        if (outside(profile.touches[i].context)) return bad("touches", i, "context");
     for (std::size_t i = 0; i < profile.objects.size(); ++i)
         if (outside(profile.objects[i].context)) return bad("objects", i, "context");
     for (std::size_t i = 0; i < profile.sharing.size(); ++i) {

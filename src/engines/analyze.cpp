@@ -24,6 +24,7 @@
 
 #include "core/parallel.h"
 #include "core/try.h"
+#include "engines/beside.h"
 #include "engines/ranges.h"
 #include "revisit/blocks.h"
 
@@ -167,19 +168,24 @@ class ChunkPipeline {
 // One analysis on its way.
 class Join {
  public:
-    Join(Engine& engine, const AnalyzeOptions& options)
-        : engine_(engine), options_(options), cutter_(options.engine.granularity) {
+    Join(Engine& engine, const AnalyzeOptions& options, Beside beside)
+        : engine_(engine),
+          options_(options),
+          beside_(std::move(beside)),
+          placement_(options.cores),
+          cutter_(options.engine.granularity) {
         if (options.engine.sharing) cutter_.keep_parts();
     }
 
-    Result<void> add(const AccessBatch& batch) {
-        if (batch.count() == 0) return {};
+    Result<void> add(const AccessBatch& threads) {
+        if (threads.count() == 0) return {};
+        const AccessBatch batch = placement_.apply(threads);
         TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_.add(piece); }));
         return seen(batch);
     }
 
     Result<void> add_ranges(const AccessRanges& ranges) {
-        if (!options_.also && engine_.takes_ranges())
+        if (!sees_accesses() && engine_.takes_ranges())
             return engine_.add_ranges(ranges, options_.progress);
         if (threads() > 1) return add_chunks(ChunkedRanges(ranges));
         total_ = ranges.count();
@@ -202,7 +208,7 @@ class Join {
             return {};
         }
         // Cut ahead only what nobody wants to see whole, or in parts.
-        const bool cuts_ahead = !options_.also && !options_.engine.sharing;
+        const bool cuts_ahead = !sees_accesses() && !options_.engine.sharing;
         ChunkPipeline pipeline(chunks, cuts_ahead ? options_.engine.granularity : 0, threads());
         std::size_t done = 0;
         return pipeline.each([&](Slot& slot) -> Result<void> {
@@ -228,10 +234,19 @@ class Join {
         }
     }
 
+    bool sees_accesses() const { return options_.also || !beside_.empty() || !placement_.empty(); }
+
+    Result<Profile> finish() {
+        Profile profile = TRY(engine_.finish());
+        TRY(beside_.fill(profile));
+        return profile;
+    }
+
  private:
     unsigned threads() const { return thread_count(options_.engine.threads); }
     Result<void> seen(const AccessBatch& batch) {
         if (options_.also) TRY(options_.also(batch));
+        TRY(beside_.add(batch));
         accesses_ += batch.count();
         if (options_.progress && total_ != 0) options_.progress(accesses_, total_);
         return {};
@@ -243,6 +258,8 @@ class Join {
 
     Engine& engine_;
     const AnalyzeOptions& options_;
+    Beside beside_;
+    Placement placement_;
     BlockCutter cutter_;
     std::uint64_t accesses_ = 0, total_ = 0;
 };
@@ -252,36 +269,38 @@ class Join {
 Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options) {
     const auto engine = TRY(make_engine(options.method, options.engine));
     try {
-        Join join(*engine, options);
+        Join join(*engine, options, TRY(Beside::create(options)));
         if (const AccessRanges* ranges = trace.ranges())
             TRY(join.add_ranges(*ranges));
         else if (const AccessChunks* chunks = trace.chunks())
             TRY(join.add_chunks(*chunks));
         else
             TRY(join.add_stream(trace));
+        return join.finish();
     } catch (const std::bad_alloc&) {
         return fail(ErrorCode::no_memory, "not enough memory to read the trace");
     }
-    return engine->finish();
 }
 
 Result<Profile> analyze(const AccessBatch& accesses, const AnalyzeOptions& options) {
     TRY(check(accesses));
     const auto engine = TRY(make_engine(options.method, options.engine));
-    Join join(*engine, options);
+    Join join(*engine, options, TRY(Beside::create(options)));
     const MemoryRanges ranges(accesses);
     // At granularity 1 blocks are the addresses themselves.
-    if (engine->takes_ranges() && !options.also && options.engine.granularity > 1)
+    if (engine->takes_ranges() && !join.sees_accesses() && options.engine.granularity > 1)
         TRY(join.add_ranges(ranges));
     else
         TRY(join.add(accesses));
-    return engine->finish();
+    return join.finish();
 }
 
 Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method,
                         const EngineOptions& options) {
-    return analyze(AccessBatch{addresses, {}, {}, {}, {}},
-                   AnalyzeOptions{std::string(method), options, {}, {}});
+    AnalyzeOptions how;
+    how.method = method;
+    how.engine = options;
+    return analyze(AccessBatch{addresses, {}, {}, {}, {}}, how);
 }
 
 }  // namespace revisit

@@ -62,6 +62,13 @@ double hit_probability(const CacheSpec& cache, const Bin& bin) {
     return sum / static_cast<double>(points);
 }
 
+static const Histogram& histogram_for(const Profile& profile, std::uint64_t line) {
+    if (profile.granularity != line)
+        for (const GranularityProfile& one : profile.granularities)
+            if (one.granularity == line) return one.reuse;
+    return profile.reuse;
+}
+
 CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
     CachePrediction out;
     out.cache = cache;
@@ -79,17 +86,18 @@ CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
 CachePrediction predict_by_model(const Profile& profile, const CacheSpec& cache) {
     CachePrediction out;
     out.cache = cache;
-    double total = profile.reuse.total();
+    const Histogram& reuse = histogram_for(profile, cache.line);
+    double total = reuse.total();
     if (total <= 0) return out;
     double hits = 0, variance = 0;
-    for (const Bin& bin : profile.reuse.bins) {
+    for (const Bin& bin : reuse.bins) {
         double probability = hit_probability(cache, bin);
         hits += bin.count * probability;
         variance += bin.error * probability * bin.error * probability;
     }
     out.hit_rate = hits / total;
     out.miss_rate = 1 - out.hit_rate;
-    double beyond = profile.reuse.beyond_error(static_cast<double>(cache.blocks()));
+    double beyond = reuse.beyond_error(static_cast<double>(cache.blocks()));
     out.error = (beyond > 0 ? beyond : std::sqrt(variance)) / total;
     return out;
 }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/try.h"
+#include "engines/beside.h"
 #include "engines/cache_bank.h"
 #include "engines/sample_tally.h"
 #include "record/engine_thread.h"
@@ -21,19 +22,26 @@ namespace {
 
 class ProfileSink : public ProcessSink {
  public:
-    ProfileSink(std::unique_ptr<Engine> engine, const std::string& method, const EngineOptions& options,
+    ProfileSink(std::unique_ptr<Engine> engine, const AnalyzeOptions& how, Beside beside,
                 TakeProfile take)
-        : engine_(std::move(engine)), cutter_(options.granularity), take_(std::move(take)) {
+        : engine_(std::move(engine)),
+          beside_(std::move(beside)),
+          placement_(how.cores),
+          cutter_(how.engine.granularity),
+          take_(std::move(take)) {
+        const EngineOptions& options = how.engine;
         if (options.sharing) cutter_.keep_parts();
         // Granularity 1 counts addresses, not bytes; samples belong to threads.
-        if (method != "sample" && !options.sites && !options.pairs &&
+        if (how.method != "sample" && beside_.empty() && !options.sites && !options.pairs &&
             options.model == StackModel::single && options.granularity > 1 &&
             std::has_single_bit(options.granularity))
             plain_shift_ = static_cast<unsigned>(std::countr_zero(options.granularity));
     }
 
-    Result<void> add(const AccessBatch& batch) override {
-        return cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_->add(piece); });
+    Result<void> add(const AccessBatch& threads) override {
+        const AccessBatch batch = placement_.apply(threads);
+        TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_->add(piece); }));
+        return beside_.add(batch);
     }
 
     std::optional<unsigned> plain_shift() const override { return plain_shift_; }
@@ -44,6 +52,7 @@ class ProfileSink : public ProcessSink {
     Result<void> finish(const Decoder& process) override {
         Profile profile = TRY(engine_->finish());
         engine_.reset();
+        TRY(beside_.fill(profile));
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1)
             profile.notes.push_back(
@@ -61,6 +70,8 @@ class ProfileSink : public ProcessSink {
 
  private:
     std::unique_ptr<Engine> engine_;
+    Beside beside_;
+    Placement placement_;
     BlockCutter cutter_;
     std::optional<unsigned> plain_shift_;
     TakeProfile take_;
@@ -212,13 +223,14 @@ class TraceSink : public ProcessSink {
 
 }  // namespace
 
-Result<std::unique_ptr<ProcessSink>> make_profile_sink(const std::string& method,
-                                                       const EngineOptions& options, TakeProfile take,
+Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options,
+                                                       TakeProfile take,
                                                        const std::vector<CacheSpec>& caches) {
     std::unique_ptr<Engine> engine =
-        with_caches(TRY(make_engine(method, options)), caches, options.granularity);
-    if (options.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
-    return std::make_unique<ProfileSink>(std::move(engine), method, options, std::move(take));
+        with_caches(TRY(make_engine(options.method, options.engine)), caches, options.engine.granularity);
+    if (options.engine.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
+    return std::make_unique<ProfileSink>(std::move(engine), options, TRY(Beside::create(options)),
+                                         std::move(take));
 }
 
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {

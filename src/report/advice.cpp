@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include "models/hit_table.h"
+#include "report/advice_rules.h"
 #include "report/knees.h"
 #include "report/paths.h"
 #include "report/words.h"
@@ -40,13 +42,6 @@ std::string loop_of(const Site& site) {
     return site.loop.line == 0
                ? ""
                : fmt::format(", loop at {}:{}", last_part(site.loop.file), site.loop.line);
-}
-
-// Misses of `distances` if everything were `factor` times smaller: a cache that many times larger.
-double misses_when_smaller(const Histogram& distances, CacheSpec cache, std::uint64_t factor) {
-    cache.bytes *= factor;
-    HitTable larger(cache);
-    return larger.misses(distances);
 }
 
 std::string piece_size(const CacheSpec& cache, std::uint64_t granularity) {
@@ -94,10 +89,6 @@ Advice advice_on(const Profile& profile, const Group& group, const Site& use, co
         advice.what = fmt::format("{} reuses {} after eviction: {}", here, data, after);
         advice.help = {tile, interchange};
         if (advice.rule == "interchange") std::swap(advice.help[0], advice.help[1]);
-        const double left = misses_when_smaller(pair.distances, cache, 2);
-        if (double saved = group.worst - left; saved > group.worst / 2)
-            advice.help.push_back(fmt::format("types of half the size: {} fewer misses by the model",
-                                              percent_whole(saved / group.worst)));
     } else if (ends.same_function) {
         advice.rule = "fuse";
         advice.what = fmt::format("{} reuses {}, last used at line {}, after eviction: {}", here, data,
@@ -168,35 +159,55 @@ std::vector<Group> groups_of(const Profile& profile, const SiteIndex& sites, Hit
     return out;
 }
 
-void add_first_touches(const Profile& profile, std::vector<Advice>& out) {
-    const Site* most = nullptr;
-    for (const Site& site : profile.sites)
-        if (!most || site.reuse.cold > most->reuse.cold) most = &site;
+// First touches by the user's place that made them: a buffer cleared in memset belongs to its caller.
+void add_first_touches(const Profile& profile, const SiteIndex& sites, std::vector<Advice>& out) {
+    struct Toucher {
+        double cold = 0;
+        const Site* site = nullptr;
+    };
+    std::map<std::string, Toucher> places;
+    auto take = [&](const Site& site, std::uint32_t context, double cold) {
+        const PathFrame at = own_place(profile, site, context);
+        if (!is_own_code(at)) return;
+        Toucher& one = places[place_text(at)];
+        one.cold += cold;
+        one.site = &site;
+    };
+    for (const FirstTouch& touch : profile.touches)
+        if (const Site* site = sites.find(touch.site)) take(*site, touch.context, touch.cold);
+    if (profile.touches.empty())
+        for (const Site& site : profile.sites) take(site, 0, site.reuse.cold);
+    auto most =
+        std::ranges::max_element(places, std::less(), [](const auto& one) { return one.second.cold; });
     Advice advice;
     advice.rule = "touch less";
     advice.misses = profile.reuse.cold;
     advice.what = fmt::format("{} of accesses touch memory for the first time; no cache helps there",
                               percent(profile.reuse.cold / profile.reuse.total()));
-    if (most && most->reuse.cold > 0) {
-        advice.where = "most at " + place_text(own_place(profile, *most, 0));
-        advice.reuse = most->id;
+    if (most != places.end() && most->second.cold > 0) {
+        advice.where = "most at " + most->first;
+        advice.reuse = most->second.site->id;
     }
     advice.help = {"reuse buffers instead of allocating new ones, and read only what is needed",
                    "access memory in order, so that the prefetcher runs ahead"};
     constexpr double kManyPages = 64.0 * 1024 * 1024;
-    if (profile.distinct * static_cast<double>(profile.granularity) > kManyPages)
-        advice.help.push_back("use huge pages: fewer page faults and TLB misses");
+    if (profile.granularities.size() < 2 &&
+        profile.distinct * static_cast<double>(profile.granularity) > kManyPages)
+        advice.help.push_back(
+            "use huge pages: fewer page faults and TLB misses; profile with --granularity 64,4K,2M to see "
+            "how many");
     out.push_back(std::move(advice));
 }
 
-void add_invalidations(const Profile& profile, std::vector<Advice>& out) {
+// What padding cannot mend: threads that write what others read.
+void add_true_sharing(const Profile& profile, double invalidated, std::vector<Advice>& out) {
     Advice advice;
     advice.rule = "unshare";
-    advice.misses = advice.gain = profile.reuse.invalidated;
+    advice.misses = advice.gain = invalidated;
     advice.what = fmt::format("{} reuses found their block invalidated by another thread's write",
-                              format_count(profile.reuse.invalidated));
-    advice.help = {"pad what different threads write, so that no two share a cache line",
-                   "let each thread accumulate privately and combine at the end"};
+                              format_count(invalidated));
+    advice.help = {"let each thread accumulate privately and combine at the end",
+                   "write shared data less often, or keep what is read apart from what is written"};
     const Site* most = nullptr;
     for (const Site& site : profile.sites)
         if (!most || site.reuse.invalidated > most->reuse.invalidated) most = &site;
@@ -245,38 +256,89 @@ Advice nothing(const CacheSpec& cache, double miss_rate) {
     return advice;
 }
 
+// Misses × the time spent where they happen; where time was not sampled, misses alone. What has no
+// place counts as the average place.
+void rank(const Profile& profile, const SiteIndex& sites, std::vector<Advice>& list) {
+    double timed = 0, accesses = 0;
+    bool any = false;
+    for (const Site& site : profile.sites) {
+        any |= site.time_share.has_value();
+        timed += site.time_share.value_or(0) * site.accesses;
+        accesses += site.accesses;
+    }
+    const double unseen = profile.sampled ? 0.5 / std::max(1.0, profile.sampled->samples) : 0;
+    const double average = accesses > 0 ? timed / accesses : 0;
+    for (Advice& advice : list) {
+        const Site* site = advice.reuse ? sites.find(*advice.reuse) : nullptr;
+        const double time = site && site->time_share ? *site->time_share : average;
+        advice.rank = any ? advice.misses * (time + unseen) : advice.misses;
+    }
+    std::ranges::stable_sort(list, std::greater(), &Advice::rank);
+}
+
 }  // namespace
 
-std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::size_t most) {
+std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::size_t most,
+                           const std::vector<CacheSpec>& caches) {
     std::vector<Advice> out;
     HitTable table(cache);
     const double total = profile.reuse.total(), all = table.misses(profile.reuse);
     if (total <= 0) return out;
-    if (all < kFewMisses * total) return {nothing(cache, std::max(0.0, all / total))};
     const double worth = kWorth * all;
     auto matters = [&](double misses) { return misses > worth && !too_few_samples(profile, misses); };
+    const RuleInput in{profile, caches, table, all, matters};
 
     const SiteIndex sites(profile);
-    std::vector<Group> groups = groups_of(profile, sites, table);
-    std::erase_if(groups, [&](const Group& group) { return !matters(group.misses); });
-    std::ranges::sort(groups, [](const Group& a, const Group& b) {
-        return a.misses != b.misses ? a.misses > b.misses : a.pair < b.pair;
-    });
-    if (groups.size() > most) groups.resize(most);
-    for (const Group& group : groups)
-        out.push_back(advice_on(profile, group, *sites.find(group.pair->use),
-                                *sites.find(group.pair->reuse), table));
-    if (matters(profile.reuse.cold)) add_first_touches(profile, out);
-    if (matters(profile.reuse.invalidated)) add_invalidations(profile, out);
-    add_working_sets(profile, cache, out);
-    for (Advice& advice : out) advice.share = std::min(1.0, advice.misses / all);
-    std::ranges::stable_sort(out, std::greater(), &Advice::misses);
+    advise_padding(in, out);
+    double padded = 0;
+    for (const Advice& advice : out) padded += advice.misses;
+    if (all < kFewMisses * total) {
+        advise_huge_pages(in, out);
+        if (out.empty()) return {nothing(cache, std::max(0.0, all / total))};
+    } else {
+        if (double left = profile.reuse.invalidated - padded; left > padded / 10 && matters(left))
+            add_true_sharing(profile, left, out);
+        advise_splitting(in, out);
+        const std::size_t split = out.size();
+        std::vector<Group> groups = groups_of(profile, sites, table);
+        std::erase_if(groups, [&](const Group& group) { return !matters(group.misses); });
+        std::ranges::sort(groups, [](const Group& a, const Group& b) {
+            return a.misses != b.misses ? a.misses > b.misses : a.pair < b.pair;
+        });
+        if (groups.size() > most) groups.resize(most);
+        for (const Group& group : groups) {
+            const Site &use = *sites.find(group.pair->use), &reuse = *sites.find(group.pair->reuse);
+            // Neither end is in code that one changes: what starts programs, a library's own tables.
+            if (!is_own_code(own_place(profile, use, group.pair->use_context)) &&
+                !is_own_code(own_place(profile, reuse, group.pair->reuse_context)))
+                continue;
+            Advice advice = advice_on(profile, group, use, reuse, table);
+            // Fields that are used out of every line: interchanging loops would not change that.
+            const bool known = std::any_of(
+                out.begin(), out.begin() + static_cast<std::ptrdiff_t>(split),
+                [&](const Advice& one) { return one.rule == "split" && one.reuse == advice.reuse; });
+            if (known && advice.rule == "interchange") advice.rule = "tile";
+            if (known && advice.rule == "tile" && advice.help.size() > 1)
+                advice.help = {advice.help[0].starts_with("tile") ? advice.help[0] : advice.help[1]};
+            out.push_back(std::move(advice));
+        }
+        if (matters(profile.reuse.cold)) add_first_touches(profile, sites, out);
+        advise_huge_pages(in, out);
+        advise_prefetching(in, out);
+        advise_smaller_types(in, out);
+        add_working_sets(profile, cache, out);
+    }
+    for (Advice& advice : out)
+        if (advice.gain_says.empty() || advice.rule == "prefetch")
+            advice.share = std::min(1.0, advice.misses / all);
+    rank(profile, sites, out);
     if (out.size() > most) out.resize(most);
     if (out.empty()) out.push_back(nothing(cache, all / total));
     return out;
 }
 
 std::string gain_text(const Advice& advice, const Profile& profile, const CacheSpec& cache) {
+    if (!advice.gain_says.empty()) return advice.gain_says;
     if (advice.gain <= 0) return {};
     HitTable table(cache);
     const double total = std::max(1.0, profile.reuse.total()), all = table.misses(profile.reuse);

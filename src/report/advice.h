@@ -30,6 +30,8 @@ struct Advice {
     double misses = 0;
     double share = 0;                  // of all misses
     double gain = 0;                   // misses that it saves at best, by the model
+    double rank = 0;                   // misses × share of the time there, where that was sampled
+    std::string gain_says;             // what it gains where that is not fewer misses of the cache
     std::string what;                  // the pair, its data and distance
     std::string where;                 // the function to work in; empty when it is not known
     std::vector<std::string> help;     // what fits best first
@@ -37,9 +39,11 @@ struct Advice {
     std::optional<std::uint32_t> reuse;
 };
 
-// At most `most`, those that matter most first; what explains less than a hundredth of the misses is
-// left out. Never empty for a profile that has accesses.
-std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::size_t most);
+// At most `most`, those that matter most first; what explains less than a hundredth of the misses, or
+// rests on too few samples, is left out. Never empty for a profile that has accesses. `caches` are all
+// that the report is about, TLBs among them.
+std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::size_t most,
+                           const std::vector<CacheSpec>& caches = {});
 
 // "at best −96.7 % of the misses: 27.4 % → 0.9 % of accesses"
 std::string gain_text(const Advice& advice, const Profile& profile, const CacheSpec& cache);

@@ -33,6 +33,9 @@ constexpr RuleText kRules[] = {
     {"pad", "Threads write different bytes of one cache line"},
     {"prefetch", "Misses at irregular addresses, which prefetchers cannot predict"},
     {"huge pages", "More pages than the TLB holds"},
+    {"split", "Only some fields of each line are used before it is evicted"},
+    {"pack", "Lines are evicted before most of their bytes are used"},
+    {"smaller types", "The data would fit at half the size"},
 };
 
 Json location_of(const PathFrame& at) {

@@ -98,20 +98,28 @@ std::vector<StackSample> stack_samples(const Profile& profile, const std::vector
         for (HitTable& table : tables) out.misses.push_back(table.misses(histogram));
         return out;
     };
-    // Each site whole, then what its pairs account for moved to where they happened.
+    // Each site whole, then what pairs and first touches account for moved to where they happened.
     std::vector<StackSample> out;
     std::unordered_map<std::uint32_t, std::size_t> whole;
     for (const Site& site : profile.sites)
         if (whole.emplace(site.id, out.size()).second) out.push_back(sample(&site, 0, site.reuse));
-    for (const Pair& pair : profile.pairs) {
-        auto found = whole.find(pair.reuse);
-        if (pair.reuse_context == 0 || found == whole.end()) continue;
-        StackSample part = sample(out[found->second].site, pair.reuse_context, pair.distances);
+    auto move_part = [&](std::uint32_t site, std::uint32_t context, const Histogram& histogram) {
+        auto found = whole.find(site);
+        if (context == 0 || found == whole.end()) return;
+        StackSample part = sample(out[found->second].site, context, histogram);
         StackSample& rest = out[found->second];
         rest.accesses = std::max(0.0, rest.accesses - part.accesses);
+        rest.cold = std::max(0.0, rest.cold - part.cold);
         for (std::size_t i = 0; i < part.misses.size(); ++i)
             rest.misses[i] = std::max(0.0, rest.misses[i] - part.misses[i]);
         out.push_back(std::move(part));
+    };
+    for (const Pair& pair : profile.pairs) move_part(pair.reuse, pair.reuse_context, pair.distances);
+    for (const FirstTouch& touch : profile.touches) {
+        Histogram histogram;
+        histogram.cold = touch.cold;
+        histogram.invalidated = touch.invalidated;
+        move_part(touch.site, touch.context, histogram);
     }
     return out;
 }

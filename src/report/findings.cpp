@@ -1,6 +1,7 @@
 #include "report/findings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/hit_table.h"
+#include "report/advice_rules.h"
 #include "report/paths.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -70,6 +72,7 @@ std::vector<SiteFindings> worst_sites(const Profile& profile, const CacheSpec& c
         one.misses = std::max(0.0, table.misses(site.reuse));
         one.miss_rate = one.misses / std::max(1.0, site.reuse.total());
         one.few_samples = too_few_samples(profile, one.misses);
+        one.line_use = line_use_text(site.line_use, profile);
         all += one.misses;
         if (one.misses > 0) found.push_back(std::move(one));
     }
@@ -157,6 +160,24 @@ std::vector<std::pair<std::string, std::string>> measured_of(const Profile& prof
     out.emplace_back("Caches",
                      "LRU, modelled from reuse distances (binomial model of sets); prefetchers and "
                      "conflicts of power-of-two strides are not in it");
+    for (const GranularityProfile& one : profile.granularities)
+        if (one.granularity != profile.granularity)
+            out.emplace_back("Also counted",
+                             fmt::format("{} blocks of {}", format_count(one.distinct),
+                                         format_bytes(static_cast<double>(one.granularity))));
+    if (profile.line_use)
+        out.emplace_back("Line use", fmt::format("a true LRU cache of {}", profile.line_use->cache));
+    for (std::size_t i = 0; i < std::min<std::size_t>(profile.processes.size(), 16); ++i) {
+        const ProcessSummary& process = profile.processes[i];
+        out.emplace_back(fmt::format("Process {}", process.pid),
+                         fmt::format("{}: {} accesses{}", fmt::join(process.command, " "),
+                                     format_count(process.accesses),
+                                     process.seconds > 0
+                                         ? fmt::format(", {:.3g} s of processor time", process.seconds)
+                                         : ""));
+    }
+    if (profile.processes.size() > 16)
+        out.emplace_back("Processes", fmt::format("{} more", profile.processes.size() - 16));
     if (!profile.clock.empty()) out.emplace_back("Clock", profile.clock);
     if (!profile.machine.empty()) out.emplace_back("Machine", profile.machine);
     for (const std::string& thing : profile.assumes) out.emplace_back("Assumes", thing);
@@ -225,11 +246,14 @@ Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& cache
         for (const CacheSpec& cache : comparable_caches(profile, caches)) {
             LevelFindings level;
             level.rates = predict_cache(profile, cache);
-            level.advice = advise(profile, cache, kMostAdvice);
+            level.advice = advise(profile, cache, kMostAdvice, caches);
             out.levels.push_back(std::move(level));
         }
-    auto other = std::ranges::find_if(
-        caches, [&](const CacheSpec& cache) { return cache.line != profile.granularity; });
+    auto other = std::ranges::find_if(caches, [&](const CacheSpec& cache) {
+        return cache.line != profile.granularity &&
+               std::ranges::find(profile.granularities, cache.line, &GranularityProfile::granularity) ==
+                   profile.granularities.end();
+    });
     if (other != caches.end() && profile.reuse.total() > 0)
         out.left_out = fmt::format(
             "no hit rates of caches with lines of {} B: this profile counts blocks of {} B. Profile "
@@ -237,6 +261,14 @@ Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& cache
             other->line, profile.granularity, other->line);
     out.focus = focus_cache(profile, caches);
     if (out.focus && !profile.sites.empty()) out.sites = worst_sites(profile, *out.focus);
+    out.pages = page_findings(profile, caches);
+    if (profile.line_use && profile.line_use->use.fetches > 0) {
+        const LineUseTotals& totals = *profile.line_use;
+        out.line_use = fmt::format(
+            "{} of the bytes fetched into a cache of {} were used before they left it ({}).",
+            percent_whole(totals.use.bytes / totals.use.fetches / static_cast<double>(totals.line)),
+            totals.cache, line_use_text(totals.use, profile) + " per line");
+    }
     out.measured = measured_of(profile);
     out.lead = lead_of(profile, out);
     return out;
@@ -293,9 +325,27 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
             if (!one.site->data.empty()) entry["data"] = one.site->data;
             if (!one.reason.empty()) entry["reason"] = one.reason;
             if (one.few_samples) entry["few_samples"] = true;
+            if (!one.line_use.empty()) entry["line_use"] = one.line_use;
             out["sites"].push_back(std::move(entry));
         }
     }
+    if (!findings.pages.sizes.empty()) {
+        out["pages"] = Json::array();
+        for (const PageSize& size : findings.pages.sizes) {
+            Json entry = {{"bytes", size.bytes}, {"touched", size.touched}};
+            entry["tlbs"] = Json::array();
+            for (const CachePrediction& one : size.tlbs)
+                entry["tlbs"].push_back({{"name", one.cache.name},
+                                         {"entries", one.cache.blocks()},
+                                         {"ways", one.cache.associativity()},
+                                         {"hit_rate", one.hit_rate},
+                                         {"miss_rate", one.miss_rate}});
+            out["pages"].push_back(std::move(entry));
+        }
+        if (findings.pages.typical) out["typical_tlbs"] = true;
+        if (!findings.pages.huge_pages.empty()) out["huge_pages"] = findings.pages.huge_pages;
+    }
+    if (!findings.line_use.empty()) out["line_use"] = findings.line_use;
     out["measured"] = Json::array();
     for (const auto& [what, text] : findings.measured) out["measured"].push_back({what, text});
     return out.dump(1, ' ', false, Json::error_handler_t::replace);

@@ -10,6 +10,7 @@
 
 #include "report/advice.h"
 #include "report/knees.h"
+#include "report/pages.h"
 #include "revisit/cache.h"
 #include "revisit/profile.h"
 
@@ -29,6 +30,7 @@ struct SiteFindings {
     double miss_rate = 0;  // of its own accesses
     std::string reason;    // why it misses; empty: not known
     bool few_samples = false;
+    std::string line_use;  // "16 of 64 bytes" of what it fetches
 };
 
 struct Findings {
@@ -41,6 +43,8 @@ struct Findings {
     std::string left_out;                                // why other caches are not among them
     std::optional<CacheSpec> focus;                      // sites are ranked by their misses in it
     std::vector<SiteFindings> sites;
+    PageFindings pages;                                         // TLBs, where pages were counted
+    std::string line_use;                                       // of the whole run, in a sentence
     std::vector<std::pair<std::string, std::string>> measured;  // how: method, samples, model, …
 };
 

@@ -22,7 +22,9 @@
 #include "core/files.h"
 #include "models/hit_table.h"
 #include "report/findings.h"
+#include "report/page_listings.h"
 #include "report/paths.h"
+#include "report/sharing.h"
 
 namespace revisit {
 namespace {
@@ -222,6 +224,14 @@ struct Budget {
     std::size_t sites, pairs, objects;
 };
 
+void put_line_use(Buffer& out, const LineUse& use) {
+    if (use.fetches <= 0) return;
+    put(out, ",");
+    put_number(out, use.fetches);
+    put(out, ",");
+    put_number(out, use.bytes);
+}
+
 void put_site(Buffer& out, Pool& pool, const Site& site) {
     fmt::format_to(std::back_inserter(out), "[{},{},{},{},{},{},", site.id, pool.text(site.module),
                    site.offset, pool.text(site.frame.function), pool.text(site.frame.file),
@@ -231,7 +241,7 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     put_number(out, site.writes);
     put(out, ",");
     put_histogram(out, pool, site.reuse);
-    const bool measured = site.time_share || site.regular;
+    const bool measured = site.time_share || site.regular || site.line_use.fetches > 0;
     if (measured || !site.inlined.empty() || site.loop.line != 0 || !site.data.empty()) {
         put(out, ",[");
         for (std::size_t i = 0; i < site.inlined.size(); ++i)
@@ -250,6 +260,7 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     if (measured)
         fmt::format_to(std::back_inserter(out), ",{:.4g},{:.4g}", site.time_share.value_or(-1),
                        site.regular.value_or(-1));
+    put_line_use(out, site.line_use);
     put(out, "]");
 }
 
@@ -268,7 +279,11 @@ void put_sharing(Buffer& out, const Profile& profile) {
         return nlohmann::ordered_json{
             {"site", from.site}, {"thread", from.thread}, {"write", from.write}, {"bytes", bytes}};
     };
-    for (const Sharing& one : profile.sharing)
+    std::map<std::uint64_t, std::string> advice;  // of a line, once
+    for (const SharedLine& line : shared_lines(profile))
+        if (std::string text = sharing_advice(line, profile); !text.empty())
+            advice[line.line] = std::move(text);
+    for (const Sharing& one : profile.sharing) {
         list.push_back({{"line", fmt::format("{:#x}", one.line)},
                         {"object", one.victim.object},
                         {"offset", one.victim.offset},
@@ -276,6 +291,8 @@ void put_sharing(Buffer& out, const Profile& profile) {
                         {"victim", side(one.victim)},
                         {"count", one.count},
                         {"false_sharing", one.false_sharing}});
+        if (auto known = advice.extract(one.line)) list.back()["advice"] = known.mapped();
+    }
     put(out, ",\"sharing\":");
     put(out, in_script(list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
 }
@@ -304,6 +321,7 @@ void put_object(Buffer& out, Pool& pool, ContextList& contexts, const Object& ob
     put_number(out, object.accesses);
     put(out, ",");
     put_histogram(out, pool, object.reuse);
+    put_line_use(out, object.line_use);
     put(out, "]");
 }
 
@@ -351,6 +369,9 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
     text("clock", profile.clock);
     texts("command", profile.command);
     texts("notes", profile.notes);
+    if (profile.line_use)
+        fmt::format_to(std::back_inserter(out), ",\"lineUse\":{{\"cache\":{},\"line\":{}}}",
+                       json_text(profile.line_use->cache), profile.line_use->line);
     fmt::format_to(std::back_inserter(out), ",\"granularity\":{},\"accesses\":", profile.granularity);
     put_number(out, profile.accesses);
     put(out, ",\"distinct\":");
@@ -393,6 +414,19 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
         [](const Object& object) -> const Histogram& { return object.reuse; },
         [](const Object& object) { return object.accesses; },
         [&](const Object& object) { put_object(out, pool, contexts, object); });
+    // First touches and invalidated reuses: what pairs have no call path for.
+    put(out, ",\"touches\":[");
+    for (std::size_t i = 0, begin = out.size(); i < profile.touches.size(); ++i) {
+        if (out.size() - begin > budget.objects) break;
+        const FirstTouch& touch = profile.touches[i];
+        fmt::format_to(std::back_inserter(out), "{}[{},{},", i == 0 ? "" : ",", touch.site,
+                       contexts.number(touch.context));
+        put_number(out, touch.cold);
+        put(out, ",");
+        put_number(out, touch.invalidated);
+        put(out, "]");
+    }
+    put(out, "]");
     contexts.put_as_list(out, pool);
     put(out, ",\"threads\":[");
     for (std::size_t i = 0; i < profile.threads.size(); ++i) {
@@ -462,6 +496,10 @@ Result<std::string> html_page(const std::vector<PageProfile>& profiles, const Pa
     }
     std::string sources =
         options.sources ? sources_list(profiles, pool, options.most_bytes / 10) : std::string();
+    const std::string listings =
+        options.disassembly
+            ? in_script(listings_list(profiles, options.caches, options.most_bytes / 10))
+            : std::string();
     std::string caches;
     for (const CacheSpec& cache : options.caches)
         caches += fmt::format("{}{{\"name\":{},\"bytes\":{},\"ways\":{},\"line\":{}}}",
@@ -469,9 +507,10 @@ Result<std::string> html_page(const std::vector<PageProfile>& profiles, const Pa
                               cache.associativity() == cache.blocks() ? 0 : cache.ways, cache.line);
     return fmt::format(
         "{}{{\"schema\":\"revisit/page@1\",\"caches\":[{}],\"cachesAreHosts\":{},\n\"strings\":[{}],\n"
-        "\"edges\":[{}],\n\"profiles\":[{}],\n\"sources\":[{}]}}{}",
+        "\"edges\":[{}],\n\"profiles\":[{}],\n\"sources\":[{}],\n\"listings\":[{}]}}{}",
         page.substr(0, mark), caches, options.caches_are_hosts, pool.texts(), pool.edge_numbers(),
-        std::string_view(list.data(), list.size()), sources, page.substr(mark + kDataMark.size()));
+        std::string_view(list.data(), list.size()), sources, listings,
+        page.substr(mark + kDataMark.size()));
 }
 
 }  // namespace revisit

@@ -18,7 +18,8 @@ struct PageProfile {
 struct PageOptions {
     std::vector<CacheSpec> caches;  // marked in the charts
     bool caches_are_hosts = false;
-    bool sources = false;  // take the source files of the sites along
+    bool sources = false;      // take the source files of the sites along
+    bool disassembly = false;  // and the machine code of those that miss most
     std::size_t most_bytes = 12'000'000;
 };
 

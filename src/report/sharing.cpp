@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "report/advice_rules.h"
 #include "report/words.h"
 #include "revisit/units.h"
 
@@ -76,18 +77,6 @@ std::string place_text(const SharingSide& side) {
     return side.frame.function.empty() ? fmt::format("site {}", side.site) : side.frame.function;
 }
 
-std::string bytes_text(std::uint64_t mask) {
-    std::string text;
-    for (unsigned at = 0; at < 64; ++at) {
-        if ((mask >> at & 1) == 0) continue;
-        unsigned end = at;
-        while (end < 64 && (mask >> end & 1) != 0) ++end;
-        text += fmt::format("{}{}–{}", text.empty() ? "" : ", ", at, end - 1);
-        at = end;
-    }
-    return text;
-}
-
 std::string object_text(const std::string& object, std::uint64_t offset) {
     return object.empty() ? "" : fmt::format("{} + {}", object, offset);
 }
@@ -146,8 +135,8 @@ std::string sharing_advice(const SharedLine& line, const Profile& profile) {
         return fmt::format(
             "give {} a cache line of its own, apart from {}: {} writes it and invalidates the line of "
             "{}",
-            written.empty() ? "bytes " + bytes_text(one.writer.bytes) : written,
-            missed.empty() ? "bytes " + bytes_text(one.victim.bytes) : missed, place_text(one.writer),
+            written.empty() ? "bytes " + ranges_text(one.writer.bytes) : written,
+            missed.empty() ? "bytes " + ranges_text(one.victim.bytes) : missed, place_text(one.writer),
             place_text(one.victim));
     }
     return "";

@@ -103,11 +103,29 @@ std::string worst_sites(const Profile& profile, const Findings& findings, const 
         if (site.time_share) line += fmt::format("  {} of the time", percent_whole(*site.time_share));
         if (site.regular && *site.regular > 0.5)
             line += fmt::format(", {} on a constant stride", percent_whole(*site.regular));
+        if (!found.line_use.empty()) line += fmt::format("  uses {}", found.line_use);
         out += (found.few_samples ? paint(style, "2", line + " (too few samples)") : line) + "\n";
         if (explained++ >= kExplained || (site.data.empty() && found.reason.empty())) continue;
         out += fmt::format("             {}{}{}\n", site.data,
                            site.data.empty() || found.reason.empty() ? "" : ": ", found.reason);
     }
+    return out;
+}
+
+std::string tlb_table(const PageFindings& pages, const TerminalStyle& style) {
+    if (pages.sizes.empty()) return {};
+    std::string out =
+        heading(style, pages.typical ? "TLBs (typical ones: this machine's are not known)" : "TLBs");
+    for (const PageSize& size : pages.sizes)
+        for (const CachePrediction& one : size.tlbs) {
+            const bool full = one.cache.associativity() == one.cache.blocks();
+            out += fmt::format(
+                "  {:>6} pages {:>9} touched {:>6} entries {:>7}   hit {:>9}   miss {:>9}\n",
+                format_bytes(static_cast<double>(size.bytes)), format_count(size.touched),
+                one.cache.blocks(), full ? "full" : fmt::format("{}-way", one.cache.ways),
+                percent(one.hit_rate), percent(one.miss_rate));
+        }
+    if (!pages.huge_pages.empty()) out += "  " + pages.huge_pages + "\n";
     return out;
 }
 
@@ -122,7 +140,8 @@ std::string advice_on_misses(const Profile& profile, const Findings& findings,
             out += fmt::format("  {}\n", advice.what);
             continue;
         }
-        out += fmt::format("  {:>9}  {}\n", percent(advice.share), advice.what);
+        out += fmt::format("  {:>9}  {}: {}\n", advice.share > 0 ? percent(advice.share) : "",
+                           advice.rule, advice.what);
         if (!advice.where.empty()) out += fmt::format("             {}\n", advice.where);
         std::string gain = gain_text(advice, profile, level.rates.cache);
         if (!gain.empty()) out += fmt::format("             gain: {}\n", gain);
@@ -279,7 +298,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
     std::string out = header(profile, findings, style);
     if (profile.reuse.total() <= 0 && (!profile.time || profile.time->total() <= 0))
         return out + "\nNo accesses: nothing to show.\n" + notes(profile, style);
-    if (!profile.reuse.bins.empty() || !profile.time) {
+    if (!style.brief && (!profile.reuse.bins.empty() || !profile.time)) {
         out += heading(style, profile.granularity == 1
                                   ? "Reuse distance (blocks between two uses of a block)"
                                   : "Reuse distance (memory touched between two uses of a block)");
@@ -293,7 +312,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
                                span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
                                percent(knee.miss_after));
     }
-    if (profile.time) {
+    if (profile.time && !style.brief) {
         out += heading(style, "Time distance (accesses from one use to the next)");
         out += histogram_chart(*profile.time, 1, style);
     }
@@ -305,10 +324,12 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
     if (!findings.left_out.empty() && !profile.reuse.bins.empty())
         out += fmt::format("{}  ({})\n", findings.levels.empty() ? heading(style, "Caches") : "",
                            findings.left_out);
+    out += tlb_table(findings.pages, style);
+    if (!findings.line_use.empty()) out += heading(style, "Line use") + "  " + findings.line_use + "\n";
     out += phase_chart(profile, findings, style);
     out += worst_sites(profile, findings, style);
     out += advice_on_misses(profile, findings, style);
-    out += notes(profile, style);
+    if (!style.brief) out += notes(profile, style);
     return out;
 }
 

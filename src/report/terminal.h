@@ -13,6 +13,7 @@ struct TerminalStyle {
     bool color = false;
     bool links = false;  // file:line as OSC 8 hyperlinks
     int width = 80;
+    bool brief = false;  // caches, sites and advice only: one screen
 };
 
 // `caches`: whose hit rates to show.

@@ -219,6 +219,12 @@ class SharingExplained {
 
 }  // namespace
 
+static void add(LineUse& into, const LineUse& more) {
+    into.fetches += more.fetches;
+    into.bytes += more.bytes;
+    into.parts |= more.parts;
+}
+
 void explain(Profile& profile, const Origins& a) {
     Resolver resolver(a);
     const std::vector<PlainContext> plain = plain_contexts(a);
@@ -243,6 +249,7 @@ void explain(Profile& profile, const Origins& a) {
     unattributed.kind = "other";
     unattributed.name = "not attributed";
     std::map<std::uint32_t, ThreadProfile> threads;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, FirstTouch> touches;  // site, context
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> objects_of_sites;
     for (const Site& from : profile.sites) {
         if (from.id >= a.labels.size()) continue;
@@ -251,18 +258,29 @@ void explain(Profile& profile, const Origins& a) {
         to.accesses += from.accesses;
         to.writes += from.writes;
         to.reuse.merge(from.reuse);
+        add(to.line_use, from.line_use);
+        if (from.reuse.cold > 0 || from.reuse.invalidated > 0) {
+            const std::uint32_t context = plain[label.context].node;
+            FirstTouch& touch = touches[{to.id, context}];
+            touch.site = to.id;
+            touch.context = context;
+            touch.cold += from.reuse.cold;
+            touch.invalidated += from.reuse.invalidated;
+        }
         ThreadProfile& thread = threads[plain[label.context].thread];
         thread.accesses += from.accesses;
         thread.reuse.merge(from.reuse);
         if (label.object == kNowhere) {
             unattributed.accesses += from.accesses;
             unattributed.reuse.merge(from.reuse);
+            add(unattributed.line_use, from.line_use);
             continue;
         }
         objects_of_sites[{to.id, label.object}] += from.accesses;
         Object& object = objects[label.object];
         object.accesses += from.accesses;
         object.reuse.merge(from.reuse);
+        add(object.line_use, from.line_use);
     }
 
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, Pair> pairs;
@@ -311,6 +329,7 @@ void explain(Profile& profile, const Origins& a) {
         to.context = context;
         to.accesses += object.accesses;
         to.reuse.merge(object.reuse);
+        add(to.line_use, object.line_use);
     }
     profile.objects.clear();
     for (auto& [key, object] : named) profile.objects.push_back(std::move(object));
@@ -337,6 +356,12 @@ void explain(Profile& profile, const Origins& a) {
     for (Sharing& one : profile.sharing)
         for (SharingSide* side : {&one.writer, &one.victim})
             side->context = contexts.use(side->context);
+    profile.touches.clear();
+    for (auto& [key, touch] : touches) profile.touches.push_back(touch);
+    std::ranges::stable_sort(profile.touches, std::greater(),
+                             [](const FirstTouch& one) { return one.cold + one.invalidated; });
+    if (profile.touches.size() > kMostPairs) profile.touches.resize(kMostPairs);
+    for (FirstTouch& touch : profile.touches) touch.context = contexts.use(touch.context);
     profile.contexts = contexts.take();
     profile.sites = std::move(sites);
     std::ranges::stable_sort(profile.sites, std::greater(), &Site::accesses);

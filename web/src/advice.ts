@@ -10,12 +10,13 @@ function item(profile: Profile, one: Advice): Child {
   if (one.rule === 'nothing') return h('li', {class: 'card'}, h('h3', {}, one.what));
   return h('li', {class: 'card'},
     h('h3', {}, h('span', {class: 'rule'}, one.rule), ' ', one.what),
-    h('p', {class: 'cost'}, h('span', {class: 'meter', style: `--share:${100 * one.share}%`}),
-      `${count(one.misses)} misses, ${percent(one.share, 1)} of all`),
+    one.share > 0 ? h('p', {class: 'cost'}, h('span', {class: 'meter', style: `--share:${100 * one.share}%`}),
+      `${count(one.misses)} misses, ${percent(one.share, 1)} of all`) : null,
     one.gain_text && h('p', {class: 'gain'}, 'Gain: ', one.gain_text),
     one.where && h('p', {}, one.where),
     one.help?.length ? [h('p', {class: 'helps'}, 'Try'), h('ul', {}, one.help.map(help => h('li', {}, help)))] : null,
-    site && h('p', {}, link('Show the code', sources.has(site.file) ? toSource(site) : toCode(site)), site.data ? [' · ', dataLink(profile, site.data)] : ''));
+    site && h('p', {}, link('Show the code', sources.has(site.file) ? toSource(site) : toCode(site)), site.data ? [' · ', dataLink(profile, site.data)] : '',
+      one.rule === 'pad' || one.rule === 'unshare' ? [' · ', link('Who invalidates whom', {tab: 'sharing', pick: ''})] : ''));
 }
 
 export function advice(): HTMLElement {

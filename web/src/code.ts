@@ -7,7 +7,7 @@ import {count, percent, span} from './format';
 import {compactControls} from './controls';
 import {flame, Tree, treeOf} from './flame';
 import {noPlace, placePane} from './place';
-import {By, gather, kBys, keyOfLine, matches, median, Place, tooFewSamples, weigh} from './places';
+import {By, gather, kBys, keyOfLine, lineUseText, matches, median, Place, tooFewSamples, usedPerLine, weigh} from './places';
 import {sourcePane} from './source';
 import {change, chosenCache, onChange, view} from './state';
 import {table} from './table';
@@ -42,8 +42,10 @@ function placeList(profile: Profile, by: By, places: Place[], all: number, hits:
     {title: 'share', value: place => all > 0 ? place.misses / all : 0, show: place => percent(all > 0 ? place.misses / all : 0, 1)},
     {title: 'miss rate', value: place => place.missRate, show: place => percent(place.missRate, 1)},
     ...timed ? [{title: 'time', title_: 'Share of the processor time', value: (place: Place) => place.timeShare, show: (place: Place) => place.timeShare >= 0 ? percent(place.timeShare, 1) : '–'}] : [],
-    {title: 'accesses', value: place => place.accesses, show: place => count(place.accesses)},
-    {title: 'median', title_: 'Half the reuses come back within this distance', value: place => median(place.reuse) * profile.granularity,
+    ...profile.lineUse ? [{title: 'line use', title_: `Bytes of each fetched line that are used before it leaves a cache of ${profile.lineUse.cache}`,
+                           value: (place: Place) => usedPerLine(place), show: (place: Place) => lineUseText(profile, place)}] : [],
+    {title: 'accesses', minor: true, value: place => place.accesses, show: place => count(place.accesses)},
+    {title: 'median', minor: true, title_: 'Half the reuses come back within this distance', value: place => median(place.reuse) * profile.granularity,
      show: place => place.reuse.bins ? span(median(place.reuse), profile.granularity) : '–'},
   ], places, {
     name: `places-by-${by}`, caption: `Misses by ${by}`, sort: 1, order: place => place.rank, rowsPerPage: 18, empty: 'No match.',

@@ -6,6 +6,7 @@ import {h, replace} from './dom';
 import {bytes, count, percent, signed, span} from './format';
 import {cacheWords, curveRange, histogramBars, kColors, sizeTicks} from './overview';
 import {compactControls} from './controls';
+import {difference} from './flame';
 import {gather, weigh} from './places';
 import {chosenCache, comparable, onChange} from './state';
 import {behind, table} from './table';
@@ -75,7 +76,15 @@ export function compare(): HTMLElement {
   const bars = sharedBars();
   const missAt = (i: number, blocks: number) => curveAt(curves[i]!, blocks * granularity / profiles[i]!.granularity);
   const series = profiles.map((profile, i) => ({name: profile.label, color: kColors[i % kColors.length]!}));
-  const numbers = h('div', {}), moves = h('div', {});
+  const numbers = h('div', {}), moves = h('div', {}), flames = h('div', {});
+  let resting = 0;
+  const drawFlames = () => {
+    const hits = new HitTable(chosenCache());
+    replace(flames, profiles.slice(1).map(profile => profiles[0]!.sites.length && profile.sites.length ? h('section', {class: 'card'},
+      h('h3', {}, `Call paths: ${profiles[0]!.label} → ${profile.label}`),
+      h('p', {class: 'quiet'}, 'As wide as the larger of the two. Red: more misses; green: fewer; grey: no change. The stronger, the larger the change of the box.'),
+      difference(profiles[0]!, profile, hits)) : null));
+  };
   const update = () => {
     const hits = new HitTable(chosenCache());
     replace(numbers, table<Figure>([
@@ -96,11 +105,17 @@ export function compare(): HTMLElement {
     })));
   };
   update();
-  onChange(what => { if (what === 'cache') update(); });
+  drawFlames();
+  onChange(what => {
+    if (what !== 'cache') return;
+    update();
+    clearTimeout(resting);
+    resting = window.setTimeout(drawFlames, 120);
+  });
   return h('div', {},
     differ && h('p', {class: 'warning'}, 'These profiles count blocks of different sizes; only sizes in bytes compare.'),
     h('div', {class: 'card toolbar'}, compactControls()), moves,
-    h('section', {class: 'card'}, h('h3', {}, 'Side by side'), numbers),
+    flames, h('section', {class: 'card'}, h('h3', {}, 'Side by side'), numbers),
     h('section', {class: 'card'}, h('h3', {}, 'Miss ratio by cache size'),
       lineChart({
         label: 'Miss ratio curves of ' + profiles.map(profile => profile.label).join(', '),

@@ -37,15 +37,16 @@ export interface Site {
   data: string;  // the object it accesses most
   timeShare: number;  // of the processor time; -1: not measured
   regular: number;    // share of its misses on a constant stride; -1: not measured
+  fetches: number;    // lines it fetched into the cache of Profile.lineUse
+  usedBytes: number;  // of these lines, before they left it
 }
 export interface Context { parent: number; function: string; file: string; line: number; module: string; offset: number }
 // `shared`: calls that both paths begin with; `meet`: where they part, in the user's own code.
 export interface Pair { index: number; use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram; shared: number; meet: string }
-export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram }
+export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram; fetches: number; usedBytes: number }
 // One side of a line that threads invalidate for each other; `bytes` are ranges of the line, the end not included.
 export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][] }
-export interface SharedLine { line: string; object: string; offset: number; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean }
-export interface Process { pid: number; command: string; accesses: number; samples?: number; seconds?: number }
+export interface SharedLine { line: string; object: string; offset: number; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean; advice?: string }
 export interface Thread { id: number; accesses: number; reuse: Histogram }
 export interface Phase { begin: number; end: number; distinct: number; reuse: Histogram }
 // What did not fit: how many, and all of them summed.
@@ -65,6 +66,10 @@ export interface Report {
   left_out?: string;
   focus?: {name: string; bytes: number; ways: number; line: number};
   sites?: {id: number; place: string; misses: number; share: number; miss_rate: number; data?: string; reason?: string; few_samples?: boolean}[];
+  pages?: {bytes: number; touched: number; tlbs: {name: string; entries: number; ways: number; hit_rate: number; miss_rate: number}[]}[];
+  typical_tlbs?: boolean;
+  huge_pages?: string;
+  line_use?: string;
   measured: [string, string][];
 }
 
@@ -92,7 +97,7 @@ export interface Profile {
   threads: Thread[];
   phases: Phase[];
   sharing: SharedLine[];
-  processes: Process[];
+  lineUse?: {cache: string; line: number};
   touches: {site: number; context: number; reuse: Histogram}[];  // first touches and invalidations by call path
   restSites: Rest;
   restPairs: Rest;
@@ -110,6 +115,7 @@ interface Packed {
   edges: number[];
   profiles: any[];
   sources: [number, string][];
+  listings?: [string, [number, string][]][];
 }
 
 export let edges: number[] = [];
@@ -117,6 +123,8 @@ export let profiles: Profile[] = [];
 export let caches: Packed['caches'] = [];
 export let cachesAreHosts = false;
 export const sources = new Map<string, string[]>();
+// Stretches of machine code by module.
+export const listings = new Map<string, [number, string][][]>();
 
 // Rows are unpacked when they are first looked at, so that the page opens at once.
 function lazily<T extends object>(target: T, name: keyof T, make: () => unknown): void {
@@ -137,13 +145,14 @@ export function load(text: string): void {
   caches = packed.caches;
   cachesAreHosts = packed.cachesAreHosts;
   for (const [file, content] of packed.sources) sources.set(word(file), content.split('\n'));
+  for (const [module, rows] of packed.listings ?? []) listings.set(module, [...listings.get(module) ?? [], rows]);
   profiles = packed.profiles.map(p => {
     const profile = {
       label: p.label, report: p.report, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
       distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled,
       reuse: new Histogram(p.reuse, p.reuseError), time: p.time ? new Histogram(p.time, p.timeError) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
-      hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], processes: p.processes ?? [],
+      hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], lineUse: p.lineUse,
     } as Profile;
     lazily(profile, 'sites', () => p.sites.map((r: any[]): Site => ({
       id: r[0], module: word(r[1]), offset: r[2], function: word(r[3]), file: word(r[4]), line: r[5], accesses: r[6],
@@ -151,6 +160,7 @@ export function load(text: string): void {
       inlined: (r[9] ?? []).map(frame),
       loop: r[10] ? frame(r[10]) : undefined,
       data: r[11] === undefined ? '' : word(r[11]), timeShare: r[12] ?? -1, regular: r[13] ?? -1,
+      fetches: r[14] ?? 0, usedBytes: r[15] ?? 0,
     })));
     lazily(profile, 'siteById', () => new Map(profile.sites.map(site => [site.id, site])));
     lazily(profile, 'contexts', () => p.contexts.map((r: number[]): Context =>
@@ -159,7 +169,7 @@ export function load(text: string): void {
       ({index, use: r[0], reuse: r[1], useContext: r[2], reuseContext: r[3], count: r[4], distances: new Histogram(r[5]),
         shared: r[6] ?? 0, meet: r[7] === undefined ? '' : word(r[7])})));
     lazily(profile, 'objects', () => p.objects.map((r: any[]): DataObject =>
-      ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: new Histogram(r[5])})));
+      ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: new Histogram(r[5]), fetches: r[6] ?? 0, usedBytes: r[7] ?? 0})));
     lazily(profile, 'touches', () => (p.touches ?? []).map((r: number[]) => ({site: r[0]!, context: r[1]!, reuse: new Histogram([r[2]!, r[3]!])})));
     lazily(profile, 'threads', () => p.threads.map((r: any[]): Thread => ({id: r[0], accesses: r[1], reuse: new Histogram(r[2])})));
     lazily(profile, 'phases', () => p.phases.map((r: any[]): Phase => ({begin: r[0], end: r[1], distinct: r[2], reuse: new Histogram(r[3])})));

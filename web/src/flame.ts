@@ -44,8 +44,10 @@ export function treeOf(profile: Profile, sites: Site[]): Tree {
       const list = paired.get(site.id);
       if (list) list.push(histogram);
       else paired.set(site.id, [histogram]);
-      // Frames are calls; the function the site is in comes after the last of them.
-      tree.leaves.push({node: leaf(below(nodes[context] ?? root, frameName(site)), site), histogram});
+      // Frames are calls; the function the site is in comes after the last of them, below those it was inlined into.
+      let at = nodes[context] ?? root;
+      for (const frame of [...site.inlined].reverse()) at = below(at, frame.function || '?');
+      tree.leaves.push({node: leaf(below(at, frameName(site)), site), histogram});
     };
     for (const pair of profile.pairs) if (wanted.has(pair.reuse)) take(wanted.get(pair.reuse)!, pair.reuseContext, pair.distances);
     for (const touch of profile.touches) if (wanted.has(touch.site)) take(wanted.get(touch.site)!, touch.context, touch.reuse);
@@ -102,6 +104,59 @@ function sandwich(root: Node, name: string): {callers: Node; callees: Node} {
   };
   walk(root);
   return {callers, callees};
+}
+
+// Two profiles as one tree: as wide as the misses now, and what each box gained or lost. Boxes that only one of them has
+// are there too.
+export function difference(before: Profile, after: Profile, hits: HitTable): Child {
+  const trees = [treeOf(before, before.sites), treeOf(after, after.sites)];
+  trees.forEach(tree => weigh(tree, hits));
+  const was = trees[0]!.root, now = trees[1]!.root;
+  if (was.misses + now.misses <= 0) return h('p', {class: 'quiet'}, 'Nothing misses in this cache.');
+  const scale = Math.max(was.misses, now.misses);
+  const picture = responsive('flame', width => {
+    const rows = h('div', {class: 'flame-rows'});
+    let deepest = 0;
+    const place = (old: Node | undefined, fresh: Node | undefined, left: number, room: number, level: number) => {
+      if (room < kNarrowest || level >= 60) return;
+      deepest = Math.max(deepest, level);
+      const name = (fresh ?? old)!.name, change = (fresh?.misses ?? 0) - (old?.misses ?? 0);
+      const label = `${name}: ${count(old?.misses ?? 0)} → ${count(fresh?.misses ?? 0)} misses (${change < 0 ? '−' : '+'}${count(Math.abs(change))})`;
+      const share = Math.min(1, Math.abs(change) / Math.max(1, old?.misses ?? 0, fresh?.misses ?? 0));
+      rows.append(h('div', {class: 'flame-box changed', title: label, role: 'img', 'aria-label': label,
+        style: `left:${left}px;width:${Math.max(1, room - 1)}px;top:${level * kRow}px;background:color-mix(in srgb, var(${change < 0 ? '--gain-bar' : '--loss-bar'}) ${Math.round(100 * share)}%, var(--line))`},
+        room > 60 ? `${name} ${change < 0 ? '−' : '+'}${count(Math.abs(change))}` : room > 30 ? name : ''));
+      const names = new Set([...(fresh?.children.keys() ?? []), ...(old?.children.keys() ?? [])]);
+      const weight = (child: string) => Math.max(old?.children.get(child)?.misses ?? 0, fresh?.children.get(child)?.misses ?? 0);
+      const all = Math.max(1e-300, [...names].reduce((sum, child) => sum + weight(child), 0), old?.misses ?? 0, fresh?.misses ?? 0);
+      let at = left;
+      for (const child of [...names].sort((a, b) => weight(b) - weight(a))) {
+        const wide = room * weight(child) / all;
+        place(old?.children.get(child), fresh?.children.get(child), at, wide, level + 1);
+        at += wide;
+      }
+    };
+    place(was, now, 0, width, 0);
+    rows.style.height = `${(deepest + 1) * kRow}px`;
+    return rows;
+  });
+  const rows = () => {
+    const out: {path: string; before: number; after: number}[] = [];
+    const walk = (old: Node | undefined, fresh: Node | undefined, path: string[]) => {
+      const names = new Set([...(fresh?.children.keys() ?? []), ...(old?.children.keys() ?? [])]);
+      if (names.size === 0) out.push({path: path.join(';'), before: old?.misses ?? 0, after: fresh?.misses ?? 0});
+      names.forEach(name => walk(old?.children.get(name), fresh?.children.get(name), [...path, name]));
+    };
+    walk(was, now, []);
+    return out.filter(row => Math.abs(row.after - row.before) > 1e-9 * scale);
+  };
+  return [picture, behind([
+    {title: 'path', wide: true, value: (row: {path: string; before: number; after: number}) => row.path},
+    {title: 'change', value: row => Math.abs(row.after - row.before), show: row => `${row.after < row.before ? '−' : '+'}${count(Math.abs(row.after - row.before))}`,
+     bar: row => Math.abs(row.after - row.before) / scale, tone: row => row.after < row.before ? 'gain' : 'loss'},
+    {title: 'before', value: row => row.before, show: row => count(row.before)},
+    {title: 'after', value: row => row.after, show: row => count(row.after)},
+  ], rows, {name: 'flame-difference', caption: 'Change of misses by path', sort: 1})];
 }
 
 function tint(name: string): number {
@@ -161,7 +216,7 @@ export function flame(tree: Tree, hits: HitTable, pick: (site: Site) => void): C
       word = event.target.value.trim().toLowerCase();
       show();
     }}), found), crumbs, picture,
-  h('p', {class: 'quiet'}, 'As wide as its misses. Click a box to zoom in; a line shows on the right.'),
+  h('p', {class: 'quiet'}, 'As wide as its misses; colours only tell boxes apart. Click a box to zoom in; a line shows on the right.'),
   behind([
     {title: 'path', wide: true, value: (row: {path: string; misses: number}) => row.path},
     {title: 'misses', value: row => row.misses, show: row => count(row.misses), bar: row => row.misses / root.misses},

@@ -30,9 +30,9 @@ export function span(blocks: number, granularity: number): string {
 }
 
 export function percent(share: number, digits = 2): string {
-  const value = 100 * share;
-  if (value > 0 && value < 0.01) return '<0.01 %';
-  return `${(Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits)} %`;
+  const value = 100 * share, least = 10 ** -digits;
+  if (value > 0 && value < least) return `<${least.toFixed(digits)} %`;
+  return `${(Math.abs(value) < 0.5 * least ? 0 : value).toFixed(digits)} %`;
 }
 
 // No more digits than a 95 % half-width allows, as in src/report/words.cpp; exact figures have three.

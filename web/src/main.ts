@@ -34,8 +34,7 @@ function under(profile: Profile): string {
 // Method, samples, clock, model, notes: one panel, closed until asked for.
 function measured(profile: Profile): Child {
   return h('details', {class: 'measured'}, h('summary', {}, 'How this was measured'),
-    h('dl', {}, profile.report.measured.map(([what, text]) => [h('dt', {}, what), h('dd', {}, text)]),
-      profile.processes.map(process => [h('dt', {}, `Process ${process.pid}`), h('dd', {}, `${process.command}: ${count(process.accesses)} accesses`)])));
+    h('dl', {}, profile.report.measured.map(([what, text]) => [h('dt', {}, what), h('dd', {}, text)])));
 }
 
 function render(): void {

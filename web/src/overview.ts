@@ -189,6 +189,21 @@ function first(profile: Profile): HTMLElement {
            h('p', {}, link('All advice', {tab: 'advice'}))]) : null);
 }
 
+// TLBs, where pages were counted beside lines, and what huge pages would do.
+function pagesCard(profile: Profile): Child {
+  const {pages, huge_pages, typical_tlbs, line_use} = profile.report;
+  if (!pages?.length && !line_use) return null;
+  return h('section', {class: 'card'}, h('h3', {}, pages?.length ? 'Pages and lines' : 'Line use'),
+    huge_pages && h('p', {}, huge_pages),
+    pages?.length ? h('table', {class: 'rates'}, h('caption', {class: 'unseen'}, 'Hit rates of TLBs'),
+      h('thead', {}, h('tr', {}, ['pages', 'touched', 'TLB', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),
+      h('tbody', {}, pages.map(size => size.tlbs.map(tlb => h('tr', {}, h('th', {scope: 'row'}, bytes(size.bytes)), h('td', {}, count(size.touched)),
+        h('td', {}, `${tlb.entries} entries${tlb.ways < tlb.entries ? `, ${tlb.ways}-way` : ''}`), h('td', {}, percent(tlb.hit_rate)),
+        h('td', {class: 'bar', style: `--share:${100 * tlb.miss_rate}%`}, percent(tlb.miss_rate))))))) : null,
+    typical_tlbs && h('p', {class: 'quiet'}, 'Typical TLBs: those of the machine that wrote this page are not known.'),
+    line_use && h('p', {}, 'Line use: ', line_use));
+}
+
 export function overview(): HTMLElement {
   const profile = profiles[view.profile]!;
   if (profile.reuse.total <= 0 && !profile.time) return h('div', {}, h('p', {}, 'No accesses: nothing to show.'));
@@ -201,7 +216,7 @@ export function overview(): HTMLElement {
     first(profile),
     reuse.total > 0 && cachePanel(profile, reuse),
     facts(profile),
-    h('div', {class: 'pair-of-cards'},
+    h('div', {class: 'pair-of-cards'}, pagesCard(profile),
       reuse.total > 0 && histogramCard('Reuse distance', 'Memory touched between two uses of a block, in powers of two.', reuse, profile.granularity, 'reuse-distance'),
       reuse.bins > 0 && cumulativeCard(profile, reuse),
       profile.time && histogramCard('Time distance', 'Accesses from one use of a block to the next.', profile.time, 1, 'time-distance')));

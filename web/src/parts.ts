@@ -8,8 +8,8 @@ import {bytes, count, fileName, percent, span} from './format';
 import {cacheWords, histogramCard} from './overview';
 import {compactControls} from './controls';
 import {link, toCode} from './links';
-import {byLevel} from './place';
-import {median, siteName, tooFewSamples} from './places';
+import {byLevel, lineUse} from './place';
+import {lineUseText, median, siteName, tooFewSamples, usedPerLine} from './places';
 import {lineText} from './source';
 import {change, chosenCache, onChange, view} from './state';
 import {behind, table} from './table';
@@ -53,7 +53,9 @@ export function data(): HTMLElement {
        show: row => tooFewSamples(profile, row.misses) ? h('span', {class: 'weak', title: 'too few samples'}, count(row.misses)) : count(row.misses)},
       {title: 'share', value: row => row.misses / Math.max(1e-300, all), show: row => percent(row.misses / Math.max(1e-300, all), 1)},
       {title: 'miss rate', value: row => row.misses / Math.max(1, row.object.reuse.total), show: row => percent(row.misses / Math.max(1, row.object.reuse.total), 1)},
-      {title: 'accesses', value: row => row.object.accesses, show: row => count(row.object.accesses)},
+      ...profile.lineUse ? [{title: 'line use', title_: `Bytes of each fetched line that are used before it leaves a cache of ${profile.lineUse.cache}`,
+                             value: (row: typeof rows[0]) => usedPerLine(row.object), show: (row: typeof rows[0]) => lineUseText(profile, row.object)}] : [],
+      {title: 'accesses', minor: true, value: row => row.object.accesses, show: row => count(row.object.accesses)},
     ], rows, {name: 'data', caption: 'Misses by data', sort: 2, rowsPerPage: 18, empty: 'No match.',
               onPick: row => change({pick: keyOfObject(row.object)}, 'pick'), picked: row => row.object === picked,
               note: rest.number > 0 ? `${count(rest.number)} more with ${count(hits.misses(rest.reuse))} misses did not fit in` : ''});
@@ -72,7 +74,7 @@ function objectPane(profile: Profile, object: DataObject, hits: HitTable): HTMLE
     h('h3', {}, h('span', {class: 'name'}, object.name || 'unnamed'), h('span', {class: 'quiet'}, ` ${object.kind}`)),
     h('p', {}, object.bytes ? `${bytes(object.bytes)}, ` : '', `${count(object.accesses)} accesses.`,
       object.bytes > hits.cache.bytes ? ` ${(object.bytes / hits.cache.bytes).toPrecision(2)} times the chosen cache.` : ''),
-    byLevel(object.reuse, hits),
+    byLevel(object.reuse, hits), lineUse(profile, object),
     sites.length ? [h('h4', {}, 'Accessed by'), table([
       {title: 'line', wide: true, value: (row: typeof sites[0]) => siteName(row.site, row.site.id),
        show: row => [link(h('span', {class: 'name'}, siteName(row.site, row.site.id)), toCode(row.site), 'Show this line'), h('span', {class: 'quiet'}, ' ' + row.site.function),

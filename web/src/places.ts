@@ -20,6 +20,8 @@ export interface Place {
   timeShare: number;  // -1: not measured
   rank: number;       // misses, or misses × time where time was sampled: what matters first
   reuse: Histogram;
+  fetches: number;
+  usedBytes: number;
 }
 
 export const offsetOf = (site: {module: string; offset: number}) =>
@@ -61,10 +63,13 @@ export function gather(profile: Profile, by: By): Place[] {
       place.sites.push(site);
       place.accesses += site.accesses;
       place.writes += site.writes;
+      place.fetches += site.fetches;
+      place.usedBytes += site.usedBytes;
       if (site.timeShare >= 0) place.timeShare = Math.max(0, place.timeShare) + site.timeShare;
     } else {
       places.set(key, {key, name, detail, file: site.file, line: site.line, sites: [site], accesses: site.accesses,
-                       writes: site.writes, misses: 0, missRate: 0, timeShare: site.timeShare, rank: 0, reuse: site.reuse});
+                       writes: site.writes, misses: 0, missRate: 0, timeShare: site.timeShare, rank: 0, reuse: site.reuse,
+                       fetches: site.fetches, usedBytes: site.usedBytes});
     }
   }
   for (const place of places.values()) if (place.sites.length > 1) place.reuse = merged(place.sites.map(site => site.reuse));
@@ -82,6 +87,11 @@ export function weigh(places: Place[], table: HitTable): number {
   }
   return all;
 }
+
+// Bytes of each line that are used before it leaves the cache the profile counted them in.
+export const usedPerLine = (of: {fetches: number; usedBytes: number}) => of.fetches > 0 ? of.usedBytes / of.fetches : 0;
+export const lineUseText = (profile: Profile, of: {fetches: number; usedBytes: number}) =>
+  profile.lineUse && of.fetches > 0 ? `${Number(usedPerLine(of).toPrecision(2))} of ${profile.lineUse.line} B` : '–';
 
 export const median = (histogram: Histogram) => Math.round(percentile(histogram, 0.5));
 

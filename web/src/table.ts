@@ -8,6 +8,7 @@ export interface Column<Row> {
   bar?: (row: Row) => number;                     // 0 … 1, drawn behind the figure
   tone?: (row: Row) => string;                    // a class for the bar: gain or loss
   wide?: boolean;                                 // takes the room that is left
+  minor?: boolean;                                // left out where there is little room
   title_?: string;                                // explains the heading
 }
 
@@ -58,7 +59,7 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
     return sorted(rows.filter((_, i) => falling ? keys[i]! >= limit : keys[i]! <= limit)).slice(0, shown);
   };
   const heading = (column: Column<Row>, index: number) => h('th',
-    {scope: 'col', class: column.wide ? 'wide' : 'figure', 'aria-sort': sort === index ? (falling ? 'descending' : 'ascending') : 'none'},
+    {scope: 'col', class: (column.wide ? 'wide' : 'figure') + (column.minor ? ' minor' : ''), 'aria-sort': sort === index ? (falling ? 'descending' : 'ascending') : 'none'},
     h('button', {type: 'button', title: column.title_ ?? `Sort by ${column.title}`, onclick: () => {
       falling = sort === index ? !falling : true;
       sort = index;
@@ -73,7 +74,7 @@ export function table<Row>(columns: Column<Row>[], rows: Row[], options: TableOp
       ? h('button', {type: 'button', class: 'pick', 'aria-pressed': String(options.picked?.(row) ?? false),
                      onclick: (event: Event) => { event.stopPropagation(); options.onPick!(row); }}, content)
       : content;
-    return h('td', {class: (column.wide ? 'wide' : 'figure') + (column.bar ? ' bar' : '') + (column.tone ? ' ' + column.tone(row) : ''), style}, inner);
+    return h('td', {class: (column.wide ? 'wide' : 'figure') + (column.bar ? ' bar' : '') + (column.minor ? ' minor' : '') + (column.tone ? ' ' + column.tone(row) : ''), style}, inner);
   };
   // The whole row can be clicked; its first cell is a button for those who have no pointer.
   const line = (row: Row) => {

@@ -221,6 +221,35 @@ const tests = {
     assert.match(await page.textContent('.headline'), /^60 samples: too few/);
     assert.doesNotMatch(await page.textContent('.hero .answer'), /%/);
   },
+  async 'pages, TLBs and line use are on the page as in the terminal'() {
+    await open('lines.html');
+    const found = JSON.parse(revisit('report', 'lines.json', '--json', ...caches, ...tlbs));
+    const terminal = revisit('report', 'lines.json', ...caches, ...tlbs), shown = await page.textContent('main');
+    for (const text of [terminal, shown]) {
+      assert.ok(text.includes(found.huge_pages), found.huge_pages);
+      assert.ok(text.includes(found.line_use), found.line_use);
+    }
+    assert.match(found.huge_pages, /20\.00 % of accesses miss the TLB of 1536 entries with 4 KiB pages \(100 K touched\), 0\.00 %/);
+    await open('lines.html', 'tab=code');
+    assert.match(await page.textContent('.left tbody tr.picked'), /16 of 64 B/);
+    assert.match(await page.textContent('#detail'), /16 of 64 B \(25 %\) of each of the 1 M lines fetched are used before they leave a cache of 1M:8:64/);
+    await open('lines.html', 'tab=advice');
+    assert.match(await page.textContent('.findings'), /split particles\.c:10 move uses 16 of 64 bytes .*, always bytes 0–15/);
+    assert.match(await page.textContent('.findings'), /huge pages/);
+  },
+  async 'first touches have their call paths in the flame graph'() {
+    await open('lines.html', 'tab=code&pane=flame');
+    await atLeast('.flame-box', 4);
+    const labels = await page.$$eval('.flame-box', list => list.map(box => box.getAttribute('aria-label')));
+    assert.ok(labels.some(label => /^move: 1 M misses/.test(label)), labels.join('\n'));  // 900 K and 100 K first touches
+  },
+  async 'compare has a flame graph of the differences'() {
+    await open('moved.html', 'tab=compare');
+    await atLeast('.flame-box.changed', 4);
+    const labels = await page.$$eval('.flame-box.changed', list => list.map(box => box.getAttribute('aria-label')));
+    assert.ok(labels.some(label => /^move: 300 K → 900 K misses \(\+600 K\)/.test(label)), labels.join('\n'));
+    assert.ok(labels.some(label => /^energy: 800 K → 800 K misses \(\+0\)/.test(label)));
+  },
   async 'advice speaks of the worst pair'() {
     await open('one.html', 'tab=advice');
     await page.click('.segments button:text("L1")');
@@ -292,6 +321,20 @@ const tests = {
 };
 
 const caches = ['--cache', 'L1=32K:8:64', '--cache', 'L2=1M:8:64'];
+const tlbs = ['--cache', '6M:12:4K', '--cache', '3G:12:2M'];
+
+// The same program with pages counted, line use, and call paths of first touches.
+function withLines() {
+  const profile = newcomer(scratch), {accesses} = profile, {cold, invalidated} = profile.reuse;
+  const pages = far => ({cold: 0, invalidated: 0, bins: far ? [[0, 1, 0.8 * accesses], [100000, 100001, 0.2 * accesses]] : [[0, 1, accesses]]});
+  profile.granularities = [{granularity: 64, distinct: 100000, reuse: profile.reuse}, {granularity: 4096, distinct: 100000, reuse: pages(true)},
+                           {granularity: 2 << 20, distinct: 200, reuse: pages(false)}];
+  Object.assign(profile.sites[0], {fetches: 1e6, used_bytes: 16e6, used_parts: [[0, 16]]});
+  profile.line_use = {cache: '1M:8:64', line: 64, fetches: 1e6, used_bytes: 16e6, used_parts: [[0, 16]]};
+  profile.touches = [{site: 1, context: 2, cold: 100000}, {site: 3, cold: 8, invalidated: 60000}];
+  assert.ok(cold + invalidated > 0);
+  return profile;
+}
 revisit('report', join(data, 'base.json'), '-o', 'one.html', ...caches);
 revisit('report', join(data, 'base.json'), join(data, 'tiled.json'), '-o', 'two.html', ...caches);
 writeFileSync(join(scratch, 'hostile.json'), JSON.stringify(hostileProfile()));
@@ -303,6 +346,10 @@ revisit('report', 'here.json', '-o', 'plain.html', ...caches);
 writeFileSync(join(scratch, 'particles.c'), kSource);
 writeFileSync(join(scratch, 'particles.json'), JSON.stringify(newcomer(scratch)));
 revisit('report', 'particles.json', '--sources', '-o', 'particles.html', ...caches);
+writeFileSync(join(scratch, 'lines.json'), JSON.stringify(withLines()));
+revisit('report', 'lines.json', '-o', 'lines.html', ...caches, ...tlbs);
+writeFileSync(join(scratch, 'before.json'), JSON.stringify(newcomer(scratch, {moved: 300000})));
+revisit('report', 'before.json', 'particles.json', '-o', 'moved.html', ...caches);
 writeFileSync(join(scratch, 'words.json'), JSON.stringify({...newcomer(scratch), granularity: 8}));
 revisit('report', 'words.json', '-o', 'words.html', ...caches);
 writeFileSync(join(scratch, 'few.json'), JSON.stringify({...newcomer(scratch, {sampled: true}), sampled: {period: 100000, samples: 60, pruned: 0}}));

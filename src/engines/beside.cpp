@@ -1,0 +1,49 @@
+#include "engines/beside.h"
+
+#include "core/try.h"
+
+namespace revisit {
+
+Result<Beside> Beside::create(const AnalyzeOptions& options) {
+    Beside out;
+    for (const std::uint64_t granularity : options.more_granularities) {
+        EngineOptions plain = options.engine;
+        plain.granularity = granularity;
+        plain.device = Device::cpu;
+        plain.threads = 1;
+        plain.time = plain.sites = plain.pairs = plain.shared = plain.sharing = false;
+        plain.phases = 0;
+        out.sizes_.push_back(
+            {granularity, BlockCutter(granularity), TRY(make_engine(options.method, plain))});
+    }
+    if (options.line_use) {
+        out.line_use_.emplace(TRY(LineUseTally::create(*options.line_use)));
+        out.lines_.emplace(options.line_use->line);
+        out.lines_->keep_parts();
+    }
+    return out;
+}
+
+Result<void> Beside::add(const AccessBatch& batch) {
+    for (Size& size : sizes_)
+        TRY(size.cutter.cut(batch, [&](const BlockBatch& piece) { return size.engine->add(piece); }));
+    if (line_use_)
+        TRY(lines_->cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+            line_use_->add(piece);
+            return {};
+        }));
+    return {};
+}
+
+Result<void> Beside::fill(Profile& profile) {
+    if (!sizes_.empty())
+        profile.granularities.push_back({profile.granularity, profile.distinct, profile.reuse});
+    for (Size& size : sizes_) {
+        Profile one = TRY(size.engine->finish());
+        profile.granularities.push_back({size.granularity, one.distinct, std::move(one.reuse)});
+    }
+    if (line_use_) line_use_->fill(profile);
+    return {};
+}
+
+}  // namespace revisit

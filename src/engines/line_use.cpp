@@ -1,0 +1,98 @@
+#include "engines/line_use.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "engines/sharing.h"
+#include "revisit/units.h"
+
+namespace revisit {
+namespace {
+
+constexpr std::uint64_t kMostWays = 64;
+constexpr std::uint64_t kMostLines = std::uint64_t{1} << 26;
+constexpr std::uint32_t kIdsWithoutHash = std::uint32_t{1} << 20;
+
+}  // namespace
+
+Result<LineUseTally> LineUseTally::create(const CacheSpec& spec) {
+    if (spec.associativity() > kMostWays)
+        return fail(fmt::format("line use: expected a cache of at most {} ways, found {}", kMostWays,
+                                spec.associativity()));
+    if (spec.blocks() > kMostLines)
+        return fail(fmt::format("line use: a cache of {} has too many lines to simulate",
+                                format_bytes(static_cast<double>(spec.bytes))));
+    if (spec.line < 2) return fail("line use: expected lines of at least 2 bytes");
+    return LineUseTally(spec);
+}
+
+LineUseTally::LineUseTally(const CacheSpec& spec)
+    : spec_(spec),
+      sets_(spec.blocks() / spec.associativity()),
+      ways_(spec.associativity()),
+      entries_(sets_ * ways_) {}
+
+void LineUseTally::add(const BlockBatch& batch) {
+    for (std::size_t i = 0; i < batch.count(); ++i) {
+        const std::uint64_t line = batch.blocks[i];
+        const std::uint64_t parts = part_mask(batch.parts[i]);
+        Entry* const set = entries_.data() + (line % sets_) * ways_;
+        if (set[0].line == line && set[0].parts != 0) {
+            set[0].parts |= parts;
+            continue;
+        }
+        std::uint64_t way = 1;
+        while (way < ways_ && set[way].parts != 0 && set[way].line != line) ++way;
+        Entry first{line, parts, batch.sites.empty() ? 0 : batch.sites[i]};
+        if (way < ways_ && set[way].parts != 0) {  // there
+            first = set[way];
+            first.parts |= parts;
+        } else if (way >= ways_) {  // full
+            way = ways_ - 1;
+            leave(set[way]);
+        }
+        std::copy_backward(set, set + way, set + way + 1);
+        set[0] = first;
+    }
+}
+
+void LineUseTally::leave(const Entry& entry) {
+    if (entry.parts == 0) return;
+    if (entry.site < kIdsWithoutHash && entry.site >= sums_.size())
+        sums_.resize(std::bit_ceil(std::size_t{entry.site} + 64));
+    Sum& sum = entry.site < kIdsWithoutHash ? sums_[entry.site] : more_sums_[entry.site];
+    sum.fetches++;
+    sum.parts += static_cast<unsigned>(std::popcount(entry.parts));
+    sum.which |= entry.parts;
+}
+
+void LineUseTally::fill(Profile& profile) {
+    for (Entry& entry : entries_) {
+        leave(entry);
+        entry = {};
+    }
+    const auto part_bytes = static_cast<double>(std::max<std::uint64_t>(1, (spec_.line + 63) / 64));
+    auto use_of = [&](const Sum& sum) {
+        return LineUse{static_cast<double>(sum.fetches), static_cast<double>(sum.parts) * part_bytes,
+                       sum.which};
+    };
+    LineUseTotals totals{spec_.name, spec_.line, {}};
+    auto add = [&](const Sum& sum) {
+        totals.use.fetches += static_cast<double>(sum.fetches);
+        totals.use.bytes += use_of(sum).bytes;
+        totals.use.parts |= sum.which;
+    };
+    for (const Sum& sum : sums_) add(sum);
+    for (const auto& [site, sum] : more_sums_) add(sum);
+    profile.line_use = totals;
+    for (Site& site : profile.sites) {
+        if (site.id < sums_.size())
+            site.line_use = use_of(sums_[site.id]);
+        else if (auto found = more_sums_.find(site.id); found != more_sums_.end())
+            site.line_use = use_of(found->second);
+    }
+}
+
+}  // namespace revisit
