@@ -30,7 +30,7 @@ struct AnalyzeOptions {
     std::vector<std::uint64_t> more_granularities = {};  // Profile::granularities, beside the engine's
     // Thread i runs on core cores[i % size]; threads of a core share its stack. Empty: a core for each.
     std::vector<std::uint16_t> cores = {};
-    std::optional<CacheSpec> line_use = {};              // Profile::line_use, in this cache
+    std::optional<CacheSpec> line_use = {};  // Profile::line_use, in this cache
 };
 
 REVISIT_API Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options = {});

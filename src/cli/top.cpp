@@ -56,7 +56,7 @@ class TopCommand : public Command {
             sampling.duration = std::min(interval, std::chrono::ceil<std::chrono::milliseconds>(left));
             auto sampled = watch::outside::run(sampling);
             if (!sampled && sum) break;  // it has ended since
-            if (!sampled) return std::unexpected(sampled.error());
+            if (!sampled) return unexpected(sampled.error());
             goes_on = sampled->detached && !watch::outside::interrupts_taken();
             watch::outside::ProfileOptions how;
             how.estimate = options.estimate;

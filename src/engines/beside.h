@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/blocks.h"
+#include "revisit/blocks.h"
 #include "engines/line_use.h"
 #include "revisit/analyze.h"
 
