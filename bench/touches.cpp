@@ -2,9 +2,9 @@
 //
 // The examples' hot loops are compiled for x86_64 and aarch64 and interpreted here. At random points,
 // for lines whose next touch is further off than a window looks, counting to it is tried as the sampler
-// does; interpreting all of it says what is true. Per kernel: found of asked, wrong ones, and what ended
-// the others: `unknown` value (and the instruction it ended before), `work` used up. Needs the examples'
-// sources, and compilers.
+// does; interpreting all of it says what is true. Per kernel: found of asked, wrong ones, and what
+// ended the others: `unknown` value (and the instruction it ended before), `work` used up. Needs the
+// examples' sources, and compilers.
 //
 //   bench_touches EXAMPLES [STOPS [PART OF A NAME]]
 #include <algorithm>
@@ -142,12 +142,16 @@ constexpr Kernel kKernels[] = {
     {"stencil blocked", "stencil.c",
      "double* p[2] = {m, m + 700000}; double** volatile q = p; blocked(q, 500, 100);"},
     {"spmv", "spmv.c",
-     "int rows = 20000, *first = (int*)m, *column = (int*)(m + 20000); double *x = m + 200000, *y = m + "
-     "220000; for (int r = 0; r < 1000; r++) { multiply(rows, first, column, m + 240000, x, y); double* "
+     "int rows = 20000, *first = (int*)m, *column = (int*)(m + 20000); double *x = m + 200000, *y = m "
+     "+ "
+     "220000; for (int r = 0; r < 1000; r++) { multiply(rows, first, column, m + 240000, x, y); "
+     "double* "
      "s = x; x = y; y = s; }"},
     {"spmv set up", "spmv.c",
-     "int rows = 20000, *first = (int*)m, *column = (int*)(m + 20000); unsigned state = 7; for (int row = "
-     "0; row <= rows; row++) { first[row] = row * 8; for (int i = 0; i < 8 && row < rows; i++) { state = "
+     "int rows = 20000, *first = (int*)m, *column = (int*)(m + 20000); unsigned state = 7; for (int "
+     "row = "
+     "0; row <= rows; row++) { first[row] = row * 8; for (int i = 0; i < 8 && row < rows; i++) { state "
+     "= "
      "state * 1664525u + 1013904223u; column[row * 8 + i] = (int)((state >> 1) % (unsigned)rows); } }"},
 };
 
@@ -155,7 +159,9 @@ X64Code compile(const Kernel& kernel, const std::string& examples, const std::st
                 const std::string& options) {
     std::string source = "#define static\n#include \"" + examples + "/" + kernel.example +
                          "\"\nvoid hot(double* m) { " + kernel.body + " }\n";
-    return compile_for_x64(source, options + " -w -fno-stack-protector" + (compiler[0] == 'c' ? " -I/usr/x86_64-linux-gnu/include" : ""),
+    return compile_for_x64(source,
+                           options + " -w -fno-stack-protector" +
+                               (compiler[0] == 'c' ? " -I/usr/x86_64-linux-gnu/include" : ""),
                            compiler);
 }
 
@@ -190,8 +196,8 @@ void run(const Kernel& kernel, const X64Code& code, const X64Code* set_up, const
         State later = state;
         auto seen = std::make_unique<Seen>(Seen{{*world}});
         auto looking = Side::ahead(later, *seen, *table);
-        TouchCount counted = count_to_touch(looking, later, *seen, *loops, NextTouch{block}, kShift, kMost,
-                                            kInstructions, [](std::uint64_t, std::uint64_t) {});
+        TouchCount counted = count_to_touch(looking, later, *seen, *loops, NextTouch{block}, kShift,
+                                            kMost, kInstructions, [](std::uint64_t, std::uint64_t) {});
         std::uint64_t distance = 0, truth = 0;
         ahead.run(kFar, [&] {
             const Touched& op = ahead.touched();
@@ -208,12 +214,13 @@ void run(const Kernel& kernel, const X64Code& code, const X64Code* set_up, const
         wrong += counted.distance != 0 && counted.distance != truth;
         if (counted.distance != 0) continue;
         char text[80];
-        std::snprintf(text, sizeof text, counted.why == TouchCount::Why::unknown ? "unknown at %lx" : "work",
+        std::snprintf(text, sizeof text,
+                      counted.why == TouchCount::Why::unknown ? "unknown at %lx" : "work",
                       later.pc - kCode);
         why[text]++;
     }
-    std::printf("%-16s %-8s %-44s %3u of %3u found, %u wrong", kernel.name, Side::kName, what.c_str(), found,
-                asked, wrong);
+    std::printf("%-16s %-8s %-44s %3u of %3u found, %u wrong", kernel.name, Side::kName, what.c_str(),
+                found, asked, wrong);
     for (auto& [text, times] : why) std::printf("; %s: %u", text.c_str(), times);
     std::puts("");
     std::fflush(stdout);

@@ -1,5 +1,5 @@
-// What most files include, read once where a build begins from nothing (see src/CMakeLists.txt). Files include
-// what they use all the same.
+// What most files include, read once where a build begins from nothing (see src/CMakeLists.txt). Files
+// include what they use all the same.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -261,12 +261,12 @@ void declare_profile(py::module_& module) {
         .def_readonly("clock", &Profile::clock)
         .def_readonly("notes", &Profile::notes)
         .def_readonly("assumes", &Profile::assumes)
-        .def_prop_ro("exact", &Profile::exact)
-        .def_prop_ro("certainty",
-                     [](const Profile& p) {
-                         return p.certainty ? std::optional(std::string(name_of(*p.certainty)))
-                                            : std::nullopt;
-                     })
+        .def_property_readonly("exact", &Profile::exact)
+        .def_property_readonly(
+            "certainty",
+            [](const Profile& p) {
+                return p.certainty ? std::optional(std::string(name_of(*p.certainty))) : std::nullopt;
+            })
         .def(
             "cache",
             [](const Profile& profile, const py::object& cache) {

@@ -234,8 +234,8 @@ TEST(ExactEngine, sparse_ids_move_to_the_hash_and_dense_ones_stay) {
 }
 
 TEST(ExactEngine, the_hash_grows_without_losing_or_doubling_blocks) {
-    // Enough blocks for the table to leave doubling and grow by parts, in whole huge pages: an eighth of
-    // four of them once rounded to none, and the table never grew again.
+    // Enough blocks for the table to leave doubling and grow by parts, in whole huge pages: an eighth
+    // of four of them once rounded to none, and the table never grew again.
     constexpr std::size_t kBlocks = 2'000'000;
     const Blocks ids = scrambled(make_blocks(kBlocks, [](std::size_t i) { return i; }));
     Blocks blocks = ids;

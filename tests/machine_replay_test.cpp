@@ -316,12 +316,14 @@ TEST_P(WatchTouch, CountsToTheNext) {
         AheadMemory memory;
         memory.stored = begin.memory.stored;
         A64Ahead<AheadMemory> ahead(begin.state, memory, nullptr, quick.get());
-        std::uint64_t told_to = 0, found = count_to_touch(
-                                       ahead, begin.state, memory, *loops, NextTouch{wanted}, shift,
-                                       1500, 20000, [&](std::uint64_t address, std::uint64_t counted) {
-                                           told_to = counted;
-                                           EXPECT_EQ(address >> shift, wanted);
-                                       }).distance;
+        std::uint64_t told_to = 0,
+                      found = count_to_touch(ahead, begin.state, memory, *loops, NextTouch{wanted},
+                                             shift, 1500, 20000,
+                                             [&](std::uint64_t address, std::uint64_t counted) {
+                                                 told_to = counted;
+                                                 EXPECT_EQ(address >> shift, wanted);
+                                             })
+                                  .distance;
         EXPECT_EQ(told_to, found);
         asked += truth != 0;
         if (found == 0) continue;

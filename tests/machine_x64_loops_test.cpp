@@ -465,12 +465,13 @@ TEST(WatchX64Loops, CountsToTheNextTouch) {
                     return truth == 0;
                 });
                 X64Ahead<LoopMemory> ahead(begin.state, begin.memory);
-                std::uint64_t found =
-                    count_to_touch(ahead, begin.state, begin.memory, *loops, NextTouch{wanted}, shift,
-                                   1500, 20000, [&](std::uint64_t address, std::uint64_t counted) {
-                                       told_to = counted;
-                                       EXPECT_EQ(address >> shift, wanted);
-                                   }).distance;
+                std::uint64_t found = count_to_touch(ahead, begin.state, begin.memory, *loops,
+                                                     NextTouch{wanted}, shift, 1500, 20000,
+                                                     [&](std::uint64_t address, std::uint64_t counted) {
+                                                         told_to = counted;
+                                                         EXPECT_EQ(address >> shift, wanted);
+                                                     })
+                                          .distance;
                 EXPECT_EQ(told_to, found);
                 asked += truth != 0;
                 if (found == 0) continue;

@@ -1,8 +1,8 @@
 // Placing connected cells on a grid by simulated annealing, std::thread, without locks.
 //
 // Threads swap the places of two cells anywhere at any time by atomic exchange; costs are computed from
-// whatever places the neighbours have at the moment. Sharing has no structure at all: any swap takes two
-// lines from whoever read them last.
+// whatever places the neighbours have at the moment. Sharing has no structure at all: any swap takes
+// two lines from whoever read them last.
 //
 // usage: anneal [cells] [swaps a thread] [threads]       default: 8192 15000 4
 #include <atomic>
@@ -33,12 +33,15 @@ long cost(const std::vector<Cell>& cells, const Cell& cell, unsigned place) {
 }
 
 void work(std::vector<Cell>& cells, unsigned long seed, long swaps) {
-    auto next = [&seed] { return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33; };
+    auto next = [&seed] {
+        return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33;
+    };
     for (long i = 0; i < swaps; i++) {
         Cell &a = cells[next() % cells.size()], &b = cells[next() % cells.size()];
         if (&a == &b) continue;
         unsigned at_a = a.place.load(), at_b = b.place.load();
-        long gain = cost(cells, a, at_a) + cost(cells, b, at_b) - cost(cells, a, at_b) - cost(cells, b, at_a);
+        long gain =
+            cost(cells, a, at_a) + cost(cells, b, at_b) - cost(cells, a, at_b) - cost(cells, b, at_a);
         if (gain < 0 && static_cast<long>(next() % 1000) > 1000 - 800 * i / swaps) continue;
         // Each place is held by one cell at a time: take both, or give the first back.
         if (a.place.compare_exchange_strong(at_a, at_b) && !b.place.compare_exchange_strong(at_b, at_a))

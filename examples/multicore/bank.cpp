@@ -24,7 +24,9 @@ struct Entry {
 };
 
 void work(std::vector<Account>& accounts, std::vector<Entry>& log, unsigned long seed, long transfers) {
-    auto next = [&seed] { return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33; };
+    auto next = [&seed] {
+        return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33;
+    };
     for (long i = 0; i < transfers; i++) {
         // One in four goes to one of 16 favourites.
         unsigned from = static_cast<unsigned>(next() % accounts.size());
@@ -43,7 +45,8 @@ void work(std::vector<Account>& accounts, std::vector<Entry>& log, unsigned long
 }  // namespace
 
 int main(int argc, char** argv) {
-    long count = argc > 1 ? std::atol(argv[1]) : 4000, transfers = argc > 2 ? std::atol(argv[2]) : 20000;
+    long count = argc > 1 ? std::atol(argv[1]) : 4000,
+         transfers = argc > 2 ? std::atol(argv[2]) : 20000;
     int threads = argc > 3 ? std::atoi(argv[3]) : 4;
     if (count < 16 || transfers < 1 || threads < 1)
         return std::fprintf(stderr, "usage: bank [accounts] [transfers a thread] [threads]\n"), 2;

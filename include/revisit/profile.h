@@ -207,7 +207,7 @@ struct Profile {
     std::vector<Sharing> sharing;  // private model, most frequent first
     std::optional<SharingTotals> sharing_totals;
     std::vector<SimulatedCache> caches;             // exact profiles of programs, nearest first
-    std::vector<RunGroup> runs;  // of a merge of runs, in at most kRunGroups groups
+    std::vector<RunGroup> runs;                     // of a merge of runs, in at most kRunGroups groups
     std::vector<GranularityProfile> granularities;  // where several were asked for, the main one first
     std::optional<LineUseTotals> line_use;
 

@@ -24,10 +24,10 @@
 namespace revisit {
 
 struct FrequentLimits {
-    std::size_t free;            // keys admitted at once
-    std::size_t most;            // keys admitted in all
-    unsigned share_bits;         // later ones: at 2^-share_bits of all accesses so far
-    std::uint32_t least = 4;     // and at least so many
+    std::size_t free;         // keys admitted at once
+    std::size_t most;         // keys admitted in all
+    unsigned share_bits;      // later ones: at 2^-share_bits of all accesses so far
+    std::uint32_t least = 4;  // and at least so many
 };
 
 class FrequentKeys {

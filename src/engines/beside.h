@@ -14,9 +14,9 @@
 #include <optional>
 #include <vector>
 
-#include "revisit/blocks.h"
 #include "engines/line_use.h"
 #include "revisit/analyze.h"
+#include "revisit/blocks.h"
 
 namespace revisit {
 

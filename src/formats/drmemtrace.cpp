@@ -223,8 +223,7 @@ Result<std::unique_ptr<TraceReader>> open_drmemtrace_directory(const std::string
             names.push_back(entry->path().string());
     }
     if (error) return fail(ErrorCode::io, path, {}, fmt::format("cannot read: {}", error.message()));
-    if (names.empty())
-        return fail(path, {}, "expected a trace, found a directory");
+    if (names.empty()) return fail(path, {}, "expected a trace, found a directory");
     std::ranges::sort(names);
     auto ids = std::make_shared<Ids>();
     std::vector<Entries> files;

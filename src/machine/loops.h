@@ -244,8 +244,8 @@ class Loops {
         }
         return all;
     }
-    // Whether it is known how many blocks it touches every time. What has an address that is not affine,
-    // and is aligned, is taken to be so always.
+    // Whether it is known how many blocks it touches every time. What has an address that is not
+    // affine, and is aligned, is taken to be so always.
     bool touches_alike(Recorded& one) {
         Form where = form(one, one.m.a) + form(one, one.m.b) * (std::uint64_t{1} << one.m.shift);
         if (where != one.where) moved_ = true;

@@ -32,8 +32,7 @@ struct TouchCount {
 // At most so many instructions are interpreted.
 template <class Ahead, class State, class Memory, class Loops, class Found>
 TouchCount count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loops, NextTouch to,
-                          unsigned shift, std::uint64_t most, std::uint64_t instructions,
-                          Found found) {
+                          unsigned shift, std::uint64_t most, std::uint64_t instructions, Found found) {
     constexpr std::uint64_t kPays = 8;
     std::uint64_t distance = 0, left_out = 0, touched = 0;
     auto met = [&] {

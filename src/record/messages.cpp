@@ -57,8 +57,8 @@ std::optional<std::string> valgrind_failure(const std::string& messages, pid_t p
                 // A heading says less than the line below it.
                 std::string next;
                 if (line.find("impossible") != std::string::npos)
-                    while (std::getline(lines, next) && next.find_first_not_of(" =-") == std::string::npos)
-                        ;
+                    while (std::getline(lines, next) &&
+                           next.find_first_not_of(" =-") == std::string::npos);
                 if (next.starts_with(mine)) next.erase(0, mine.size());
                 return next.empty() ? line : next;
             }

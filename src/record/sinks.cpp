@@ -223,11 +223,10 @@ class TraceSink : public ProcessSink {
 
 }  // namespace
 
-Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options,
-                                                       TakeProfile take,
+Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options, TakeProfile take,
                                                        const std::vector<CacheSpec>& caches) {
-    std::unique_ptr<Engine> engine =
-        with_caches(TRY(make_engine(options.method, options.engine)), caches, options.engine.granularity);
+    std::unique_ptr<Engine> engine = with_caches(TRY(make_engine(options.method, options.engine)),
+                                                 caches, options.engine.granularity);
     if (options.engine.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
     return std::make_unique<ProfileSink>(std::move(engine), options, TRY(Beside::create(options)),
                                          std::move(take));

@@ -16,8 +16,7 @@ using TakeProfile = std::function<Result<void>(std::uint32_t pid, Profile profil
 
 // Analyses while the program runs; `take` gets the explained profile when the process has ended.
 // `caches` are simulated as well, where they have lines of the granularity.
-Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options,
-                                                       TakeProfile take,
+Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options, TakeProfile take,
                                                        const std::vector<CacheSpec>& caches = {});
 
 // The same for a program that samples itself (record/clang/sampler.c): adds its samples up.

@@ -11,9 +11,9 @@
 #include <cstring>
 #include <fstream>
 
-#include "revisit/blocks.h"
 #include "core/try.h"
 #include "record/probe.h"
+#include "revisit/blocks.h"
 
 namespace revisit::watch {
 namespace {

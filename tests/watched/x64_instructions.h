@@ -1,6 +1,6 @@
-// Instructions of x86_64, one after the other, to be stepped through: each that x64_ahead.h computes, with operands in
-// registers and in memory, in all widths. What they compute means nothing; that the interpreter says the same is all.
-// `from` has 256 bytes, `to` as many, both aligned to 64.
+// Instructions of x86_64, one after the other, to be stepped through: each that x64_ahead.h computes,
+// with operands in registers and in memory, in all widths. What they compute means nothing; that the
+// interpreter says the same is all. `from` has 256 bytes, `to` as many, both aligned to 64.
 #pragma once
 
 #include <cstdint>

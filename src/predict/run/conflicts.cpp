@@ -10,9 +10,9 @@
 #include <numeric>
 #include <optional>
 
-#include "revisit/blocks.h"
 #include "core/try.h"
 #include "engines/set_associative.h"
+#include "revisit/blocks.h"
 
 namespace revisit::predict {
 

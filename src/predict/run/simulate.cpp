@@ -8,9 +8,9 @@
 #include <map>
 #include <optional>
 
-#include "revisit/blocks.h"
 #include "core/try.h"
 #include "predict/fit/assemble.h"
+#include "revisit/blocks.h"
 #include "revisit/engine.h"
 
 namespace revisit::predict {

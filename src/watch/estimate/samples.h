@@ -89,7 +89,7 @@ struct ThreadSamples {
     std::uint64_t recording = 0;  // nanoseconds that sampling took
     std::uint64_t checked = 0, missed = 0, stray = 0;
 
-    void add_window(const Window& window);  // of the last sample
+    void add_window(const Window& window);                  // of the last sample
     static constexpr std::size_t kMostEntries = 32u << 20;  // then half of the windows go
 };
 

@@ -53,8 +53,8 @@ bool flatten(const llvm::Constant* c, std::vector<std::int64_t>& out) {
 
 }  // namespace
 
-// A static number that the code at hand writes, and no other: it starts as zero if it says nothing else.
-// Arrays are filled by somebody, as a rule.
+// A static number that the code at hand writes, and no other: it starts as zero if it says nothing
+// else. Arrays are filled by somebody, as a rule.
 bool Slicer::is_own_state(const llvm::GlobalVariable& g) const {
     llvm::SmallVector<llvm::DIGlobalVariableExpression*, 1> described;
     g.getDebugInfo(described);
