@@ -98,9 +98,9 @@ struct Measured {
     // interruption, what samples cost it besides, and that looking ahead has fetched what a stretch
     // needs that was foreseen.
     double error_of_all() const {
-        constexpr double kLeast = 0.025, kDelayError = 2000, kFetched = 0.25;
+        constexpr double kLeast = 0.025, kDelayError = 5000, kForeseen = 0.35;
         return mean([&](const Stretch& one) {
-            return one.foreseen ? kFetched : std::hypot(kLeast, kDelayError / one.time);
+            return one.foreseen ? kForeseen : std::hypot(kLeast, kDelayError / one.time);
         });
     }
 
@@ -208,13 +208,17 @@ ByFunction replayed(const Samples& samples, FunctionNames& names) {
     return out;
 }
 
-// From the second touch to the third: up to the second the traces of the sample
-// are in the way. A trap leaves some as well. (The difference to the second
-// stretch was taken once, as free of both: it came out negative for an
-// interpreter, whose code had to come back in the second.)
+// From the second touch to the third: up to the second the traces of the sample are in the way. A trap
+// leaves some as well, two thirds of what a stop does (20 microseconds against 30, found where replays
+// tell the rate: aarch64 virtual machine). How long a stop delays the program, the first touches tell,
+// of which some come as soon as it goes on.
 ByFunction foreseen(const Samples& samples, FunctionNames& names) {
-    constexpr double kAfterTrap = 11000, kFar = 4;
+    constexpr double kOfDelay = 0.65, kFar = 4;
     ByFunction out;
+    std::vector<double> firsts;
+    for (const Rate& one : samples.rates) firsts.push_back(one.first.nanoseconds);
+    std::ranges::sort(firsts);
+    double after_trap = firsts.empty() ? 0 : kOfDelay * firsts[firsts.size() / 4];
     for (const Rate& one : samples.rates) {
         double time = one.third.nanoseconds;
         // Slower than with those traces in the way: something else went on.
@@ -222,7 +226,7 @@ ByFunction foreseen(const Samples& samples, FunctionNames& names) {
         if (time > 0)
             out[names.loop(one.place)].stretches.push_back(
                 {static_cast<double>(one.when), one.third.accesses,
-                 std::max(time / 3, time - kAfterTrap), true});
+                 std::max(time / 4, time - after_trap), true});
     }
     return out;
 }

@@ -68,7 +68,7 @@ class Replayer {
     // by what is read anew, so that later states are tried as well.
     machine::ReplayCount count(std::uint64_t nanoseconds) {
         constexpr unsigned kFastest = 12;  // … per nanosecond
-        constexpr unsigned kPages = 700;
+        constexpr unsigned kPages = 1500;
         constexpr std::uint64_t kLater[] = {0, 3, 8, 21};  // accesses
         std::uint64_t most = t_.replay.failed > 1 ? kDoubtful : kMost, interpreted = 0;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
@@ -102,7 +102,7 @@ class Replayer {
     }
 
  private:
-    static constexpr double kFirst = 80000, kShortest = 40000;          // nanoseconds
+    static constexpr double kFirst = 80000, kShortest = 70000;          // nanoseconds
     static constexpr std::uint64_t kMost = 300000, kDoubtful = 150000;  // instructions
 
     Machine::Ahead<RemoteMemory> ahead(bool follows_vectors) {

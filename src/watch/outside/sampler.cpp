@@ -30,7 +30,8 @@ constexpr std::uint64_t kMostTouches = 32;
 // where loops on the way are affine, so that looking goes far at little cost. That is decided before it
 // is known how this one ends, so nothing is biased.
 constexpr std::uint64_t kSoon = 60000;                // nanoseconds
-constexpr unsigned kFurther = 6000, kAtFirst = 1500;  // accesses
+constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
+constexpr unsigned kLooksOnly = 12000;                // … where there are no watchpoints
 constexpr std::int8_t kTries = 6;
 
 std::int8_t& tries_further(Task& t, std::uint64_t use_pc) {
@@ -300,7 +301,7 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
 // Where there are no watchpoints: as far as looking goes. What is not met there counts with what never
 // comes back, and the profile says so.
 void Sampler::look_only(Task& t, Look& look, const Noted& use) {
-    if (std::uint64_t distance = look.find_further(use.address, 2 * kFurther, bench_.far_reuse))
+    if (std::uint64_t distance = look.find_further(use.address, kLooksOnly, bench_.far_reuse))
         return found_further(t, use, distance);
     Sample& sample = set_on(t, use, 1);
     sample.watched = Watched::never;
@@ -504,7 +505,8 @@ void Sampler::begin_replay(Task& t) {
 void Sampler::count_replay(Task& t) {
     constexpr unsigned kMostFailed = 4;
     Replay& replay = t.replay;
-    constexpr std::uint64_t kShort = 20000, kLong = 1000000;  // it was not running, or we were not
+    // Until it goes on takes some 20 microseconds; and we may have been kept from stopping it.
+    constexpr std::uint64_t kShort = 40000, kLong = 1000000;
     std::uint64_t taken = replay.ended - replay.start;
     if (taken < kShort || taken > kLong) return;
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
@@ -535,8 +537,10 @@ void Sampler::trapped(Task& t, const Trap& trap) {
                 touches += other.touches;
         t.traps_cost += touches * step_cost_;
         now -= std::min(now, touches * step_cost_);
+        // What has fired is off. To close it now would interrupt the thread once more.
         if (reuses) {
             reused(t, slot, trap, now);
+            watch.waits_for = Watch::For::nothing;
             return forget_use(t);
         }
         if (trap.registers != nullptr) {
@@ -549,7 +553,7 @@ void Sampler::trapped(Task& t, const Trap& trap) {
             else
                 milepost_reached(t, slot, now);
         }
-        drop(t, slot);
+        watch.waits_for = Watch::For::nothing;
         return;
     }
     t.samples().stray++;

@@ -77,7 +77,7 @@ struct Task {
     std::uint64_t beside = 0;       // nanoseconds of work on its samples while it ran
     std::uint64_t period = 0;       // up to the next sample
     std::uint64_t clock_seen = 0;   // when it was last read
-    std::uint8_t soon_share = 255;  // of the last reuses by watchpoint, in 255ths; at first all
+    std::uint8_t soon_share = 0;    // of the last reuses by watchpoint, in 255ths
     std::int8_t soon[256] = {};  // by use, hashed: how often its reuse may be looked for further ahead
     struct Loops {               // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
