@@ -102,7 +102,7 @@ TEST(WatchEstimate, random_gather_by_lines_is_right_though_half_of_the_words_are
     options.reservoir = false;
     Spread spread = simulate(trace, options, 8);
     EXPECT_GT(spread.similarity, 0.93);
-    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 3.5) << k;
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 1.5) << k;
     EXPECT_GE(spread.covered, 0.9);
 }
 
@@ -119,9 +119,11 @@ TEST(WatchEstimate, scatter_along_a_permutation_is_right) {
     SimulationOptions options;
     options.reservoir = false;
     Spread spread = simulate(permutation_scatter(), options, 8);
-    EXPECT_GT(spread.similarity, 0.90);
-    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 5) << k;
-    EXPECT_GE(spread.covered, 0.8);
+    // Visits to a line are not independent here (each word once per round), as the correction has it:
+    // 3.1 points are left.
+    EXPECT_GT(spread.similarity, 0.92);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 3.5) << k;
+    EXPECT_GE(spread.covered, 0.85);
 }
 
 TEST(WatchEstimate, column_walks_are_learnt_and_not_corrected) {
@@ -144,9 +146,11 @@ TEST(WatchEstimate, phases_have_distances_of_their_own) {
     SimulationOptions options;
     options.reservoir = false;
     Spread spread = simulate(phases(), options, 8);
-    EXPECT_GT(spread.similarity, 0.91);
-    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 6) << k;
-    EXPECT_GE(spread.covered, 0.85);
+    // How long open lines stay open is taken from the whole run, of which half are of another kind: 5.2
+    // points are left.
+    EXPECT_GT(spread.similarity, 0.92);
+    for (std::size_t k = 0; k < 4; k++) EXPECT_LT(std::abs(spread.bias[k]), 5.5) << k;
+    EXPECT_GE(spread.covered, 0.9);
 }
 
 // Watchpoints are lost to later samples most of the time here; what was lost says how long it waited.
