@@ -12,6 +12,7 @@ class LoopFinder {
         anchor_ = 0;
         since_ = period_ = repeats_ = 0;
         for (std::uint8_t& one : in_vain_) one = 0;
+        for (std::uint8_t& one : skipped_) one = 0;
     }
     // After each access, at `pc`.
     bool comes_round(std::uint64_t pc) {
@@ -21,7 +22,9 @@ class LoopFinder {
             repeats_ = since_ == period_ ? repeats_ + 1 : 0;
             period_ = since_;
             since_ = 0;
-            return repeats_ >= kTimes && in_vain_[slot(pc)] < kTries;
+            // An inner loop that was skipped before is known by its second iteration.
+            bool is_known = skipped_[slot(pc)] == period_;
+            return (repeats_ >= kTimes || is_known) && in_vain_[slot(pc)] < kTries;
         }
         if (since_ <= kLongest) return false;
         anchor_ = pc;
@@ -32,6 +35,7 @@ class LoopFinder {
     void found(std::uint64_t iterations, bool elsewhere) {
         std::uint8_t& in_vain = in_vain_[slot(anchor_)];
         in_vain = iterations < kFew ? static_cast<std::uint8_t>(in_vain + 1) : 0;
+        skipped_[slot(anchor_)] = static_cast<std::uint8_t>(iterations < kFew ? 0 : period_);
         repeats_ = 0;
         if (elsewhere && iterations < kFew) since_ = kLongest;
     }
@@ -45,6 +49,7 @@ class LoopFinder {
     std::uint64_t anchor_ = 0;
     unsigned since_ = 0, period_ = 0, repeats_ = 0;
     std::uint8_t in_vain_[kSlots] = {};
+    std::uint8_t skipped_[kSlots] = {};  // accesses of an iteration
 };
 
 }  // namespace revisit::machine
