@@ -302,6 +302,9 @@ class Profile:
     @property
     def exact(self) -> Optional[bool]:
         """Of a prediction: whether a run would measure the same."""
+    @property
+    def certainty(self) -> Optional[str]:
+        """Of a prediction: "exact", "fitted" or "estimated"."""
     def cache(self, cache: Union[str, Cache]) -> CachePrediction:
         """What a cache, e.g. "32K:8:64", makes of the profile."""
     def hit_rates(self, sizes: Iterable[Union[int, str]], ways: int = 0, line: int = 64) -> npt.NDArray[np.float64]:
