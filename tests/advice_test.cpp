@@ -59,7 +59,7 @@ TEST(AdviceRules, pad_what_threads_share_falsely_even_where_little_else_misses) 
     EXPECT_EQ(
         advice[0].what,
         "give global counters (app) + 0 a cache line of its own, apart from global counters (app) "
-        "+ 8: work (a.c:9) writes it and takes the line from work (a.c:9)");
+        "+ 8: work (a.c:9) writes it and invalidates the line of work (a.c:9)");
     profile.sharing[0].count = 10;  // below what is worth mending
     EXPECT_EQ(advise(profile, kCache, 5).at(0).rule, "nothing");
 }
