@@ -333,7 +333,7 @@ void LostColumns::report(std::string_view command, const std::string& output, bo
     std::string list;
     for (std::size_t i = 0; i < names.size(); ++i)
         list += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
-    fmt::print(stderr, "revisit {}: {}: the format cannot hold {}; left out\n", command,
+    fmt::print(stderr, "revisit {}: {}: the format cannot hold {}: omitted\n", command,
                output == "-" ? "standard output" : output, list);
 }
 

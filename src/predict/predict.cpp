@@ -301,7 +301,7 @@ class Predictor {
                     profile.assumes.push_back(
                         "the global " + g.name +
                         (g.values.size() == 1 ? " is " + std::to_string(g.values.front())
-                                              : std::string(" holds what it is initialised with")) +
+                                              : std::string(" has its initial values")) +
                         " at the start" + (g.values.size() == 1 ? ", as it is initialised" : ""));
         for (const Argument& a : session_.target.functions.front().arguments)
             if (const auto at = request_.parameters.find(a.name);

@@ -173,7 +173,7 @@ std::vector<std::pair<std::string, std::string>> measured_of(const Profile& prof
                          fmt::format("{}: {} accesses{}", fmt::join(process.command, " "),
                                      format_count(process.accesses),
                                      process.seconds > 0
-                                         ? fmt::format(", {:.3g} s of processor time", process.seconds)
+                                         ? fmt::format(", {:.3g} s of CPU time", process.seconds)
                                          : ""));
     }
     if (profile.processes.size() > 16)
