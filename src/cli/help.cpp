@@ -32,6 +32,7 @@ const std::vector<Common>& common_options() {
          {"--function", "-D", "--param", "--data", "-I", "--opt", "--granularity", "--method",
           "--budget", "--only-exact", "--advise", "--symbolic", "--sweep", "--simulate", "--verify",
           "--output", "--json", "--quiet"}},
+        {"top", {"--pid", "--interval", "--duration", "--cache", "--overhead", "--output"}},
         {"diff",
          {"--fail-if", "--cache", "--old", "--new", "--weight-match", "--markdown", "--output",
           "--json", "--quiet"}},
@@ -54,10 +55,16 @@ std::size_t place(const CLI::App& app, const CLI::Option& option) {
                                         : static_cast<std::size_t>(name - found->options.begin());
 }
 
+// Columns that UTF-8 text takes.
+std::size_t columns(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 // One entry; text that does not fit its column goes on below.
 std::string entry(const std::string& left, const std::string& text) {
     std::string out = "  " + left, margin(kLeft, ' ');
-    out += left.size() + 4 > kLeft ? "\n" + margin : std::string(kLeft - left.size() - 2, ' ');
+    out += columns(left) + 4 > kLeft ? "\n" + margin : std::string(kLeft - columns(left) - 2, ' ');
     std::size_t column = kLeft;
     bool first = true;
     for (std::size_t at = 0; at < text.size();) {
@@ -69,8 +76,7 @@ std::string entry(const std::string& left, const std::string& text) {
         const std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
         const std::string word = text.substr(at, end - at);
         at = end < text.size() && text[end] == ' ' ? end + 1 : end;
-        const auto shown = static_cast<std::size_t>(
-            std::ranges::count_if(word, [](char c) { return (c & 0xC0) != 0x80; }));
+        const std::size_t shown = columns(word);
         if (!first && column + 1 + shown > kWidth) {
             out += "\n" + margin + "  ";
             column = kLeft + 2, first = true;

@@ -47,8 +47,8 @@ class PredictCommand : public Command {
             ->type_name("NAME=VALUE")
             ->allow_extra_args(false);
         app.add_option("--data", data_,
-                       "what an array holds that decides addresses or branches: a file (text, raw "
-                       "integers or .npy), or uniform:LOW..HIGH")
+                       "values of an array that decides addresses or branches\n"
+                       "a file (text, raw integers or .npy), or uniform:LOW..HIGH")
             ->type_name("NAME=FILE")
             ->allow_extra_args(false);
         app.add_option("-I", includes_, "folder for #include")
@@ -99,10 +99,9 @@ class PredictCommand : public Command {
         app.add_option("--sweep", sweep_, "vary a size with one set of formulas; -o writes CSV")
             ->type_name("NAME=LOW:HIGH")
             ->group("Results");
-        app.add_flag(
-               "--advise", advise_,
-               "legal orders and tiles of the function's loop nests, ranked by predicted misses in "
-               "--cache (default: this machine's), and the best as source")
+        app.add_flag("--advise", advise_,
+                     "rank legal loop orders and tiles by predicted misses\n"
+                     "in --cache (default: this machine's); prints the best as source")
             ->group("Results");
         caches_.declare(app, "a cache that --advise ranks by; may be repeated, nearest first");
         app.get_option("--cache")->allow_extra_args(false);

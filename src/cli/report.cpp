@@ -20,8 +20,7 @@ class ReportCommand : public Command {
     void declare(CLI::App& app) override {
         app.add_option("PROFILE", profiles_,
                        "a profile, - for standard input; with -o several, compared on one page");
-        caches_.declare(app,
-                        "show the hit rate of this cache; repeatable (default: this machine's caches)");
+        caches_.declare(app, "show the hit rate of this cache; repeatable (default: this machine's)");
         app.add_option("-o,--output", output_, "write a self-contained HTML page instead of text")
             ->type_name("FILE.html")
             ->group("Output");

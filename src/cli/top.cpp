@@ -22,11 +22,11 @@ class TopCommand : public Command {
             ->type_name("TIME")
             ->capture_default_str()
             ->group("Output");
-        app.add_option("--duration", duration_, "end after this time (10s, 2m); default: Ctrl-C")
+        app.add_option("--duration", duration_, "end after this time, 10s or 2m (default: at Ctrl-C)")
             ->type_name("TIME")
             ->group("Recording");
-        caches_.declare(app, "caches to show hit rates of (default: this machine's)");
-        app.add_option("-o,--output", output_, "write the profile of the whole time here at the end")
+        caches_.declare(app, "show the hit rate of this cache; repeatable (default: this machine's)");
+        app.add_option("-o,--output", output_, "write the profile to this file at the end")
             ->type_name("FILE")
             ->group("Output");
         app.footer(
