@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Looks for false certificates: random programs, predicted by formulas and interpreted whole.
 
-    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER]
+    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine]
 
 Each program mixes what misleads fits: counters that wrap, casts to narrow types, unions, state machines,
-tables, tiles, early exits, nested calls. A prediction that says exact and differs from the run in any bin is
+tables, tiles, early exits, nested calls. With --affine, each has plain nests whose sizes are within a few of a relation such
+as n = 2 m + k, where ranges of one array begin to overlap. A prediction that says exact and differs from the run in any bin is
 shrunk, statement by statement, and printed as a kernel for tests/hostile_kernels.txt. Exit status 1 when
 there is any.
 """
@@ -189,15 +190,46 @@ class Program:
                     for inner in without(p):
                         yield part[:k] + [inner] + part[k + 1:]
         for body in without(self.body):
-            smaller = object.__new__(Program)
+            smaller = object.__new__(type(self))
             smaller.__dict__.update(self.__dict__)
             smaller.body = body
             yield smaller
 
 
+class Affine(Program):
+    """Nests over one array or two, with sizes near a relation that no comparison shows."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.state, self.helpers, self.tables = [], [], []
+        self.m = rng.randint(40, 160)
+        self.k = rng.choice([rng.randint(20, 160), self.m + rng.randint(-4, 4)])
+        near = rng.choice([self.m + self.k, 2 * self.m, 2 * self.m + self.k, self.m + 2 * self.k, 3 * self.m - self.k,
+                           (self.m + self.k) // 2, self.m, 2 * self.k - self.m])
+        self.n = max(20, near + rng.randint(-5, 5))
+        self.body = [self.piece() for _ in range(rng.choice([1, 2, 2, 3]))]
+
+    def piece(self):
+        r = self.rng
+        outer, inner = r.choice("nmk"), r.choice("nmk")
+        a, b = r.choice([(1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (1, -1), (2, 0), (0, 3)])
+        shift = r.choice(["", "", "+m", "+k", f"+{r.randint(1, 9)}", "+n"])
+        lowest = f"+{b * -1}*{inner}" if b < 0 else ""
+        index = f"{a}*i+{b}*j{shift}{lowest}" if b >= 0 else f"{a}*i-j{shift}+{inner}"
+        head = r.choice([f"for(int j=0;j<{inner};j++)", f"for(int j=i;j<{inner};j++)", f"for(int j=0;j<{inner}&&j<=i;j++)"])
+        name = r.choice("AAB")
+        second = r.choice(["", f"{r.choice('AB')}[{r.choice('ij')}+{r.choice(['0', 'm', 'k'])}]+=1;"])
+        guard = r.choice(["", "", f"if({r.choice(['i+j<n', '2*i<m+k', 'i+k<n+j', 'j<m'])})"])
+        return [f"for(int i=0;i<{outer};i++)", [head, ["{", [f"{guard}{name}[{index}]+=1;"], [second], "}"]]]
+
+    def text(self):
+        return "double A[9000],B[9000];\nvoid f(int n,int m,int k){" + self.text_of(self.body) + "}\n"
+
+
 def predict(build, path, program, granularity, method):
+    more = ["--param", f"k={program.k}"] if isinstance(program, Affine) else []
     done = subprocess.run(
-        [f"{build}/revisit", "predict", path, "--function", "f", "--param", f"n={program.n}", "--param",
+        [f"{build}/revisit", "predict", path, "--function", "f", *more, "--param", f"n={program.n}", "--param",
          f"m={program.m}", "--granularity", str(granularity), "--bins", "exact", "--method", method, "--json",
          "--budget", "6"] + (["--only-exact"] if method == "fit" else []),
         capture_output=True, text=True, timeout=120, check=False)
@@ -231,6 +263,7 @@ def main():
     options.add_argument("--seconds", type=float, default=600)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--keep", help="write programs that are called exact and are not into this folder")
+    options.add_argument("--affine", action="store_true", help="plain nests with sizes near a relation")
     args = options.parse_args()
     end = time.time() + args.seconds
     tried = exact = wrong = 0
@@ -238,7 +271,7 @@ def main():
         path = os.path.join(folder, "f.c")
         seed = args.seed
         while time.time() < end:
-            program = Program(random.Random(seed))
+            program = (Affine if args.affine else Program)(random.Random(seed))
             granularity = 64 if seed % 4 == 0 else 1
             verdict = is_false(args.build, path, program, granularity)
             tried += 1
@@ -249,7 +282,8 @@ def main():
                 while smaller and time.time() < end:
                     smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity)), None)
                     program = smaller or program
-                text = f"## random{seed} n={program.n} m={program.m} granularity={granularity}\n{program.text()}"
+                text = f"## random{seed} n={program.n} m={program.m} {f'k={program.k} ' if args.affine else ''}" \
+                       f"granularity={granularity}\n{program.text()}"
                 print(text, flush=True)
                 if args.keep:
                     os.makedirs(args.keep, exist_ok=True)
