@@ -281,5 +281,34 @@ TEST_F(FromSourceWithData, functions_are_found_by_the_names_people_write) {
         << none.error().sentence();
 }
 
+// A vector's elements lie where a pointer says that nobody here wrote; static pointers start as null.
+TEST_F(FromSourceWithData, pointers_in_memory_are_followed) {
+    const std::string text =
+        "#include <vector>\nstruct N { N *next; int v; }; static N *head, *bucket[16]; N pool[200];"
+        " void fill(std::vector<double> &v, int n) { for (int i = 0; i < n; i++) v[i] = 1; }"
+        " void rows(std::vector<std::vector<double>> &v, int n) { for (int t = 0; t < 2; t++)"
+        " for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) v[i][j] = t; }"
+        " int list(int n) { int s = 0; for (int i = 0; i < n; i++) { pool[i].next = head; head = "
+        "&pool[i]; }"
+        " for (N *p = head; p; p = p->next) s += p->v; return s; }"
+        " int table(int n) { int s = 0; for (int i = 0; i < n; i++) { pool[i].next = bucket[i % 16];"
+        " bucket[i % 16] = &pool[i]; } for (N *p = bucket[3]; p; p = p->next) s += p->v; return s; }";
+    // Elements and the pointers to them; the list's 100 nodes and its head.
+    for (const auto& [name, distinct] : std::map<std::string, double>{
+             {"fill", 41}, {"rows", 1 + 40 + 1600}, {"list", 201}, {"table", 16 + 40 + 3}}) {
+        auto r = request(text, name, {{"n", name == "list" ? 100 : 40}}, ".cpp");
+        const auto p = predict(r);
+        ASSERT_TRUE(p) << name << p.error().sentence();
+        EXPECT_EQ(p->certainty(), Certainty::exact) << name;
+        EXPECT_EQ(p->profile.reuse.cold, distinct) << name;
+        // Where the arrays start is the allocator's choice.
+        if (name != "fill") continue;
+        r.granularity = 64;
+        const auto lines = predict(r);
+        ASSERT_TRUE(lines);
+        EXPECT_EQ(lines->certainty(), Certainty::estimated);
+    }
+}
+
 }  // namespace
 }  // namespace revisit::predict

@@ -237,6 +237,11 @@ class Predictor {
             p.failures.push_back(
                 "the allocator aligns to 16 bytes: where memory it gives lies within a block is not "
                 "known");
+        if (request_.granularity > 1 && finds_pointers(session_.target))
+            p.failures.push_back(
+                "pointers are read from memory: where in a block the arrays start that they point to "
+                "is "
+                "not known");
         if (request_.granularity > 1 && has_local_arrays(session_.target))
             p.failures.push_back(
                 "local variables lie where the stack happens to be: their place within a block is not "
@@ -261,6 +266,13 @@ class Predictor {
                 for (const Instruction& i : b.code)
                     if (i.op == Op::allocate && static_cast<std::uint64_t>(i.imm) < granularity)
                         return true;
+        return false;
+    }
+
+    static bool finds_pointers(const Program& program) {
+        for (const Function& f : program.functions)
+            for (const Reference& r : f.references)
+                if (r.pointer) return true;
         return false;
     }
 
@@ -295,6 +307,11 @@ class Predictor {
         if (!plain.empty() && (pointers > 1 || globals))
             profile.assumes.push_back("the arguments " + plain +
                                       " point to arrays of their own (restrict would promise it)");
+        if (finds_pointers(session_.target))
+            profile.assumes.push_back(
+                "pointers that are read from memory, and were not written here, point to arrays of "
+                "their "
+                "own");
         if (session_.target.memory_needed)
             for (const Global& g : session_.target.globals)
                 if (!g.constant && !g.values.empty() && !session_.sizes.contains(g.name))

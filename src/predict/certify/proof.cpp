@@ -359,7 +359,6 @@ class Prover {
     }
 
     bool followed(std::int64_t period) const { return period != 0 && modulus_ % std::abs(period) == 0; }
-
     // In the class of the largest, or outside with it.
     Value widest(std::initializer_list<const Value*> from, Class least = Class::size) {
         Class cls = Class::size;
@@ -551,8 +550,11 @@ class Prover {
         } else if (writes_) {
             at(i.dst) = outside(i.line, "a value that went through memory decides");
         } else {
-            at(i.dst) =
-                is_scalar(f, i.a) ? fresh(Class::size) : outside(i.line, "an entry of a table decides");
+            // A pointer kept at one place is to the same array always.
+            const auto& r = program_.functions[f].references[static_cast<std::size_t>(i.imm)];
+            at(i.dst) = is_scalar(f, i.a) || (r.pointer && at(i.a).cls == Class::size)
+                            ? fresh(Class::size)
+                            : outside(i.line, "an entry of a table decides");
         }
     }
 

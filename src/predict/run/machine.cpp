@@ -520,14 +520,6 @@ inline void Machine::divide(Frame& f, const Instruction& i) {
     f.values[i.dst] = sign_extend(result, i.width);
 }
 
-void Machine::note_entry(std::uint64_t address) {
-    for (const auto k : tables_)
-        if (address >= globals_[k] && address < globals_[k] + program_.globals[k].size)
-            if (const auto entry = (address - globals_[k]) / program_.globals[k].element;
-                entry < trace_.tables[k].size())
-                trace_.tables[k][entry] = true;
-}
-
 inline void Machine::load(Frame& f, const Instruction& i) {
     const auto address = address_in(f, i.a, i.line);
     access(f, static_cast<std::uint32_t>(i.imm), address,
@@ -542,32 +534,11 @@ inline void Machine::load(Frame& f, const Instruction& i) {
         f.values[i.dst] = sign_extend(at->second.value, i.width);
         f.known[i.dst] = 1;
         if (!tables_.empty()) note_entry(address);
-    } else if (given_.empty() ||
-               !load_given(f, i, address, program_.functions[f.function].references[i.imm].size)) {
+    } else if (!load_given(f, i, address)) {
         f.values[i.dst] = 0;
         f.known[i.dst] = 0;
         unknown_ = &program_.functions[f.function].references[i.imm].array;
     }
-}
-
-bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address, std::uint32_t bytes) {
-    for (const auto& [start, end, table] : given_) {
-        if (address < start || address >= end) continue;
-        const auto entry = (address - start) / table->element;
-        if (bytes != table->element || (address - start) % bytes != 0) return false;
-        if (!table->random && entry >= table->values.size()) {
-            if (address >= kArgumentBase)  // a global may be given in part
-                stop("reads " + table->name + "[" + std::to_string(entry) + "], and --data gives " +
-                         std::to_string(table->values.size()) + " entries",
-                     i.line);
-            return false;
-        }
-        if (!overwritten_.empty() && overwritten_.contains(address)) return false;
-        f.values[i.dst] = sign_extend(table->at(entry), i.width);
-        f.known[i.dst] = 1;
-        return true;
-    }
-    return false;
 }
 
 inline void Machine::store(Frame& f, const Instruction& i) {
@@ -583,55 +554,14 @@ inline void Machine::store(Frame& f, const Instruction& i) {
         const auto bytes = program_.functions[f.function].references[i.imm].size;
         mixed_ |= bytes > 0 && address % bytes != 0;
         if (mixed_ && !memory_.empty()) forget(address, bytes);
-        if (i.c >= 0 && f.known[i.c])
+        if (i.c >= 0 && f.known[i.c]) {
             memory_[address] = {f.values[i.c], bytes};
-        else if (!memory_.empty())
-            memory_.erase(address);
-        for (const auto& [start, end, table] : given_)
-            if (address + bytes > start && address < end)
-                for (auto at =
-                         std::max(address, start) - (std::max(address, start) - start) % table->element;
-                     at < address + bytes; at += table->element)
-                    overwritten_.insert(at);
+        } else {
+            if (!memory_.empty()) memory_.erase(address);
+            if (i.c >= 0) overwritten_.insert(address);
+        }
+        if (!given_.empty()) overwrite_given(address, bytes);
     }
-}
-
-// What a store covers, in part or whole, is no longer what it was.
-void Machine::forget(std::uint64_t address, std::uint32_t bytes) {
-    for (std::uint64_t at = address - 15; at < address + bytes; ++at)
-        if (const auto old = memory_.find(at); old != memory_.end() && at + old->second.bytes > address)
-            memory_.erase(old);
-}
-
-// A block of memory filled or moved is one access, or a read and a write.
-void Machine::transfer(Frame& f, const Instruction& i) {
-    const bool moving = i.op == Op::move;
-    const auto length_reg = moving ? i.c : i.b;
-    if (!f.known[length_reg]) stop("the length of a copied block depends on data", i.line);
-    const auto to = address_in(f, i.a, i.line);
-    const auto from = moving ? address_in(f, i.b, i.line) : 0;
-    const auto length = static_cast<std::uint64_t>(f.values[length_reg]);
-    // One access each, as long as it is: a cutter makes blocks of it.
-    constexpr std::uint64_t kLongest = std::uint64_t{1} << 31;
-    for (const bool write : {false, true})
-        for (std::uint64_t at = 0; at < length && (write || moving); at += kLongest)
-            access(f, static_cast<std::uint32_t>(i.imm) + (moving && write ? 1 : 0),
-                   (write ? to : from) + at,
-                   static_cast<std::uint32_t>(std::min(kLongest, length - at)));
-    if (length > 0)
-        doubt(Doubt::Kind::bulk,
-              "a block of memory is copied or filled at once; by elements only its start counts",
-              i.line);
-    if (program_.memory_needed)
-        doubt(Doubt::Kind::general, "integers are copied in bulk; the copies' values are not followed",
-              i.line);
-}
-
-std::vector<Doubt> Trace::doubts_at(std::uint64_t granularity) const {
-    auto kept = doubts;
-    if (granularity > 1)
-        std::erase_if(kept, [](const Doubt& d) { return d.kind == Doubt::Kind::bulk; });
-    return kept;
 }
 
 Result<Trace> interpret(const Program& program, const Parameters& parameters,

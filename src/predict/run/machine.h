@@ -107,8 +107,8 @@ class Machine {
     void divide(Frame& f, const Instruction& i);
     void load(Frame& f, const Instruction& i);
     void note_entry(std::uint64_t address);
-    // What a given array holds there, if it is one.
-    bool load_given(Frame& f, const Instruction& i, std::uint64_t address, std::uint32_t bytes);
+    bool load_given(Frame& f, const Instruction& i, std::uint64_t address);
+    void overwrite_given(std::uint64_t address, std::uint32_t bytes);
     void store(Frame& f, const Instruction& i);
     // What a store covers, in part or whole, is no longer what it was.
     void forget(std::uint64_t address, std::uint32_t bytes);
@@ -135,6 +135,7 @@ class Machine {
     };
     std::vector<Given> given_;
     std::unordered_set<std::uint64_t> overwritten_;
+    std::uint64_t found_ = 0;               // pointers that were read and not written
     const std::string* unknown_ = nullptr;  // the array that an unknown value was read from last
     bool mixed_ = false;                    // accesses of several sizes: one may cut into another
     std::vector<std::size_t> tables_;       // globals whose entries differ, where that is watched

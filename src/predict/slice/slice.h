@@ -117,6 +117,7 @@ struct Loop {
 // One load or store in the text of the program.
 struct Reference {
     bool write = false;
+    bool pointer = false;  // a pointer is read that decides an address
     std::uint32_t size = 0;
     std::string array;       // what is accessed: "A", "i"
     std::string expression;  // as the bracket notation writes it: "A~i~k"

@@ -75,8 +75,8 @@ void put_function(std::string& out, const Function& f) {
     for (const Loop& l : f.loops)
         put_record(out, "loop", l.header, l.parent, l.induction, l.variable, l.line);
     for (const Reference& r : f.references)
-        put_record(out, "reference", r.write, r.size, r.array, r.expression, r.file, r.line, r.column,
-                   r.inlined, r.extents);
+        put_record(out, "reference", r.write, r.pointer, r.size, r.array, r.expression, r.file, r.line,
+                   r.column, r.inlined, r.extents);
     for (const Call& c : f.calls) put_record(out, "call", c.function, c.dst, c.arguments);
     for (const Block& b : f.blocks) put_block(out, b);
 }
@@ -212,6 +212,7 @@ Result<std::vector<Program>> programs_from_text(std::string_view text) {
             } else if (kind == "reference") {
                 Reference r;
                 r.write = in.number<bool>();
+                r.pointer = in.number<bool>();
                 r.size = in.number<std::uint32_t>();
                 r.array = in.name();
                 r.expression = in.name();

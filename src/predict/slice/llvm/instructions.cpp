@@ -83,7 +83,10 @@ void Slicer::write(llvm::Instruction& i) {
         out.a = a;
         out.imm = id;
         out.b = slot(l->getPointerOperand());
-        if (needed_.count(l)) out.dst = reg(l);
+        if (needed_.count(l)) {
+            out.dst = reg(l);
+            out_->references.back().pointer = l->getType()->isPointerTy() && out.b < 0;
+        }
         return;
     }
     if (auto* s = dyn_cast<llvm::StoreInst>(&i)) {
@@ -93,6 +96,9 @@ void Slicer::write(llvm::Instruction& i) {
         const auto value = carries(s) && is_register_type(s->getValueOperand()->getType())
                                ? reg(s->getValueOperand())
                                : -1;
+        if (s->getValueOperand()->getType()->isVectorTy() &&
+            s->getValueOperand()->getType()->getScalarType()->isPointerTy())
+            limit(i, "pointers are stored several at once, which is not followed");
         auto& out = emit(Op::store, i);
         out.width = width_of(s->getValueOperand()->getType());
         out.a = a;

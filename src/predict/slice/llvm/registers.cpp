@@ -38,36 +38,44 @@ std::int32_t Slicer::global_index(const llvm::GlobalVariable* g) {
 
 namespace {
 
-// The integers of an array of arrays; false where there is something else.
-bool flatten(const llvm::Constant* c, std::vector<std::int64_t>& out) {
+// What an array, or what clang makes of one that is initialised in part (a structure of two), is made
+// of.
+const llvm::Type* element_of(const llvm::Type* type) {
+    while (type->isArrayTy() || (type->isStructTy() && type->getStructNumElements() > 0))
+        type = type->isArrayTy() ? type->getArrayElementType() : type->getStructElementType(0);
+    return type;
+}
+
+// The integers of an aggregate that has nothing else than those of one type.
+bool flatten(const llvm::Constant* c, const llvm::Type* element, std::vector<std::int64_t>& out) {
     if (const auto* n = dyn_cast<llvm::ConstantInt>(c)) {
-        out.push_back(n->getSExtValue());
-        return n->getBitWidth() <= 64;
+        out.push_back(n->getBitWidth() <= 64 ? n->getSExtValue() : 0);
+        return n->getType() == element && n->getBitWidth() <= 64;
     }
-    const auto* type = dyn_cast<llvm::ArrayType>(c->getType());
-    if (!type || out.size() + type->getNumElements() > kMostEntries) return false;
-    for (unsigned k = 0; k < type->getNumElements(); ++k)
-        if (const auto* e = c->getAggregateElement(k); !e || !flatten(e, out)) return false;
+    const auto* type = c->getType();
+    if (!type->isArrayTy() && !type->isStructTy()) return false;
+    const auto entries = type->isArrayTy() ? type->getArrayNumElements() : type->getStructNumElements();
+    if (out.size() + entries > kMostEntries) return false;
+    for (unsigned k = 0; k < entries; ++k)
+        if (const auto* e = c->getAggregateElement(k); !e || !flatten(e, element, out)) return false;
     return true;
 }
 
 }  // namespace
 
 // A static number that the code at hand writes, and no other: it starts as zero if it says nothing
-// else. Arrays are filled by somebody, as a rule.
+// else.
 bool Slicer::is_own_state(const llvm::GlobalVariable& g) const {
     llvm::SmallVector<llvm::DIGlobalVariableExpression*, 1> described;
     g.getDebugInfo(described);
-    if (g.getValueType()->isArrayTy() || described.empty() ||
-        !described.front()->getVariable()->isLocalToUnit())
-        return false;
+    if (described.empty() || !described.front()->getVariable()->isLocalToUnit()) return false;
     bool written = false;
     llvm::SmallVector<const llvm::Value*, 8> uses{&g};
     while (!uses.empty())
         for (const auto* user : uses.pop_back_val()->users()) {
             if (const auto* i = dyn_cast<llvm::Instruction>(user)) {
                 if (!index_.count(i->getFunction())) return false;
-                written |= isa<llvm::StoreInst>(i) && i->getOperand(1) == &g;
+                written |= isa<llvm::StoreInst>(i) || isa<llvm::GetElementPtrInst>(i);
             } else if (isa<llvm::Constant>(user)) {
                 uses.push_back(user);
             }
@@ -77,14 +85,21 @@ bool Slicer::is_own_state(const llvm::GlobalVariable& g) const {
 
 void Slicer::initial_values(const llvm::GlobalVariable& g, Global& out) const {
     const auto* init = g.getInitializer();
-    const llvm::Type* element = g.getValueType();
-    while (element->isArrayTy()) element = element->getArrayElementType();
+    const auto* element = element_of(g.getValueType());
+    if (element->isPointerTy() && init->isNullValue() && out.size / 8 <= kMostEntries &&
+        is_own_state(g)) {
+        out.element = 8;
+        out.values.assign(out.size / 8, 0);
+    }
     if (!element->isIntegerTy()) return;
     out.element =
         static_cast<std::uint32_t>(layout_.getTypeAllocSize(const_cast<llvm::Type*>(element)));
     // Zero is what is not initialised has, too: input, as a rule.
-    if (init->isNullValue() && !g.isConstant() && !is_own_state(g)) return;
-    if (!flatten(init, out.values)) out.values.clear();
+    // Arrays of numbers are filled by somebody, as a rule, also where nobody is seen to.
+    if (init->isNullValue() && !g.isConstant() && (g.getValueType()->isArrayTy() || !is_own_state(g)))
+        return;
+    if (!flatten(init, element, out.values) || out.values.size() * out.element != out.size)
+        out.values.clear();
 }
 
 std::int32_t Slicer::next_register() const {
