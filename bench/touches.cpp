@@ -2,9 +2,10 @@
 //
 // The examples' hot loops are compiled for x86_64 and aarch64 and interpreted here. At random points,
 // for lines whose next touch is further off than a window looks, counting to it is tried as the sampler
-// does; interpreting all of it says what is true. Per kernel: found of asked, wrong ones, and what
-// ended the others: `unknown` value (and the instruction it ended before), `work` used up. Needs the
-// examples' sources, and compilers.
+// does; interpreting all of it says what is true. Per kernel: found of asked, wrong ones, replays that
+// were counted (machine/replay_count.h), and what ended the search for the others: an `unknown` value
+// (and the instruction it ended before), `work` used up. Needs the examples' sources, and compilers.
+// The program is freestanding code without relocations, so its constants are not what they are.
 //
 //   bench_touches EXAMPLES [STOPS [PART OF A NAME]]
 #include <algorithm>
@@ -84,8 +85,9 @@ struct Seen : Real {
             if (address < to && from < address + bytes) return Loaded::unknown;
         return unknown >> offset & ((1u << bytes) - 1) ? Loaded::unknown : Loaded::value;
     }
+    bool loses_stores = false;
     bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
-        return side.store(address, bytes, value, known);
+        return side.store(address, bytes, value, known) || loses_stores;
     }
     void lose(std::uint64_t low, std::uint64_t high) { lost.emplace_back(low, high); }
 };
@@ -104,6 +106,7 @@ struct X64Side {
         s.r[7] = kData;
         s.r[4] = kData + kBytes - kStack - 8;
     }
+    static std::uint64_t stack(const State& s) { return (s.r[4] - 128) & ~std::uint64_t{7}; }
     template <class Memory>
     static Ahead<Memory> ahead(State& s, Memory& memory, Table& table) {
         return {s, memory, &table, true, false};
@@ -123,6 +126,7 @@ struct A64Side {
         s.x[0] = kData;
         s.x[31] = kData + kBytes - kStack;
     }
+    static std::uint64_t stack(const State& s) { return s.x[31] & ~std::uint64_t{7}; }
     template <class Memory>
     static Ahead<Memory> ahead(State& s, Memory& memory, Table& table) {
         return {s, memory, nullptr, &table};
@@ -157,12 +161,32 @@ constexpr Kernel kKernels[] = {
 
 X64Code compile(const Kernel& kernel, const std::string& examples, const std::string& compiler,
                 const std::string& options) {
-    std::string source = "#define static\n#include \"" + examples + "/" + kernel.example +
+    std::string source = "#include \"" + examples + "/" + kernel.example +
                          "\"\nvoid hot(double* m) { " + kernel.body + " }\n";
     return compile_for_x64(source,
                            options + " -w -fno-stack-protector" +
                                (compiler[0] == 'c' ? " -I/usr/x86_64-linux-gnu/include" : ""),
                            compiler);
+}
+
+// Whether a replay from `from`, with the stack as it was, to `to`, on memory as it is now, counts the
+// accesses between: 0 no, 1 yes, 2 wrongly.
+template <class Side, class State>
+unsigned replay(World& world, const State& from, const std::vector<std::uint64_t>& stack,
+                const State& to, std::uint64_t truth, typename Side::Table& table,
+                typename Side::Loops& loops) {
+    auto seen = std::make_unique<Seen>(Seen{{world}});
+    State state = to;
+    ReplayEnd<State> end;
+    if (!find_replay_end(Side::ahead(state, *seen, table), state, end)) return 0;
+    seen = std::make_unique<Seen>(Seen{{world}});
+    seen->loses_stores = true;
+    for (std::size_t k = 0; k < stack.size(); k++)
+        seen->store(Side::stack(from) + 8 * k, 8, stack[k], true);
+    state = from;
+    ReplayCount counted = count_replay(Side::ahead(state, *seen, table), state, *seen, loops, end,
+                                       kShift, 400000, 1u << 30);
+    return counted.accesses == 0 ? 0 : counted.accesses == truth ? 1 : 2;
 }
 
 template <class Side>
@@ -186,7 +210,25 @@ void run(const Kernel& kernel, const X64Code& code, const X64Code* set_up, const
         Side::ahead(state, real, *table).run(1u << 30, [] { return true; });
     }
     begin(code);
-    unsigned asked = 0, found = 0, wrong = 0;
+    unsigned asked = 0, found = 0, wrong = 0, replayed[3] = {};
+    auto count = [&](std::uint64_t instructions) {  // the program goes on so far
+        auto ahead = Side::ahead(state, real, *table);
+        std::uint64_t accesses = 0;
+        ahead.run(instructions, [&] {
+            accesses += blocks_of(ahead.touched(), kShift);
+            return true;
+        });
+        return accesses;
+    };
+    for (unsigned stop = 0; stop < stops; stop++) {
+        count(random() % 100000);
+        State from = state;
+        std::vector<std::uint64_t> stack(128);
+        for (std::size_t k = 0; k < stack.size(); k++)
+            real.load(Side::stack(from) + 8 * k, 8, stack[k]);
+        std::uint64_t accesses = count(10000 + random() % 100000);
+        replayed[replay<Side>(*world, from, stack, state, accesses, *table, *loops)]++;
+    }
     std::map<std::string, unsigned> why;
     for (unsigned stop = 0; stop < 60 * stops && asked < stops; stop++) {
         auto ahead = Side::ahead(state, real, *table);
@@ -219,8 +261,9 @@ void run(const Kernel& kernel, const X64Code& code, const X64Code* set_up, const
                       later.pc - kCode);
         why[text]++;
     }
-    std::printf("%-16s %-8s %-44s %3u of %3u found, %u wrong", kernel.name, Side::kName, what.c_str(),
-                found, asked, wrong);
+    std::printf("%-16s %-8s %-44s %3u of %3u found, %u wrong, %3u of %u replayed, %u wrong",
+                kernel.name, Side::kName, what.c_str(), found, asked, wrong, replayed[1] + replayed[2],
+                stops, replayed[2]);
     for (auto& [text, times] : why) std::printf("; %s: %u", text.c_str(), times);
     std::puts("");
     std::fflush(stdout);
@@ -251,7 +294,7 @@ int main(int argc, char** argv) {
             X64Code code = compile(kernel, argv[1], one.compiler, one.options), set_up;
             if (code.text.empty()) continue;
             bool needs = kernel.name == std::string("spmv");
-            if (needs) set_up = compile(*(std::end(kKernels) - 1), argv[1], one.compiler, one.options);
+            if (needs) set_up = compile(*(std::end(kKernels) - 1), argv[1], one.compiler, "-O1");
             if (one.is_x64)
                 run<X64Side>(kernel, code, needs ? &set_up : nullptr, what, stops);
             else

@@ -344,6 +344,25 @@ INSTANTIATE_TEST_SUITE_P(Programs, WatchReplay, testing::ValuesIn(kPrograms), na
 INSTANTIATE_TEST_SUITE_P(Programs, WatchTouch, testing::ValuesIn(kPrograms), name_of);
 INSTANTIATE_TEST_SUITE_P(Misleading, WatchTouch, testing::ValuesIn(kMisleading), name_of);
 
+// Lines that an access of any size, place and step touches, one iteration after the other.
+TEST(Affine, CountsTheBlocksOfAllIterations) {
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 20000; round++) {
+        auto shift = static_cast<unsigned>(3 + random() % 5),
+             pieces = static_cast<unsigned>(1 + random() % 3);
+        unsigned bytes =
+            random() % 4 == 0 ? static_cast<unsigned>(1 + random() % 70) : 1u << random() % 7;
+        std::uint64_t address = (1u << 20) + random() % 1000, iterations = random() % 200, naive = 0;
+        Form where{true, static_cast<std::int64_t>(random() % 300) - 150};
+        if (round % 3 == 0) where.slope = where.slope / 8 * 8;
+        for (std::uint64_t k = 1; k <= iterations; k++)
+            naive += blocks_of(
+                {address + k * static_cast<std::uint64_t>(where.slope), pieces, bytes, false}, shift);
+        ASSERT_EQ(blocks_over(address, pieces, bytes, where, iterations, shift), naive)
+            << bytes << " bytes, slope " << where.slope << ", shift " << shift;
+    }
+}
+
 }  // namespace
 }  // namespace revisit::machine
 
