@@ -614,14 +614,14 @@ void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
 // when it will have. Short runs may take some more, so that there are samples enough to say something:
 // half of that in the first 0.6 seconds. Not in step with what the program does.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
-    constexpr double kMore = 45e6, kHalf = 600e6;  // nanoseconds
-    constexpr std::uint64_t kDear = 200000;        // the first may have been a replay's
+    constexpr double kAtOnce = 2e6, kMore = 38e6, kHalf = 600e6;  // nanoseconds
+    constexpr std::uint64_t kDear = 200000;                       // the first may have been a replay's
     if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
     usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;
     auto period = static_cast<double>(settings_.period);
     if (settings_.share != 0) {
         double ran = static_cast<double>(ran_), share = static_cast<double>(settings_.share) / 1000;
-        double allowed = share * ran + kMore * ran / (ran + kHalf);
+        double allowed = kAtOnce + share * ran + kMore * ran / (ran + kHalf);
         double spends = share + kMore * kHalf / ((ran + kHalf) * (ran + kHalf));  // per nanosecond
         double debt = static_cast<double>(spent_ + cost) - allowed;
         double usual = static_cast<double>(usual_cost_);
