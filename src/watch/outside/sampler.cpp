@@ -614,7 +614,7 @@ void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
 // when it will have. Short runs may take some more, so that there are samples enough to say something:
 // half of that in the first 0.6 seconds. Not in step with what the program does.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
-    constexpr double kAtOnce = 2e6, kMore = 38e6, kHalf = 600e6;  // nanoseconds
+    constexpr double kAtOnce = 3e6, kMore = 37e6, kHalf = 600e6;  // nanoseconds
     constexpr std::uint64_t kDear = 200000;                       // the first may have been a replay's
     if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
     usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;
