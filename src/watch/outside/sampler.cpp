@@ -491,7 +491,8 @@ void Sampler::measure_rate(Task& t, Look& look) {
 // Where they came to nothing they are tried less and less often. That must not depend on the place:
 // else samples would come sooner at some than at others.
 bool Sampler::wants_replay(Task& t) {
-    if (!may_rate(t)) return false;
+    constexpr std::size_t kFirst = 3;  // samples that a short run may need more
+    if (!may_rate(t) || t.samples().samples.size() < kFirst) return false;
     if (t.replay.wait == 0) return true;
     t.replay.wait--;
     return false;

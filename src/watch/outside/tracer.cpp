@@ -105,7 +105,8 @@ class OwnProcessor {
             return;
         cpu_set_t others = allowed_;
         CPU_CLR(processor, &others);
-        sched_setaffinity(0, sizeof others, &others);
+        if (sched_setaffinity(0, sizeof others, &others) != 0) return;
+        sched_setaffinity(0, sizeof allowed_, &allowed_);  // free to move again: others may be busy
     }
 
  private:
