@@ -41,6 +41,9 @@ class Sampler {
     std::uint64_t trap_cost() const { return trap_cost_; }
 
  private:
+    // Each touch before the one that is waited for is a trap too, which the kernel steps over.
+    static constexpr std::uint64_t kMostTouches = 32;
+
     std::uint64_t clock(Task& task);
     std::uint64_t program_time(Task& task) { return clock(task) - task.traps_cost; }
     // For how fast accesses go no more is spent than its part.

@@ -1,0 +1,138 @@
+// How fast accesses go: what the sampler does for the clock (clock/clock.h), beside taking samples.
+#include "watch/outside/sampler.h"
+
+namespace revisit::watch::outside {
+
+int Sampler::free_slot(const Task& t, unsigned from) const {
+    for (unsigned i = from; i < TaskEvents::kWatchpoints; i++)
+        if (t.watch[i].waits_for == Watch::For::nothing) return static_cast<int>(i);
+    return -1;
+}
+
+// A reuse that was counted is timed now and then as those are that a watchpoint tells of: what comes
+// out too long is what they are too long by.
+void Sampler::time_reuse(Task& t, const Noted& use, std::uint64_t distance, std::uint64_t touches) {
+    constexpr std::uint8_t kEvery = 3;
+    const Noted& reuse = bench_.far_reuse;
+    std::uint64_t word = use.address & ~std::uint64_t{7};
+    int slot = free_slot(t, 0);
+    if (slot < 0 || reuse.trap_pc == 0 || touches > kMostTouches ||
+        (reuse.address & ~std::uint64_t{7}) != word)
+        return;
+    if (t.timed_wait > 0) {
+        t.timed_wait--;
+        return;
+    }
+    t.timed_wait = kEvery;
+    Watch watch;
+    watch.waits_for = Watch::For::timed_reuse;
+    watch.word = word;
+    watch.trap_pc = reuse.trap_pc;
+    watch.sample = t.samples().samples.size();
+    watch.touches = touches;
+    watch.use_pc = use.pc;
+    watch.set = program_time(t);
+    watch.accesses = use.accesses + distance;
+    wait_for(t, static_cast<unsigned>(slot), watch);
+}
+
+// A watchpoint on the word of the use that was drawn must fire at the reuse that was foreseen.
+void Sampler::check_prediction(Task& t, Look& look) {
+    const Noted use = look.use(), reuse = look.reuse();
+    std::uint64_t word = use.address & ~std::uint64_t{7}, touches;
+    int slot = free_slot(t, 0);
+    if (slot < 0 || reuse.trap_pc == 0 || look.distance().time <= 64 ||
+        (reuse.address & ~std::uint64_t{7}) != word)
+        return;
+    Noted again;
+    if (!look.find_again(static_cast<unsigned>(use.accesses - look.skipped()), again, touches) ||
+        touches > kMostTouches)
+        return;
+    Watch watch;
+    watch.waits_for = Watch::For::check;
+    watch.word = word;
+    watch.trap_pc = reuse.trap_pc;
+    watch.touches = touches;
+    wait_for(t, static_cast<unsigned>(slot), watch);
+}
+
+// Where replays go astray: two touches that are foreseen, and the time from the one to the other.
+void Sampler::measure_rate(Task& t, Look& look) {
+    constexpr std::uint64_t kMostToMilepost = 120000;  // instructions
+    int first = free_slot(t, 0),
+        second = first < 0 ? -1 : free_slot(t, static_cast<unsigned>(first) + 1);
+    if (second < 0) return;
+    Milepost post[2];
+    if (!look.find_mileposts(kMostToMilepost, post)) return;
+    for (unsigned i = 0; i < 2; i++) {
+        Watch watch;
+        watch.waits_for = Watch::For::milepost;
+        watch.word = post[i].word;
+        watch.trap_pc = post[i].trap_pc;
+        watch.sample = t.samples().samples.size();
+        watch.use_pc = bench_.stopped.pc;
+        watch.set = program_time(t);
+        watch.accesses = post[i].accesses;
+        if (!wait_for(t, static_cast<unsigned>(i == 0 ? first : second), watch)) return;
+    }
+}
+
+// Where they came to nothing they are tried less and less often. That must not depend on the place:
+// else samples would come sooner at some than at others.
+bool Sampler::wants_replay(Task& t) {
+    constexpr std::size_t kFirst = 3;  // samples that a short run may need more
+    if (!may_rate(t) || t.samples().samples.size() < kFirst) return false;
+    if (t.replay.wait == 0) return true;
+    t.replay.wait--;
+    return false;
+}
+
+void Sampler::begin_replay(Task& t) {
+    Replayer(bench_, t).keep();
+    t.replay.runs = true;
+}
+
+void Sampler::count_replay(Task& t) {
+    constexpr unsigned kMostFailed = 4;
+    Replay& replay = t.replay;
+    // Until it goes on takes some 20 microseconds; and we may have been kept from stopping it.
+    constexpr std::uint64_t kShort = 40000, kLong = 1000000;
+    std::uint64_t taken = replay.ended - replay.start;
+    if (taken < kShort || taken > kLong) return;
+    machine::ReplayCount counted = Replayer(bench_, t).count(taken);
+    bool is_too_long = Replayer::is_too_long(counted) && Replayer::can_be_shorter(replay);
+    replay.length = Replayer::length_after(replay.length, counted);
+    if (counted.accesses != 0)
+        replay.failed = 0;
+    else if (is_too_long)
+        return;
+    else if (replay.failed < kMostFailed)
+        replay.failed++;
+    replay.wait = (1u << replay.failed) - 1;
+    samples(t).replays.push_back({t.process->place(replay.from.pc),
+                                  static_cast<double>(counted.accesses), static_cast<double>(taken),
+                                  replay.start});
+}
+
+void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
+    const Watch& watch = t.watch[slot];
+    const auto& so_far = t.samples().samples;
+    if (watch.waits_for == Watch::For::check || watch.sample != so_far.size()) return;
+    auto accesses = static_cast<double>(watch.accesses);
+    double taken = static_cast<double>(now) - static_cast<double>(watch.set);
+    std::uint32_t place = t.process->place(watch.use_pc);
+    std::uint64_t when = so_far.empty() ? 0 : so_far.back().time;
+    if (watch.waits_for == Watch::For::timed_reuse) {
+        samples(t).timed.push_back({place, accesses, std::max(0.0, taken), when});
+        return;
+    }
+    if (t.first_post.sample != watch.sample) {  // the first of the two
+        t.first_post = {watch.sample, accesses, taken};
+        return;
+    }
+    Rate::Stretch first{t.first_post.accesses, t.first_post.taken};
+    samples(t).rates.push_back(
+        {place, first, first, {accesses - first.accesses, taken - first.nanoseconds}, when});
+}
+
+}  // namespace revisit::watch::outside
