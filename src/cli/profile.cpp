@@ -33,9 +33,9 @@ class ProfileCommand : public Command {
         recording_.declare(app);
         std::string methods =
             "auto, watch (sampled), exact (every access), sample, …\n"
-            "auto: exact for programs built with revisit-clang, otherwise watch if this machine and "
-            "the "
-            "other options allow it, otherwise exact under valgrind";
+            "auto: sample if a rate, target error or pruning is given; exact for programs built with "
+            "revisit-clang; otherwise watch if this machine and the other options allow it, otherwise "
+            "exact under valgrind";
         for (const EngineEntry& entry : engines())
             methods += "\n" + std::string(entry.name) + ": " + std::string(entry.summary);
         methods += "\nwatch: samples of the unmodified program, reuses caught by watchpoints";
