@@ -2,7 +2,7 @@
 //
 // Every interval the sampler attaches, samples, and lets the process go; what it saw is added to what
 // it saw before. So each screen rests on more samples than the last, and the process runs free while a
-// screen is made.
+// screen is made. Reuses that take longer than an interval are not seen; --interval sets it.
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -40,6 +40,7 @@ class TopCommand : public Command {
         if (!watch::works_here())
             return fail("sampling does not work on this machine; revisit doctor says why");
         EngineOptions engine;
+        engine.sites = engine.pairs = true;
         const watch::WatchOptions options = TRY(watching_.apply(engine, false));
         const auto interval =
             std::chrono::ceil<std::chrono::milliseconds>(TRY(parse_time("--interval", interval_)));

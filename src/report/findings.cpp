@@ -169,12 +169,11 @@ std::vector<std::pair<std::string, std::string>> measured_of(const Profile& prof
         out.emplace_back("Line use", fmt::format("a true LRU cache of {}", profile.line_use->cache));
     for (std::size_t i = 0; i < std::min<std::size_t>(profile.processes.size(), 16); ++i) {
         const ProcessSummary& process = profile.processes[i];
-        out.emplace_back(fmt::format("Process {}", process.pid),
-                         fmt::format("{}: {} accesses{}", fmt::join(process.command, " "),
-                                     format_count(process.accesses),
-                                     process.seconds > 0
-                                         ? fmt::format(", {:.3g} s of CPU time", process.seconds)
-                                         : ""));
+        out.emplace_back(
+            fmt::format("Process {}", process.pid),
+            fmt::format(
+                "{}: {} accesses{}", fmt::join(process.command, " "), format_count(process.accesses),
+                process.seconds > 0 ? fmt::format(", {:.3g} s of CPU time", process.seconds) : ""));
     }
     if (profile.processes.size() > 16)
         out.emplace_back("Processes", fmt::format("{} more", profile.processes.size() - 16));

@@ -62,7 +62,7 @@ std::string header(const Profile& profile, const Findings& findings, const Termi
         out +=
             fmt::format("sampled: {} samples, one in {} accesses\n",
                         format_count(profile.sampled->samples), format_count(profile.sampled->period));
-    if (!profile.clock.empty()) out += fmt::format("clock: {}\n", profile.clock);
+    if (!profile.clock.empty() && !style.brief) out += fmt::format("clock: {}\n", profile.clock);
     return out;
 }
 

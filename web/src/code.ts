@@ -39,7 +39,7 @@ function placeList(profile: Profile, by: By, places: Place[], all: number, hits:
      show: place => [h('span', {class: 'name'}, place.name), place.detail ? h('span', {class: 'quiet'}, ' ' + place.detail) : '']},
     {title: 'misses', value: place => place.misses, bar: place => all > 0 ? place.misses / all : 0,
      show: place => tooFewSamples(profile, place.misses) ? h('span', {class: 'weak', title: 'too few samples'}, count(place.misses)) : count(place.misses)},
-    {title: 'share', value: place => all > 0 ? place.misses / all : 0, show: place => percent(all > 0 ? place.misses / all : 0, 1)},
+    {title: 'share', minor: true, value: place => all > 0 ? place.misses / all : 0, show: place => percent(all > 0 ? place.misses / all : 0, 1)},
     {title: 'miss rate', value: place => place.missRate, show: place => percent(place.missRate, 1)},
     ...timed ? [{title: 'time', title_: 'Share of the processor time', value: (place: Place) => place.timeShare, show: (place: Place) => place.timeShare >= 0 ? percent(place.timeShare, 1) : '–'}] : [],
     ...profile.lineUse ? [{title: 'line use', title_: `Bytes of each fetched line that are used before it leaves a cache of ${profile.lineUse.cache}`,

@@ -65,7 +65,7 @@ function moved(hits: HitTable, by: 'function' | 'line' | 'data', other: number):
   };
   take(profiles[0]!, 'before');
   take(profiles[other]!, 'after');
-  return [...rows.values()].filter(row => row.before !== row.after);
+  return [...rows.values()].filter(row => Math.abs(row.after - row.before) >= 0.5);
 }
 
 export function compare(): HTMLElement {

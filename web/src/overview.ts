@@ -195,11 +195,11 @@ function pagesCard(profile: Profile): Child {
   if (!pages?.length && !line_use) return null;
   return h('section', {class: 'card'}, h('h3', {}, pages?.length ? 'Pages and lines' : 'Line use'),
     huge_pages && h('p', {}, huge_pages),
-    pages?.length ? h('table', {class: 'rates'}, h('caption', {class: 'unseen'}, 'Hit rates of TLBs'),
+    pages?.length ? h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Hit rates of TLBs'}, h('table', {class: 'rates'}, h('caption', {class: 'unseen'}, 'Hit rates of TLBs'),
       h('thead', {}, h('tr', {}, ['pages', 'touched', 'TLB', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),
       h('tbody', {}, pages.map(size => size.tlbs.map(tlb => h('tr', {}, h('th', {scope: 'row'}, bytes(size.bytes)), h('td', {}, count(size.touched)),
         h('td', {}, `${tlb.entries} entries${tlb.ways < tlb.entries ? `, ${tlb.ways}-way` : ''}`), h('td', {}, percent(tlb.hit_rate)),
-        h('td', {class: 'bar', style: `--share:${100 * tlb.miss_rate}%`}, percent(tlb.miss_rate))))))) : null,
+        h('td', {class: 'bar', style: `--share:${100 * tlb.miss_rate}%`}, percent(tlb.miss_rate)))))))) : null,
     typical_tlbs && h('p', {class: 'quiet'}, 'Typical TLBs: those of the machine that wrote this page are not known.'),
     line_use && h('p', {}, 'Line use: ', line_use));
 }

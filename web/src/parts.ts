@@ -51,7 +51,7 @@ export function data(): HTMLElement {
       {title: 'size', value: row => row.object.bytes, show: row => row.object.bytes ? bytes(row.object.bytes) : '–'},
       {title: 'misses', value: row => row.misses, bar: row => row.misses / Math.max(1, all),
        show: row => tooFewSamples(profile, row.misses) ? h('span', {class: 'weak', title: 'too few samples'}, count(row.misses)) : count(row.misses)},
-      {title: 'share', value: row => row.misses / Math.max(1e-300, all), show: row => percent(row.misses / Math.max(1e-300, all), 1)},
+      {title: 'share', minor: true, value: row => row.misses / Math.max(1e-300, all), show: row => percent(row.misses / Math.max(1e-300, all), 1)},
       {title: 'miss rate', value: row => row.misses / Math.max(1, row.object.reuse.total), show: row => percent(row.misses / Math.max(1, row.object.reuse.total), 1)},
       ...profile.lineUse ? [{title: 'line use', title_: `Bytes of each fetched line that are used before it leaves a cache of ${profile.lineUse.cache}`,
                              value: (row: typeof rows[0]) => usedPerLine(row.object), show: (row: typeof rows[0]) => lineUseText(profile, row.object)}] : [],

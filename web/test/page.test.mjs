@@ -296,7 +296,7 @@ const tests = {
     await page.setViewportSize({width: 400, height: 800});
     await page.emulateMedia({colorScheme: 'dark'});
     for (const tab of ['overview', 'code', 'data', 'advice', 'compare', 'phases', 'threads', 'sharing']) {
-      await open(['overview', 'advice', 'compare'].includes(tab) ? 'two.html' : 'particles.html', 'tab=' + tab);
+      await open(['advice', 'compare'].includes(tab) ? 'two.html' : tab === 'overview' ? 'lines.html' : 'particles.html', 'tab=' + tab);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 400, tab);
     }
     await open('particles.html', 'tab=code');
