@@ -32,13 +32,14 @@ function matrix(title: string, events: SharedLine[]): Child {
     cells.set(key, sum);
     most = Math.max(most, sum);
   }
-  return h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title}, h('table', {class: 'matrix'},
-    h('caption', {}, `${title}: writing thread (rows) → thread that misses (columns); the darker, the more often`),
+  return [h('p', {class: 'quiet', 'aria-hidden': 'true'}, `${title}: writing thread (rows) → thread that misses (columns); the darker, the more often`),
+    h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title}, h('table', {class: 'matrix'},
+    h('caption', {class: 'unseen'}, `${title}: writing thread (rows) → thread that misses (columns)`),
     h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'thread'), threads.map(victim => h('th', {scope: 'col'}, victim)))),
     h('tbody', {}, threads.map(writer => h('tr', {}, h('th', {scope: 'row'}, writer), threads.map(victim => {
       const sum = cells.get(`${writer} ${victim}`) ?? 0;
       return h('td', {style: `--heat:${most ? Math.round(45 * sum / most) : 0}%`}, sum ? count(sum) : '');
-    }))))));
+    }))))))];
 }
 
 // The line in words of eight bytes, with the threads that use each: w writes, r reads.
@@ -61,7 +62,7 @@ function linePane(profile: Profile, line: Line): Child {
   return [h('h3', {}, h('span', {class: 'name'}, `line ${line.key}`)),
     h('p', {}, line.object ? ['In ', dataLink(profile, line.object), ` at +${line.offset}. `] : '', `${count(line.count)} invalidations, ${count(line.falseCount)} of them false sharing.`),
     line.falseCount > line.count / 2 ? [h('p', {class: 'gain'}, `Threads use different bytes of this line: align what each writes to ${lineSize()} B, and these misses go.`),
-      line.events.map(event => event.advice ? h('p', {}, `${event.advice}.`) : null)]
+      line.events.map(event => event.advice ? h('p', {}, `${event.advice[0]!.toUpperCase()}${event.advice.slice(1)}.`) : null)]
       : h('p', {}, 'Threads use the same bytes: let each accumulate privately, or write less often.'),
     byteMap(line), matrix('Invalidations of this line', line.events),
     table<SharedLine>([

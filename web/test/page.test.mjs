@@ -237,6 +237,13 @@ const tests = {
     assert.match(await page.textContent('.findings'), /split particles\.c:10 move uses 16 of 64 bytes .*, always bytes 0–15/);
     assert.match(await page.textContent('.findings'), /huge pages/);
   },
+  async 'machine code comes along when asked for'() {
+    await open('code.html', 'tab=code');
+    await page.click('#detail summary:text("Disassembly")');
+    const rows = await page.$$eval('#detail [aria-label="Disassembly"] tbody tr.picked td.text', list => list.map(cell => cell.textContent));
+    assert.ok(rows.length === 1 && rows[0].length > 2, rows.join());
+    assert.doesNotMatch(readFileSync(join(scratch, 'particles.html'), 'utf8'), /"listings":\[\[/);
+  },
   async 'first touches have their call paths in the flame graph'() {
     await open('lines.html', 'tab=code&pane=flame');
     await atLeast('.flame-box', 4);
@@ -348,6 +355,11 @@ writeFileSync(join(scratch, 'particles.json'), JSON.stringify(newcomer(scratch))
 revisit('report', 'particles.json', '--sources', '-o', 'particles.html', ...caches);
 writeFileSync(join(scratch, 'lines.json'), JSON.stringify(withLines()));
 revisit('report', 'lines.json', '-o', 'lines.html', ...caches, ...tlbs);
+// Any instruction of a real program will do: its first one.
+const program = readFileSync(process.argv[2]), real = newcomer(scratch);
+Object.assign(real.sites[0], {module: process.argv[2], offset: Number(program.readBigUInt64LE(24))});
+writeFileSync(join(scratch, 'code.json'), JSON.stringify(real));
+revisit('report', 'code.json', '--disassembly', '-o', 'code.html', ...caches);
 writeFileSync(join(scratch, 'before.json'), JSON.stringify(newcomer(scratch, {moved: 300000})));
 revisit('report', 'before.json', 'particles.json', '-o', 'moved.html', ...caches);
 writeFileSync(join(scratch, 'words.json'), JSON.stringify({...newcomer(scratch), granularity: 8}));
