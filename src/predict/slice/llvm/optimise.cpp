@@ -55,6 +55,7 @@ void optimise(llvm::Module& module, const std::string& function, char level) {
     }
     llvm::PipelineTuningOptions tuning;
     const bool as_written = level == '1';  // loops keep the shape of the source
+    tuning.SLPVectorization = true;        // as clang has it from -O2 on, and LLVM alone has not
     if (as_written)
         tuning.LoopUnrolling = tuning.LoopVectorization = tuning.SLPVectorization =
             tuning.LoopInterleaving = false;
