@@ -550,7 +550,7 @@ TEST_F(FromSource, estimates_keep_what_they_promise) {
         r.bins = Binning::log2();
         const auto truth = truth_of(r);
         r.method = Method::estimate;
-        r.budget = 0.5;
+        r.budget = 4;  // enough on a busy machine: what is reached must not depend on it
         const auto p = predict(r);
         ASSERT_TRUE(p) << file << ": " << p.error().sentence();
         EXPECT_FALSE(p->profile.exact().value_or(true));
