@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!counted || !counted->complete) return 0;  // too long to compare with
     request.method = Method::fit;
     const auto fitted = predict::predict(request);
-    if (!fitted || !fitted->profile.exact.value_or(false)) return 0;
+    if (!fitted || !fitted->profile.exact().value_or(false)) return 0;
     request.method = Method::simulate;
     const auto truth = predict::predict(request);
     if (!truth || !(fitted->profile.reuse == truth->profile.reuse) ||

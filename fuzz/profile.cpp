@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     accuracy(profile->reuse, again->reuse);
     for (const ExportEntry& entry : exports()) (void)entry.write(*profile, {{cache}, ""});
     if (auto diff = compare({*profile}, {*again}, {})) diff_json(*diff);
-    (void)html_page({{*profile, "a"}}, {{cache}, false, false, 100'000});
+    (void)html_page({{*profile, "a"}}, {{cache}, false, false, false, 100'000});
     if (merge_profile(*again, *profile)) to_json(*again);
     return 0;
 }
