@@ -10,8 +10,8 @@
 //     sets of L2:  line mod 1024    else: find, move to front, in L1 and then in L2
 //
 // Each cache sees every access, as in the model, not only the misses of the one above.
-// Cost. 3 to 11 % of the CPU time of `profile --method exact --via valgrind`, three caches, on matmul 300,
-// quicksort 1000000 and join (Neoverse V1).
+// Cost. 3 to 11 % of the CPU time of `profile --method exact --via valgrind`, three caches, on matmul
+// 300, quicksort 1000000 and join (Neoverse V1).
 #pragma once
 
 #include <cstdint>
