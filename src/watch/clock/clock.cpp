@@ -280,7 +280,7 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
     error += others * others * rates.all.error_by_chance() + std::pow(rates.all.error_of_all(), 2);
     off = {std::sqrt(error), std::sqrt(off.spread + others * rates.all.spread())};
     return fmt::format(
-        "CPU time at each function's rate, within {:.0f} %, from {} timed and replayed stretches and "
+        "CPU time at each loop's rate, within {:.0f} %, from {} timed and replayed stretches and "
         "{} timed look-aheads",
         196 * off.error, replays, foreseen_ones);
 }
