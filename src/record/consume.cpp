@@ -38,12 +38,11 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
     made.sink = std::move(sink);
     processes_++;
     auto add = [to = made.sink.get()](const AccessBatch& batch) { return to->add(batch); };
-    auto watched = [to = made.sink.get()](const WatchEvent& event) { to->watched(event); };
     auto parent = by_producer_.find(static_cast<std::uint32_t>(slot.words[2]));
     if (slot.words[2] != REVISIT_NO_PARENT && parent != by_producer_.end())
-        made.decoder = std::make_unique<Decoder>(*parent->second.decoder, add, watched);
+        made.decoder = std::make_unique<Decoder>(*parent->second.decoder, add);
     else
-        made.decoder = std::make_unique<Decoder>(options_, add, watched);
+        made.decoder = std::make_unique<Decoder>(options_, add);
     made.decoder->on_samples([to = made.sink.get()](const SampleRecord& record) { to->add(record); });
     if (options_.interleaving != Interleaving::as_it_came)
         made.order = std::make_unique<Interleaver>(

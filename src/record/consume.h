@@ -23,8 +23,7 @@ class ProcessSink {
  public:
     virtual ~ProcessSink() = default;
     virtual Result<void> add(const AccessBatch& batch) = 0;
-    virtual void add(const SampleRecord&) {}    // from a recorder that samples
-    virtual void watched(const WatchEvent&) {}  // of a sampled program
+    virtual void add(const SampleRecord&) {}  // from a recorder that samples
     virtual Result<void> finish(const Decoder& process) = 0;
 
     // Where all that matters of an access is which blocks it touches: log2 of their bytes. Blocks may

@@ -36,7 +36,6 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_MODULE:
             return 3 + text;
         case REVISIT_UNLOAD:
-        case REVISIT_WATCH_BLOCK:
         case REVISIT_ALLOC:
         case REVISIT_ALLOC_SITE:
         case REVISIT_STACK:
@@ -59,33 +58,12 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_REGION_BEGIN:
         case REVISIT_REGION_END:
             return text;
-        case REVISIT_WATCH_PATH:
-            return 1 + n;
-        case REVISIT_WATCH_USE:
-            return 9;
-        case REVISIT_WATCH_WINDOW:
-            return n;
-        case REVISIT_WATCH_SET:
-            return 4;
-        case REVISIT_WATCH_REUSE:
-            return 5;
-        case REVISIT_WATCH_RATE:
-            return 6;
-        case REVISIT_WATCH_REPLAY:
-            return 2;
-        case REVISIT_WATCH_CLOCK:
-            return 6;
-        case REVISIT_WATCH_NOTE:
-            return 1;
-        case REVISIT_WATCH_END:
-            return 2;
         default:
             return std::nullopt;
     }
 }
 
-Decoder::Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink)
-    : options_(options), sink_(std::move(sink)), watch_sink_(std::move(watch_sink)) {
+Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), sink_(std::move(sink)) {
     one_by_one_ = options.only_regions || !options.stack;
     within_block_ = options.cut > 1 ? options.cut - 1 : 0;
     // A batch may be overshot by one block.
@@ -100,9 +78,7 @@ Decoder::Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink)
     if (objects_ && options.extents) objects_->keep_extents();
 }
 
-Decoder::Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink)
-    : Decoder(parent.options_, std::move(sink), std::move(watch_sink)) {
-    symbols_ = parent.symbols_;
+Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, std::move(sink)) {
     origins_ = parent.origins_;
     mapped_ = parent.mapped_;
     address_places_ = parent.address_places_;
@@ -390,26 +366,6 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_SAMPLED:
             sample(words.data());
             break;
-        case REVISIT_WATCH_PATH:
-            path(words.subspan(1, *length));
-            break;
-        case REVISIT_WATCH_BLOCK:
-            if (objects_)
-                running_->block = {
-                    rest[0], rest[0] + rest[1],
-                    rest[1] ? objects_->heap_object(place_of_return(n), rest[1]) : kNowhere};
-            break;
-        case REVISIT_WATCH_USE:
-        case REVISIT_WATCH_WINDOW:
-        case REVISIT_WATCH_SET:
-        case REVISIT_WATCH_REUSE:
-        case REVISIT_WATCH_RATE:
-        case REVISIT_WATCH_REPLAY:
-        case REVISIT_WATCH_CLOCK:
-        case REVISIT_WATCH_NOTE:
-        case REVISIT_WATCH_END:
-            watched(REVISIT_TAG(words[0]), n, words.subspan(1, *length));
-            break;
         default:
             break;
     }
@@ -494,54 +450,6 @@ void Decoder::region(std::string_view name, bool begins) {
         running_->open_regions++;
     else if (running_->open_regions > 0)
         running_->open_regions--;
-}
-
-void Decoder::watched(std::uint32_t tag, std::uint64_t n, std::span<const std::uint64_t> words) {
-    if (!watch_sink_) return;
-    WatchEvent event;
-    event.thread = running_->number;
-    event.n = n;
-    event.words = words;
-    auto whole_label = [&](std::uint64_t pc, std::uint64_t address) {
-        std::uint32_t plain = label(place_of_address(pc), running_->context);
-        return objects_ ? label_with_object(plain, address) : plain;
-    };
-    switch (tag) {
-        case REVISIT_WATCH_USE:
-            event.kind = WatchEvent::Kind::sample;
-            event.place = place_of_address(words[2]);
-            if (!(n & REVISIT_USE_NO_ADDRESS)) {
-                event.label = whole_label(words[3], words[4]);
-                accesses_++;
-            }
-            break;
-        case REVISIT_WATCH_WINDOW:
-            event.kind = WatchEvent::Kind::window;
-            break;
-        case REVISIT_WATCH_SET:
-            event.kind = WatchEvent::Kind::set;
-            event.label = whole_label(words[0], words[1]);
-            break;
-        case REVISIT_WATCH_REUSE:
-            event.kind = WatchEvent::Kind::reuse;
-            if (words[2] != 0) event.label = whole_label(words[2], words[3]);
-            break;
-        case REVISIT_WATCH_RATE:
-        case REVISIT_WATCH_REPLAY:
-            event.kind = tag == REVISIT_WATCH_RATE ? WatchEvent::Kind::rate : WatchEvent::Kind::replay;
-            event.place = place_of_address(n);
-            break;
-        case REVISIT_WATCH_NOTE:
-            event.kind = WatchEvent::Kind::note;
-            break;
-        case REVISIT_WATCH_END:
-            event.kind = WatchEvent::Kind::end;
-            event.place = place_of_address(n);
-            break;
-        default:
-            event.kind = WatchEvent::Kind::clock;
-    }
-    watch_sink_(event);
 }
 
 }  // namespace revisit::record

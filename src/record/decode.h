@@ -25,7 +25,6 @@
 #include "revisit/access.h"
 #include "revisit/error.h"
 #include "symbols/origins.h"
-#include "symbols/symbolize.h"
 
 namespace revisit::record {
 
@@ -64,27 +63,15 @@ struct SampleRecord {
     std::uint32_t level = 0;                               // counts: samples it leaves out are dropped
 };
 
-// What a sampled program tells, as the record has it (record/stream.h), with its places looked up.
-struct WatchEvent {
-    enum class Kind : std::uint8_t { sample, window, set, reuse, rate, replay, clock, note, end };
-    Kind kind;
-    std::uint16_t thread = 0;
-    std::uint32_t label = kNowhere;  // sample, set: the use; reuse: the reuse
-    std::uint32_t place = kNowhere;  // sample, rate, replay: where the thread was interrupted; end
-    std::uint64_t n = 0;
-    std::span<const std::uint64_t> words;
-};
-
 class Decoder {
  public:
     using SampleSink = std::function<void(const SampleRecord&)>;
     using Sink = std::function<Result<void>(const AccessBatch&)>;
-    using WatchSink = std::function<void(const WatchEvent&)>;
 
-    Decoder(const DecodeOptions& options, Sink sink, WatchSink watch_sink = {});
+    Decoder(const DecodeOptions& options, Sink sink);
 
     // A forked child starts with all its parent had defined.
-    Decoder(const Decoder& parent, Sink sink, WatchSink watch_sink = {});
+    Decoder(const Decoder& parent, Sink sink);
 
     void on_samples(SampleSink sink) { sample_sink_ = std::move(sink); }
 
@@ -137,10 +124,6 @@ class Decoder {
         std::uint32_t open_regions = 0;
         std::uint64_t stack_low = 0, stack_high = 0;
         std::vector<CallFrame> frames;
-        struct {
-            std::uint64_t low = 0, high = 0;
-            std::uint32_t object = kNowhere;
-        } block;  // of the heap, that a sampled program last told of
     };
 
     Result<std::size_t> record(std::span<const std::uint64_t> words, bool salvaged);
@@ -157,9 +140,6 @@ class Decoder {
     void leave(std::uint64_t stack_pointer);
     void region(std::string_view name, bool begins);
     void sample(const std::uint64_t* words);
-    void path(std::span<const std::uint64_t> words);
-    void watched(std::uint32_t tag, std::uint64_t n, std::span<const std::uint64_t> words);
-    bool returns_by_register(std::uint32_t place);
     std::uint32_t child_context(std::uint32_t context, std::uint32_t place);
 
     bool follows_calls() const { return options_.contexts || options_.objects; }
@@ -167,7 +147,6 @@ class Decoder {
     Block* find_block(std::uint64_t id) const;
     std::uint32_t place_of_address(std::uint64_t address);
     std::uint32_t place_of_site(std::uint64_t site);
-    std::uint32_t place_of_return(std::uint64_t back);
     std::uint32_t label(std::uint32_t place, std::uint32_t context);
     const std::uint32_t* labels(Block& block, std::uint32_t count);
     const std::uint32_t* make_labels(const Block& block, std::uint32_t context);
@@ -184,9 +163,6 @@ class Decoder {
     std::optional<Error> trouble_;    // of the sink, while in the middle of a record
     Sink sink_;
     SampleSink sample_sink_;
-    WatchSink watch_sink_;
-    std::unordered_map<std::uint32_t, bool> by_register_;  // by place
-    std::shared_ptr<Symbolizer> symbols_;
     std::uint32_t pid_ = 0;
     bool ended_ = false;
     std::uint64_t accesses_ = 0;

@@ -131,7 +131,6 @@ const std::uint32_t* Decoder::labels(Block& block, std::uint32_t count) {
 // in the lowest frame, the one that accesses.
 std::uint32_t Decoder::object_at(std::uint64_t address, std::uint32_t place) {
     Thread& t = *running_;
-    if (address >= t.block.low && address < t.block.high) return t.block.object;
     if (address < t.stack_low || address >= t.stack_high) return objects_->find(address);
     std::size_t depth = t.frames.size();
     while (depth > 0 && t.frames[depth - 1].stack_pointer <= address) depth--;
@@ -209,41 +208,6 @@ void Decoder::leave(std::uint64_t stack_pointer) {
         t.frames.pop_back();
         if (this_one) break;
     }
-}
-
-// Calls are told by where they return to, which is the instruction after: one of 4 bytes on arm64; any
-// byte of it will do on x86.
-#if defined(__aarch64__)
-constexpr std::uint64_t kCallBytes = 4;
-#else
-constexpr std::uint64_t kCallBytes = 1;
-#endif
-
-std::uint32_t Decoder::place_of_return(std::uint64_t back) {
-    return place_of_address(back > kCallBytes ? back - kCallBytes : back);
-}
-
-bool Decoder::returns_by_register(std::uint32_t place) {
-    auto [found, is_new] = by_register_.try_emplace(place, false);
-    if (!is_new) return found->second;
-    const CodePlace& at = origins_.places[place];
-    if (at.module == kNowhere) return false;
-    if (!symbols_) symbols_ = std::make_shared<Symbolizer>();
-    return found->second =
-               symbols_->file(origins_.modules[at.module].path).returns_by_register(at.offset);
-}
-
-void Decoder::path(std::span<const std::uint64_t> words) {
-    running_->frames.clear();
-    running_->context = 0;
-    if (!options_.contexts) return;
-    std::uint32_t context = 0;
-    for (std::uint64_t back : words.subspan(1, words.size() - 2))
-        if (back > kCallBytes) context = child_context(context, place_of_address(back - kCallBytes));
-    std::uint64_t link = words.back();
-    if (link > kCallBytes && returns_by_register(place_of_address(words[0])))
-        context = child_context(context, place_of_address(link - kCallBytes));
-    running_->context = context;
 }
 
 }  // namespace revisit::record

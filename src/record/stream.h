@@ -99,25 +99,6 @@ enum {
     REVISIT_SAMPLED,      /* n = thread number | level << 32 (see the sampling plan); accesses since the
                              last such record; of these, those analyzed, and those chosen (which are
                              samples in each block they touch), each 2^level times */
-    REVISIT_WATCH_PATH, /* n = return addresses; pc, then these, outermost first: the call path of what
-                     follows in this slot. The last one is a register's: it is on the path if
-                     the function that pc is in keeps its return address there */
-    REVISIT_WATCH_USE,  /* n = REVISIT_USE_…; nine words, see below */
-    REVISIT_WATCH_WINDOW, /* n = words; all uses of the sample before it, see below */
-    REVISIT_WATCH_SET,    /* n = number of the sample; pc, address, accesses to the use, chance */
-    REVISIT_WATCH_REUSE,  /* n = number of the sample; five words, see below */
-    REVISIT_WATCH_RATE,   /* n = pc; accesses and time from the interruption to a first touch that was
-                             foreseen, from there to a second and from there to a third; no third:
-                             to the reuse of a sample that was counted as well, in program time */
-    REVISIT_WATCH_REPLAY, /* n = pc; accesses from one interruption to the next, 0 if they could not be
-                             counted, and the time they took */
-    REVISIT_WATCH_CLOCK,  /* n = program time of this thread at its end; time spent recording, samples,
-                       those without an address, predictions checked, wrong ones, stray traps */
-    REVISIT_WATCH_BLOCK,  /* n = where its allocation returned to; address, size (0 = none): the block
-                       of the heap that following addresses of this thread may lie in */
-    REVISIT_WATCH_NOTE,   /* n = REVISIT_NOTE_…; the number of an error, or 0 */
-    REVISIT_WATCH_END,    /* n = pc of the instruction a sample's look-ahead ended at; its first bytes,
-                       accesses met before */
     REVISIT_TAGS
 };
 
@@ -139,38 +120,6 @@ enum {
     REVISIT_SYNC_WAIT,
     REVISIT_SYNC_JOIN,
     REVISIT_SYNC_REST /* about to wait until another thread ends */
-};
-
-/* Sampled programs (src/watch). Times are nanoseconds of the thread's processor time, recording left
-   out; chances are the bits of doubles. WATCH_USE: number of the sample (a thread's, from 1), program
-   time, pc when interrupted; of one of its uses: pc, address, size, accesses from the interruption to
-   it; accesses looked at in all, the time the sample was taken after. WATCH_WINDOW: uses | open ones <<
-   16 | time entries << 32 | reuse entries << 48, then the entries, two a word, low half first: a
-   distance | how often it occurred << 16. WATCH_SET: an open use got a watchpoint, with that chance
-   that it would. WATCH_REUSE: the way it was found, program time, pc, the use's address, and a word:
-   for one that was looked ahead (of WATCH_USE) the time distance in the low and distinct blocks in the
-   high half, else (of WATCH_SET) the chance that the watchpoint was kept. */
-enum {
-    REVISIT_USE_WRITE = 1,
-    REVISIT_USE_NO_ADDRESS = 2, /* the look-ahead came to no access */
-    REVISIT_USE_UNSEARCHED = 8  /* no reuse was looked for: it measures the rate of accesses */
-};
-enum {
-    REVISIT_REUSE_AHEAD = 1,   /* inside of what was looked ahead */
-    REVISIT_REUSE_TRAPPED = 2, /* by its watchpoint */
-    REVISIT_REUSE_NEVER = 3,   /* the thread ended and the watchpoint was still waiting */
-    REVISIT_REUSE_FAR = 4 /* of WATCH_SET, by looking further ahead; the word is the time distance */
-};
-
-enum {
-    REVISIT_NOTE_RESTRICTED = 1,    /* the program restricts its system calls: no more samples */
-    REVISIT_NOTE_NO_SAMPLES = 2,    /* a thread cannot be sampled: that error */
-    REVISIT_NOTE_NO_WATCHPOINT = 3, /* a watchpoint could not be set: that error, told once a thread */
-    REVISIT_NOTE_LOOKS_ONLY = 4,    /* no watchpoint can be set here: that error */
-    REVISIT_NOTE_BY_TIMER = 5,      /* perf events cannot be opened: a timer takes the samples */
-    REVISIT_NOTE_COUNTED = 6,       /* times are accesses, counted by the processor */
-    REVISIT_NOTE_NO_PMU = 7,        /* precise events could not be opened after all: that error */
-    REVISIT_NOTES
 };
 
 /* What the analyzer wants beside accesses; a producer may leave out what is not asked for. */

@@ -10,7 +10,6 @@
 #include <functional>
 #include <ranges>
 
-#include "record/stream.h"
 #include "watch/clock/clock.h"
 
 namespace revisit::watch {
@@ -18,31 +17,20 @@ namespace {
 
 constexpr std::string_view kInstead = "use --method exact, which runs any program under valgrind";
 
-void note_limits(const std::map<std::uint64_t, Note>& notes, std::vector<std::string>& to) {
+void note_limits(const std::map<Hindrance, Note>& notes, std::vector<std::string>& to) {
     for (auto [what, note] : notes) {
         std::string reason = std::strerror(note.error);
-        if (what == REVISIT_NOTE_RESTRICTED)
-            to.push_back(
-                "watch: the program restricted its system calls (seccomp): sampling ended there");
-        else if (what == REVISIT_NOTE_NO_SAMPLES)
-            to.push_back(fmt::format("watch: {} threads could not be sampled ({}); {}", note.threads,
-                                     reason, kInstead));
-        else if (what == REVISIT_NOTE_LOOKS_ONLY)
+        if (what == Hindrance::looks_only)
             to.push_back(
                 fmt::format("watch: no watchpoint could be set ({}): reuses were found up to 12 000 "
                             "accesses ahead, later ones count as cold; {}",
                             reason, kInstead));
-        else if (what == REVISIT_NOTE_BY_TIMER)
+        else if (what == Hindrance::by_timer)
             to.push_back(
                 fmt::format("watch: perf events cannot be opened ({}): samples come from a 4 ms timer; "
                             "--clock count counts accesses in a second run",
                             reason));
-        else if (what == REVISIT_NOTE_NO_PMU)
-            to.push_back(
-                fmt::format("watch: the processor's precise events could not be opened ({}): the "
-                            "timer took the samples",
-                            reason));
-        else if (what == REVISIT_NOTE_NO_WATCHPOINT)
+        else if (what == Hindrance::no_watchpoint)
             to.push_back(
                 fmt::format("watch: {} threads lacked a watchpoint ({}): a debugger may hold them; "
                             "long reuses are estimated from fewer",

@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "record/stream.h"
-
 namespace revisit::watch {
 namespace {
 
@@ -362,18 +360,6 @@ const std::string& FunctionNames::loop(std::uint32_t place) {
 }
 
 AccessClock::AccessClock(const Samples& samples, const Origins& origins, const FunctionCounts* counts) {
-    if (samples.notes.contains(REVISIT_NOTE_COUNTED)) {
-        description_ = "accesses, counted by the processor";
-        for (const auto& [number, thread] : samples.threads) {
-            ThreadClock& clock = threads_[number];
-            clock.last_rate = 1;
-            for (const Sample& sample : thread.samples)
-                clock.time.push_back(static_cast<double>(sample.time));
-            clock.accesses = clock.time;
-            if (!clock.time.empty()) accesses_ += clock.time.back();
-        }
-        return;
-    }
     FunctionNames names(origins);
     auto name_of = [&](std::uint32_t place) -> const std::string& {
         return counts ? names.of(place) : names.loop(place);

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbols/symbolize.h"
 #include "watch/estimate/samples.h"
 
 namespace revisit::watch {

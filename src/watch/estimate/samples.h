@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "record/decode.h"
 #include "symbols/origins.h"
 #include "watch/estimate/visits.h"
 #include "watch/estimate/window.h"
@@ -93,6 +92,12 @@ struct ThreadSamples {
     static constexpr std::size_t kMostEntries = 32u << 20;  // then half of the windows go
 };
 
+enum class Hindrance : std::uint8_t {
+    no_watchpoint,  // a thread has none
+    looks_only,     // no watchpoint can be set on this machine
+    by_timer,       // perf events cannot be opened: a timer takes the samples
+};
+
 struct Note {  // something that kept the sampler from its work
     unsigned threads = 0;
     int error = 0;
@@ -102,14 +107,11 @@ struct Ended {  // look-aheads that ended at an instruction: before the first ac
     unsigned before = 0, after = 0;
 };
 
-class Samples {
- public:
-    void add(const record::WatchEvent& event);
-
+struct Samples {
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
     std::vector<TimedReuse> timed;
-    std::map<std::uint64_t, Note> notes;  // by REVISIT_NOTE_…
+    std::map<Hindrance, Note> notes;
     std::vector<Replayed> replays;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Ended> ended;  // by place and first bytes
     VisitStatistics visits;                               // what windows say about blocks, by site
@@ -117,9 +119,6 @@ class Samples {
     // The most that the process had resident, in bytes: nothing can be further than that. 0 = not
     // known.
     std::uint64_t resident = 0;
-
- private:
-    static void add_window(ThreadSamples& thread, std::span<const std::uint64_t> words);
 };
 
 }  // namespace revisit::watch

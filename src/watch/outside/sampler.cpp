@@ -12,8 +12,6 @@
 #include <fstream>
 #include <string>
 
-#include "record/stream.h"
-
 namespace revisit::watch::outside {
 namespace {
 
@@ -131,9 +129,10 @@ std::uint64_t Sampler::clock(Task& t) {
     return now;
 }
 
-void Sampler::note(Task& t, unsigned what, int error) {
-    if (t.noted >> what & 1) return;
-    t.noted = static_cast<std::uint8_t>(t.noted | 1u << what);
+void Sampler::note(Task& t, Hindrance what, int error) {
+    const auto bit = static_cast<std::uint8_t>(1u << static_cast<unsigned>(what));
+    if (t.noted & bit) return;
+    t.noted |= bit;
     Note& note = samples(t).notes[what];
     note.threads++;
     note.error = error;
@@ -148,11 +147,11 @@ void Sampler::start(Task& t) {
     t.clock_seen = 0;
     int error = t.events.open(t.id);
     if (error != 0) {
-        note(t, REVISIT_NOTE_BY_TIMER, error);
+        note(t, Hindrance::by_timer, error);
         clock(t);
     } else
         t.clock_seen = t.events.clock();  // of a thread that ran before
-    if (no_watchpoints_ != 0 && t.number == 0) note(t, REVISIT_NOTE_LOOKS_ONLY, no_watchpoints_);
+    if (no_watchpoints_ != 0 && t.number == 0) note(t, Hindrance::looks_only, no_watchpoints_);
     t.events.set_timer(t.period);
 }
 
@@ -321,7 +320,7 @@ bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
     t.watch[slot] = watch;
     if (int error = t.events.set_watchpoint(slot, watch.word, 1 + watch.touches)) {
         t.watch[slot].waits_for = Watch::For::nothing;
-        note(t, REVISIT_NOTE_NO_WATCHPOINT, error);
+        note(t, Hindrance::no_watchpoint, error);
         return false;
     }
     return true;

@@ -51,7 +51,7 @@ class Sampler {
         return settings_.rates != 0 && task.events.is_open() &&
                task.rating * settings_.rates <= task.stopped_for;
     }
-    void note(Task& task, unsigned what, int error);
+    void note(Task& task, Hindrance what, int error);
     static Samples& samples(Task& task) { return task.process->program->samples; }
     std::uint32_t label(Task& task, const Noted& access);
 
