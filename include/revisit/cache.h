@@ -12,11 +12,11 @@
 
 namespace revisit {
 
-// The data and unified caches of this machine, nearest first; empty when the system does not tell.
+// The data and unified caches of this machine, nearest first; empty when the system does not say.
 REVISIT_API std::vector<CacheSpec> host_caches();
 
 // The TLBs of this machine as caches whose lines are pages of 4 KiB and 2 MiB; empty when the processor
-// does not tell. `typical_tlbs` stands in for them: 64 entries, and 1536 in 12 ways.
+// does not say. `typical_tlbs` stands in for them: 64 entries, and 1536 in 12 ways.
 REVISIT_API std::vector<CacheSpec> host_tlbs();
 REVISIT_API std::vector<CacheSpec> typical_tlbs();
 

@@ -87,7 +87,7 @@ struct REVISIT_API Histogram {
 };
 
 // Counts distances one by one: what engines fill. Small distances go to a dense table, large ones to
-// the binning's own slots, so memory is bounded by the bins that can be told apart.
+// the binning's own slots, so memory is bounded by the number of distinct bins.
 class REVISIT_API DistanceCounter {
  public:
     explicit DistanceCounter(Binning binning);

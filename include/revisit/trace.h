@@ -22,7 +22,7 @@ class REVISIT_API TraceWriter {
     virtual ColumnSet holds() const { return {true, true, true, true}; }
 };
 
-// `format` empty: told by content, compression unpacked on the way. Path "-" is standard input.
+// `format` empty: recognized by content, compression unpacked on the way. Path "-" is standard input.
 REVISIT_API Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                                                             std::string_view format = {});
 // Several as one, in their order: a trace that was stored in pieces.

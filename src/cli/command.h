@@ -85,7 +85,7 @@ struct ModelOption {
     std::string name() const { return model == "both" ? "private" : model; }
 };
 
-// What the sampling methods are told.
+// Options of the sampling methods.
 struct SamplingOptions {
     std::string rate = "0.01";
     std::string target_error;

@@ -148,7 +148,7 @@ std::string complete(const CLI::App& app, const std::vector<std::string>& words)
 }
 
 const char* const kBashCompletion =
-    R"(# Completion of revisit in bash: the program itself tells what it takes.
+    R"(# Completion of revisit in bash: the program itself lists what it takes.
 _revisit() {
     local current=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]/#\~/$HOME} line
     local IFS=$'\n'
@@ -170,7 +170,7 @@ complete -F _revisit revisit
 )";
 
 const char* const kZshCompletion = R"(#compdef revisit
-# Completion of revisit in zsh: the program itself tells what it takes.
+# Completion of revisit in zsh: the program itself lists what it takes.
 local -a values meanings
 local line
 for line in "${(@f)$("${(Q)words[1]}" --complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
@@ -187,7 +187,7 @@ done
 )";
 
 const char* const kFishCompletion =
-    R"(# Completion of revisit in fish: the program itself tells what it takes.
+    R"(# Completion of revisit in fish: the program itself lists what it takes.
 function __revisit_complete
     set -l words (commandline -opc) (commandline -ct)
     for line in (command $words[1] --complete $words[2..] 2>/dev/null)

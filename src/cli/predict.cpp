@@ -133,7 +133,7 @@ class PredictCommand : public Command {
         if ((explain_ || symbolic_) && method_ == "auto") request->method = predict::Method::fit;
         const auto start = std::chrono::steady_clock::now();
         auto prediction = predict::predict(*request);
-        // Where there is nothing to vary there are no formulas; the rest can still be told.
+        // Where there is nothing to vary there are no formulas; the rest can still be shown.
         if (!prediction && request->method == predict::Method::fit && method_ == "auto") {
             request->method = predict::Method::automatic;
             prediction = predict::predict(*request);

@@ -112,7 +112,7 @@ class ProfileCommand : public Command {
                 return fail("several granularities and --line-use need every access: --method exact");
             return run_watched(*engine);
         }
-        // Where the distances come from is told by every method that can tell it.
+        // Where the distances come from is reported by every method that knows it.
         if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
         if (!engine->sites) recording_.no_contexts = recording_.no_objects = true;
         if (Result<std::unique_ptr<Engine>> possible = make_engine(method, *engine); !possible)

@@ -21,7 +21,7 @@ struct RecordingOptions {
     bool no_children = false;
     bool no_contexts = false;
     bool no_objects = false;
-    bool sampled = false;  // not told by an option: the program runs as it is, under the sampler
+    bool sampled = false;  // not set by an option: the program runs as it is, under the sampler
 
     void declare(CLI::App& app);
     Result<record::RunOptions> run_options() const;
@@ -32,7 +32,7 @@ struct RecordingOptions {
 // "10", "10s", "250ms", "200us", "2m"; an Error names the option.
 Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std::string& text);
 
-// "revisit-ls-4711.json": where a result goes that was not told where.
+// "revisit-ls-4711.json": where a result goes when no path was given.
 std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending);
 
 // The name of a child process's result, beside that of the program: "out-sort-4712.json". What goes
@@ -40,7 +40,7 @@ std::string default_output(const std::string& program, std::uint32_t pid, const 
 std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid,
                          const std::string& ending);
 
-// What a run should be told about beside its result, one line each: limits, regions never entered.
+// What a run reports beside its result, one line each: limits, regions never entered.
 std::vector<std::string> notes_of(const record::RunOutcome& outcome, const RecordingOptions& options);
 
 }  // namespace revisit

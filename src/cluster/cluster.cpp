@@ -238,7 +238,7 @@ Result<void> agree(Result<void> mine, int rank, int ranks) {
 }
 
 // The file's size and a hash of 64 pieces of it, spread evenly: ranks that see different files under
-// one name, such as one that was not copied to every machine, are told so instead of counted together.
+// one name, such as one that was not copied to every machine, are reported instead of counted together.
 Result<std::array<std::uint64_t, 2>> fingerprint(const std::string& path) {
     constexpr std::uint64_t kPieces = 64, kBytes = 4096;
     if (path == "-") return std::array<std::uint64_t, 2>{};  // refused in a moment

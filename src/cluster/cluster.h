@@ -1,4 +1,4 @@
-// What the other rooms know of the cluster: cluster.cpp tells how it works.
+// What the other rooms know of the cluster: cluster.cpp explains how it works.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Which of very many keys occur often enough to be told apart.
+// Which of very many keys occur often enough to be distinguished.
 //
 // Problem. A program has millions of (instruction, call path, data object) combinations and as many
 // pairs of them, of which a few thousand make up nearly all accesses. Keeping a counter for each took

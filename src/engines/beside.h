@@ -6,7 +6,7 @@
 // lines.
 //
 // Line use. Of the bytes of a line that a cache fetches, how many are used before it is evicted? A true
-// LRU cache (line_use.h) tells, per site that fetched the line.
+// LRU cache (line_use.h) shows, per site that fetched the line.
 #pragma once
 
 #include <cstdint>

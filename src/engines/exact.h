@@ -1,4 +1,4 @@
-// The exact engine; exact.cpp tells how it works.
+// The exact engine; exact.cpp explains how it works.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The exact engine on several threads; exact_threads.cpp tells how it works.
+// The exact engine on several threads; exact_threads.cpp explains how it works.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct ThreadTuning {
     bool weigh = true;  // whether several threads pay; else they are always taken
     // Of the stack: few enough to deal blocks out to, enough for a part's table to stay in cache.
     unsigned parts = 64;
-    std::size_t trial = std::size_t{1} << 18;  // accesses a thread that tell whether they pay
+    std::size_t trial = std::size_t{1} << 18;  // accesses per thread that measure whether they pay
     unsigned sure_from = 6;                    // threads that surely do
 };
 

@@ -1,4 +1,5 @@
-// HP-RDA, the GPU paper's approximate method: what its two forms share. hprda.cpp tells how it works.
+// HP-RDA, the GPU paper's approximate method: what its two forms share. hprda.cpp explains how it
+// works.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ class WindowRecorder {
     std::vector<Window> windows_;
 };
 
-// Cuts the run of an engine that tells its histogram so far into options.phases windows.
+// Cuts the run of an engine that reports its histogram so far into options.phases windows.
 Result<std::unique_ptr<Engine>> make_phased(std::unique_ptr<Engine> engine,
                                             const EngineOptions& options);
 

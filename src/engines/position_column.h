@@ -2,7 +2,7 @@
 //
 // Problem. Pairs want to know which site used a block last, time distances when that was. A table from
 // blocks to either is a second lookup an access, as dear as the first.
-// Idea. The first lookup already tells the position of the last access. So what is known of an access
+// Idea. The first lookup already gives the position of the last access. So what is known of an access
 // is written to an array at its position, in order, and read at the position that was found: nothing is
 // hashed, and what was used lately is near. Renumbering moves values as it moves marks, and the values
 // of all blocks in the order of last touch are those at the marks.

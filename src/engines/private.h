@@ -1,4 +1,4 @@
-// The private model's engine; private.cpp tells how it works.
+// The private model's engine; private.cpp explains how it works.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@
 // of the samples of examples/multicore. Hence no more than 1 % of all samples are ever given up, which
 // is what "the deepest 1 %" means. Samples open at the end are last touches: cold.
 //
-// Target error. A stream does not tell its length in advance. Start with every access; whenever there
+// Target error. The length of a stream is not known in advance. Start with every access; whenever there
 // are twice as many samples as the error needs, drop each with probability 1/2 and halve the rate. What
 // is left is a sample of the whole stream at the final rate.
 //

@@ -7,10 +7,10 @@
  * 10 000 of them made 3 M accesses over 1 M blocks take 27 s.
  *
  * Idea. Samples lie in parts of up to 32, by rising start. What happens to all of a part is noted with
- * the part and told to its samples only when one of them is looked at. Two numbers hold any sequence of
- * enterings (-1) and holes (+1): its sum `net`, and `ahead`, the most by which enterings were ahead of
- * holes at any moment. A sample with h holes then is ahead − h deeper, if that is more than 0, and has
- * max(h, ahead) + net holes. Cost. A step a part, and one for each sample of one part: the same run
+ * the part and passed to its samples only when one of them is looked at. Two numbers hold any sequence
+ * of enterings (-1) and holes (+1): its sum `net`, and `ahead`, the most by which enterings were ahead
+ * of holes at any moment. A sample with h holes then is ahead − h deeper, if that is more than 0, and
+ * has max(h, ahead) + net holes. Cost. A step a part, and one for each sample of one part: the same run
  * takes 1.7 s (processor time, Neoverse-V1).
  *
  * C, for it is also part of the programs that sample themselves (record/clang/sampler.c): memory comes
@@ -76,7 +76,7 @@ static inline uint64_t sets_oldest(const sample_sets* s, uint64_t otherwise) {
     return s->count ? s->oldest : otherwise;
 }
 
-/* A part's samples are told what happened to all of them. */
+/* A part's samples learn what happened to all of them. */
 static inline void sets_settle(sample_sets* s, uint32_t p) {
     const int64_t net = s->net[p], ahead = s->ahead[p];
     if (!(net | ahead)) return;

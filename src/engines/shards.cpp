@@ -9,7 +9,7 @@
 // falls as blocks come: of more than S followed blocks, the one with the largest hash is let go and its
 // hash becomes the threshold. Each reuse counts 1/R of its own moment. Memory is bounded whatever the
 // trace. Error. Stated per bin, 95 %, from how much groups of blocks differ (GroupedHistogram).
-// Distances below 1/R cannot be told apart, and a cliff in the curve (a cyclic scan) is blurred by
+// Distances below 1/R cannot be distinguished, and a cliff in the curve (a cyclic scan) is blurred by
 // about 1/sqrt(d R). Source. Waldspurger et al., Efficient MRC Construction with SHARDS, FAST 2015,
 // with its -adj correction.
 #include "engines/shards.h"

@@ -1,4 +1,4 @@
-// Spatially hashed sampling; shards.cpp tells how it works.
+// Spatially hashed sampling; shards.cpp explains how it works.
 #pragma once
 
 #include <array>

@@ -59,7 +59,7 @@ class Tally {
     explicit Tally(const EngineOptions& options)
         : options_(options), reuse_(options.bins), time_(options.bins) {}
 
-    // Threads are told apart in the private model only.
+    // Threads are distinguished in the private model only.
     void add_cold(std::uint32_t site, bool write, std::uint16_t thread = 0);
     void add_invalidated(std::uint32_t site, bool write, std::uint16_t thread);
     void add_reuse(std::uint64_t distance, std::uint64_t time_distance, std::uint32_t use_site,

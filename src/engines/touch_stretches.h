@@ -3,7 +3,7 @@
 // In a scan over more blocks than a chunk has accesses, every access is a first touch, and the list of
 // them is the trace itself. Where that is so for whole batches, the list says where in the trace they
 // lie: sixteen threads that copied them were waiting for memory. Where blocks go up by one each, the
-// first of them tells the others, and the trace is not needed.
+// first of them gives the others, and the trace is not needed.
 #pragma once
 
 #include <algorithm>

@@ -26,7 +26,8 @@ class ByteSource {
     virtual bool unpacks() const { return false; }
 };
 
-// Wraps `packed` when its first bytes are those of zstd, xz or gzip; `head` is what was read to tell.
+// Wraps `packed` when its first bytes are those of zstd, xz or gzip; `head` is what was read to
+// recognize them.
 Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
                                              const std::string& name);
 

@@ -1,4 +1,5 @@
-// zstd, xz, gzip and zip, told by their first bytes when reading and by the file's ending when writing.
+// zstd, xz, gzip and zip, recognized by their first bytes when reading and by the file's ending when
+// writing.
 //
 // The three libraries share one shape (feed input, drain output, repeat), so each is a small codec and
 // one source and one sink serve them all. Concatenated members are read through, as zcat does.
@@ -154,7 +155,7 @@ class GzipCodec : public Codec {
 };
 #endif
 
-// Gives back the bytes that were read to tell what the source is, then the source itself.
+// Gives back the bytes that were read to recognize the source, then the source itself.
 class ReplayedSource : public ByteSource {
  public:
     ReplayedSource(std::vector<std::uint8_t> head, std::unique_ptr<ByteSource> rest)

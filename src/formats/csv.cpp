@@ -1,6 +1,6 @@
 // csv: a header line that names any of address, thread, write, site, size, in any order; other columns
 // are passed over. Numbers are decimal or 0x…; write is 0/1, r/w, load/store, true/false. Fields are
-// separated by commas, semicolons or tabs, by which the header tells; every row has all of them.
+// separated by commas, semicolons or tabs, as in the header; every row has all of them.
 #include <vector>
 
 #include "formats/format.h"

@@ -1,5 +1,5 @@
-// One trace format: how it is told, opened and written. Each lives in a file of its own and has one
-// line in registry.cpp.
+// One trace format: how it is recognized, opened and written. Each lives in a file of its own and has
+// one line in registry.cpp.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 
 namespace revisit {
 
-// How much of a file is looked at to tell its format.
+// How much of a file is looked at to recognize its format.
 inline constexpr std::size_t kSniffWindow = std::size_t{1} << 16;
 
 struct FormatEntry {
     std::string_view name;
     std::string_view summary;
     std::string_view suffixes;  // file endings, separated by spaces
-    // Whether a file that begins so is surely of this format; nullptr where content cannot tell.
+    // Whether a file that begins so is surely of this format; nullptr where content does not show it.
     bool (*recognizes)(std::span<const std::uint8_t> head);
     Result<std::unique_ptr<TraceReader>> (*open)(ByteStream stream);
     Result<std::unique_ptr<TraceWriter>> (*create)(

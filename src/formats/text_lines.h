@@ -108,7 +108,7 @@ std::string parse_lines(Format& format, const char*& at, const char* stop, const
 template <class Format>
 class LineChunks final : public AccessChunks {
  public:
-    // Null where lines cannot be told apart without reading from the start.
+    // Null where lines cannot be separated without reading from the start.
     static std::unique_ptr<LineChunks> of(const ByteStream& stream, const Format& format) {
         if (!stream.file() || stream.packed()) return nullptr;
         auto chunks = std::make_unique<LineChunks>(stream.file(), format);
@@ -121,7 +121,7 @@ class LineChunks final : public AccessChunks {
     Result<AccessBatch> decode(std::size_t chunk, Columns& into) const override {
         const std::uint64_t begin = std::uint64_t{chunk} * kChunk;
         const std::uint64_t end = std::min(begin + kChunk, file_->size());
-        // The byte before tells whether a line begins here; the last line may end far behind.
+        // The byte before shows whether a line begins here; the last line may end far behind.
         const std::uint64_t from = begin - (chunk != 0),
                             to = std::min(end + kLongestLine, file_->size());
         into.raw.resize(to - from);

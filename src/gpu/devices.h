@@ -1,4 +1,4 @@
-// Several devices on one trace; devices.cpp tells how.
+// Several devices on one trace; devices.cpp explains how.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@
 // What a register holds (Form); in how many iterations a comparison of two such values comes out the
 // same (Comparison), a narrow value does not wrap (stays_within); in which one registers and address
 // are those that a replay ends with (Meeting), or a block is touched (before_touch). Everything here is
-// exact for up to kMostIterations; what cannot be told is 0 iterations.
+// exact for up to kMostIterations; unknown is 0 iterations.
 //
 //     for (i = 5; i < n; i += 3)    i is {5, slope 3}; with n = 100, `i < n` stays true for 31 more
 //                                   iterations, and a[i] (8 bytes each) touches the block of a + 560 in

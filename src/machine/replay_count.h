@@ -2,10 +2,10 @@
 //
 // Interpretation starts at the first state, on memory that has moved on since, and ends where place,
 // next address and registers are those of the second. A value that was overwritten in between may lead
-// it astray: then they never agree, and nothing is told. They may also agree too early, where what a
-// loop counts with is in memory: but then they do so over and over, or it leaves the loop at once. So
+// it astray: then they never agree, and nothing is reported. They may also agree too early, where what
+// a loop counts with is in memory: but then they do so over and over, or it leaves the loop at once. So
 // interpretation goes on as long again (up to 30 000 accesses), and where they agree twice, or it has
-// to end before, nothing is told either. Loops whose course is plain are not interpreted to their end
+// to end before, nothing is reported either. Affine loops are not interpreted to their end
 // (loops.h). Checked against a naive count in
 // tests/machine_replay_test.cpp.
 #pragma once
@@ -24,7 +24,7 @@ struct ReplayEnd {
 };
 
 struct ReplayCount {
-    std::uint64_t accesses = 0;     // 0 = cannot be told
+    std::uint64_t accesses = 0;     // 0 = unknown
     std::uint64_t interpreted = 0;  // instructions; 0 = not known
     bool lacked_vectors = false;    // it ended for want of a vector register's value
 };

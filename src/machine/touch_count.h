@@ -1,6 +1,6 @@
 // Accesses up to the next touch of a block, counted by looking ahead.
 //
-// Problem. A watchpoint tells when a block is touched again, and how many accesses that were follows
+// Problem. A watchpoint reports when a block is touched again, and how many accesses that were follows
 // from the time: off by some microseconds, as the program is slow after a sample. Where reuses come
 // after ten or twenty microseconds and all have one length, all are counted in a wrong bin. Idea. Count
 // them instead. To interpret so many accesses would take as long as tens of samples, but where the

@@ -1,6 +1,6 @@
 // Contents of arrays, given by the user.
 //
-// A sparse product reads its column indices from memory: no look at the source tells them. Given as a
+// A sparse product reads its column indices from memory: the source does not show them. Given as a
 // file they are part of the program, and the run is interpreted as it would be with that input. How
 // wide an entry is the program says: it is what its loads read. A file of decimal digits, signs and
 // separators alone is text; one that starts as NumPy's .npy do has its own width; anything else is an

@@ -23,7 +23,7 @@ std::string block_name(const Block& b, std::size_t index) {
     return b.name.empty() ? "block" + std::to_string(index) : b.name;
 }
 
-// How often each edge out of a block is taken, where the counts of blocks tell it.
+// How often each edge out of a block is taken, where the counts of blocks determine it.
 std::string edges_text(const Function& f, std::size_t block, const std::vector<std::uint64_t>& counts) {
     std::vector<int> arrivals(f.blocks.size(), 0);
     for (const Block& b : f.blocks)

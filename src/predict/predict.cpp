@@ -83,7 +83,7 @@ class Predictor {
         }
         // A run that goes to its end is a proof.
         if (short_enough_) return interpreted(kInterpretAtMost, Deadline());
-        // Counting may have taken too long; the formulas then tell whether the run is short.
+        // Counting may have taken too long; the formulas then show whether the run is short.
         if (fits && prediction->profile.accesses <= static_cast<double>(request_.simulate_at_most))
             if (auto whole = interpreted(request_.simulate_at_most, Deadline(request_.budget)); whole)
                 return whole;
@@ -290,7 +290,7 @@ class Predictor {
         return small > 0 && all > 1;
     }
 
-    // What no look at the source can tell: exact means exact under these.
+    // What the source does not show: exact means exact under these.
     void assume(Profile& profile) const {
         std::string plain;
         std::size_t pointers = 0;

@@ -38,9 +38,9 @@ struct DecodeOptions {
     bool labels = true;         // sites of accesses are wanted
     bool threads = true;        // so are their threads
     bool flags = true;          // and whether they write
-    std::uint64_t cut = 0;      // into blocks of so many bytes, a power of two; 0: sizes are told
-    bool contexts = false;      // labels tell call paths apart
-    bool objects = false;       // labels tell data objects apart
+    std::uint64_t cut = 0;      // into blocks of so many bytes, a power of two; 0: sizes are passed on
+    bool contexts = false;      // labels distinguish call paths
+    bool objects = false;       // labels distinguish data objects
     bool extents = false;       // and where they lay, in programs with threads
     bool stack = true;          // accesses to thread stacks count
     unsigned readers = 1;       // threads for slots of which only the blocks are wanted
@@ -50,7 +50,7 @@ struct DecodeOptions {
     Interleaving interleaving = Interleaving::as_it_came;  // of different threads' accesses
 };
 
-// What a recorder that samples tells instead of accesses. Sites are labels.
+// What a recorder that samples sends instead of accesses. Sites are labels.
 struct SampleRecord {
     enum Kind : std::uint8_t { begin, end, counts } kind;
     std::uint64_t id = 0;
@@ -98,7 +98,7 @@ class Decoder {
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }
     std::size_t threads() const { return threads_.size(); }
     Interleaving interleaving() const { return options_.interleaving; }
-    bool leaves_paths_out() const { return paths_.is_selective(); }  // rare ones are not told apart
+    bool leaves_paths_out() const { return paths_.is_selective(); }  // rare ones are merged
 
  private:
     struct Block {
@@ -109,7 +109,7 @@ class Decoder {
         std::uint32_t number = 0;
         std::uint32_t context = kNowhere;  // whose labels are these
         const std::uint32_t* labels = nullptr;
-        std::uint32_t root = kNowhere;  // the same for paths that are not told apart
+        std::uint32_t root = kNowhere;  // the same for paths that are merged
         const std::uint32_t* root_labels = nullptr;
     };
     struct CallFrame {

@@ -1,4 +1,4 @@
-// Where accesses come from, as the stream tells it: modules and sites become places, calls a tree of
+// Where accesses come from, as the stream has it: modules and sites become places, calls a tree of
 // contexts, and place, context and data object together the label that an access carries.
 #include <algorithm>
 #include <charconv>

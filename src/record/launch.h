@@ -1,8 +1,8 @@
 // Starting a program under a recorder.
 //
 // The program keeps its input, output, working directory, environment and process group; what goes
-// wrong before its first instruction is told in one line. A recorder is picked by name: `clang` runs a
-// program built with the plug-in as it is, `valgrind` runs any binary under our tool.
+// wrong before its first instruction is reported in one line. A recorder is picked by name: `clang`
+// runs a program built with the plug-in as it is, `valgrind` runs any binary under our tool.
 #pragma once
 
 #include <sys/types.h>

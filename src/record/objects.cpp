@@ -128,7 +128,7 @@ void ObjectMap::release(std::uint64_t address) {
     heap_.erase(found);
 }
 
-// Any segment of a file tells where all its symbols lie; the first one seen does.
+// Any segment of a file shows where all its symbols lie; the first one seen does.
 void ObjectMap::map_file(const Module& module) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(module.path, ignored)) return;

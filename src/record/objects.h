@@ -54,7 +54,7 @@ class ObjectMap {
     void keep_extents() { keeps_extents_ = true; }
     std::vector<Extent> extents() const;
 
-    // The object for blocks that were allocated at `place`; told by samples, so nothing is marked.
+    // The object for blocks that were allocated at `place`; known from samples, so nothing is marked.
     std::uint32_t heap_object(std::uint32_t place, std::uint64_t bytes);
 
     // The object for stack accesses of the function that `place` lies in.

@@ -1,7 +1,7 @@
 // The loop waits for slots, not for the program: the program is waited for without blocking whenever no
 // slot comes within a few milliseconds. Signals that would end us are the program's to decide about: a
 // Ctrl-C reaches it through the terminal, others are passed on, and the profile is written after it
-// ended. If we fail, the program is told to record no more and runs to its end, or to its limit. Where
+// ended. If we fail, the program is asked to record no more and runs to its end, or to its limit. Where
 // there is a limit the program does not outlive us, however we end: nobody else would end it.
 #include "record/run.h"
 

@@ -77,7 +77,7 @@ class ProfileSink : public ProcessSink {
     TakeProfile take_;
 };
 
-// Samples begin in one thread and may end in another, so that either may be told first. What is open at
+// Samples begin in one thread and may end in another, so that either may arrive first. What is open at
 // the end was not used again: cold. Where the rate falls while the program runs (--target-error), those
 // that the last level leaves out are dropped (record/stream.h).
 class SampledSink : public ProcessSink {

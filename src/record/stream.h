@@ -4,7 +4,7 @@
  * its instruction, in bounded memory, whatever way the program ends, and with nothing left behind.
  * Idea. One shared mapping (a memfd: it has no name, so nothing can be left) cut into slots of 128 KiB.
  * A thread fills a slot with 8-byte words and hands it over; the order of hand-over is the order of
- * analysis. What instruction, size and direction an access has is told once per block of code
+ * analysis. What instruction, size and direction an access has is sent once per block of code
  * (DEFINE_BLOCK); from then on a block costs one word and each of its accesses one more, the address.
  * A program that dies has nothing to do: its slots lie in memory the analyzer shares, which zeroes a
  * slot before it is reused, so what a dead process had not handed over is read up to the first zero

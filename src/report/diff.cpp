@@ -1,7 +1,7 @@
 // What changed between two profiles.
 //
 // Problem. Two runs never give the same numbers; builds move every address and many lines. A comparison
-// that a build can fail on must tell a change from noise, and name the place.
+// that a build can fail on must distinguish a change from noise, and name the place.
 // Idea. Figures carry 95 % errors: from sampling, and from the spread of the runs where a side has
 // several. Histograms are compared by S (shares, so runs of different length compare), and S gets an
 // error too: independent noise of deviation s in a bin costs S about s·sqrt(2/π)/2 even when nothing
@@ -123,7 +123,7 @@ double noise_cost(const Histogram& a, const Histogram& b) {
     return cost * std::sqrt(2 / std::numbers::pi) / 2;
 }
 
-// How far single runs of a side fall from the side's sum: noise that no bin error tells of.
+// How far single runs of a side fall from the side's sum: noise that no bin error covers.
 double spread_cost(const Side& side) {
     double worst = 0;
     if (side.runs.size() > 1)

@@ -27,7 +27,7 @@ std::span<const ExportEntry> exports();
 // By name, or by the file's ending (a packing suffix left aside) when the name is empty.
 Result<const ExportEntry*> find_export(std::string_view name, std::string_view path);
 
-// Accesses at the end of a call path. What no pair tells the path of (first touches, above all) has
+// Accesses at the end of a call path. What has no pair and so no path (first touches, above all) has
 // context 0.
 struct StackSample {
     const Site* site = nullptr;

@@ -33,7 +33,7 @@ std::string function_name(const Site& site) {
 }
 
 // "main › solve": who called, outermost first, the nearest few. Recorded by the compiler, a path ends
-// with the function itself, which is told already.
+// with the function itself, which is shown already.
 std::string path_of(const Profile& profile, std::uint32_t context, const std::string& itself) {
     constexpr int kNearest = 3;
     std::string path;

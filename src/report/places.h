@@ -16,7 +16,7 @@ inline constexpr std::string_view kPlaceKinds[] = {"site", "loop",   "function",
                                                    "pair", "object", "thread",   "line"};
 
 // The `rows` places with the most misses in `cache`, each with its share of all misses, its own miss
-// rate and its median distance. An Error when the profile does not tell such places.
+// rate and its median distance. An Error when the profile has no such places.
 Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
                                 std::size_t rows);
 

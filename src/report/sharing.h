@@ -43,7 +43,7 @@ bool is_worth_mending(const SharedLine& line, const Profile& profile);
 // What to do about such a line, in one sentence; empty for others.
 std::string sharing_advice(const SharedLine& line, const Profile& profile);
 
-// The first `rows` of them as text. An Error when the profile does not tell.
+// The first `rows` of them as text. An Error when the profile does not have it.
 Result<std::string> shared_line_table(const Profile& profile, std::size_t rows);
 
 }  // namespace revisit

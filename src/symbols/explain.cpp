@@ -316,7 +316,7 @@ void explain(Profile& profile, const Origins& a) {
             sites[of.first].data = object.kind + " " + resolver.object_name(object);
         }
 
-    // Objects of one name stay apart only where a context tells them apart.
+    // Objects of one name stay apart only where a context distinguishes them.
     std::map<std::tuple<std::string, std::string, std::uint32_t>, Object> named;
     for (auto& [index, object] : objects) {
         const DataObject& from = a.objects[index];

@@ -1,4 +1,4 @@
-// Loops in machine code, for files that no compiler told us about.
+// Loops in machine code, for files without debug information about them.
 //
 // Problem. "Which loop misses?" is how people think of numeric code; debug information knows lines and
 // functions, not loops. Idea. Compilers lay a loop out as one stretch of code with a branch at its end

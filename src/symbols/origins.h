@@ -19,7 +19,7 @@
 namespace revisit {
 
 inline constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
-// The name of a last frame that tells where the innermost loop begins (stream.h, DEFINE_SITE).
+// The name of a last frame that says where the innermost loop begins (stream.h, DEFINE_SITE).
 inline constexpr std::string_view kLoopFrame = "*";
 
 // An instruction: a place in a mapped file, an address outside of any, or a literal source location.
@@ -35,7 +35,7 @@ struct ContextNode {
     std::uint32_t place = 0;   // the call, or the function entered, or where another thread begins
 };
 
-// A thread's calls hang below a node of its own, so that every label tells its thread too.
+// A thread's calls hang below a node of its own, so that every label identifies its thread too.
 inline constexpr std::uint32_t kThreadBegins = 0xfffe0000u;  // and the thread's number
 constexpr bool begins_thread(std::uint32_t place) {
     return place >= kThreadBegins && place - kThreadBegins <= 0xffffu;
@@ -43,7 +43,7 @@ constexpr bool begins_thread(std::uint32_t place) {
 
 struct DataObject {
     std::string kind;  // "heap", "global", "stack"
-    std::string name;  // empty: told by `place` (heap: the allocating call; stack: its function)
+    std::string name;  // empty: named by `place` (heap: the allocating call; stack: its function)
     std::uint64_t bytes = 0;
     std::uint32_t place = kNowhere;
     std::uint32_t context = 0;

@@ -1,6 +1,6 @@
 // Places in ELF files as people know them: function, file and line, what was inlined into what, and the
 // symbols of data. Debug information may lie in a separate file, found by build id or debug link; a
-// stripped file still gives its offset and whatever its dynamic symbols tell.
+// stripped file still gives its offset and whatever its dynamic symbols name.
 #pragma once
 
 #include <cstdint>

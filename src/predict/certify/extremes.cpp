@@ -200,7 +200,7 @@ std::vector<Doubt> Reach::surprises(const Program& program, const std::vector<st
     // One case in all runs, and at the target too?
     const auto stays = [&](Cases cases, const Extremes& all) {
         auto seen = met(cases, all.low, all.high);
-        // Extremes on both sides of zero do not tell that zero itself was met.
+        // Extremes on both sides of zero do not show that zero itself was met.
         if (cases == Cases::zero_or_not) seen = {equal, unequal};
         if (seen.one && seen.other) return true;
         const auto there = continued.at_target(column);

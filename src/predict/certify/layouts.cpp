@@ -24,7 +24,7 @@ std::optional<std::string> depends_on_layout(const Program& program, const Param
     for (int layout = 0; layout <= kLayouts; ++layout) {
         other.layout = layout;
         auto run = simulate(program, parameters, other, Binning::log2(), Deadline(1), kAccesses);
-        // What cannot be run, or not this far in time, is another's to tell.
+        // What cannot be run, or not this far in time, is decided elsewhere.
         if (!run || (!run->complete && run->profile.accesses < kAccesses)) return std::nullopt;
         if (!first)
             first = std::move(*run);

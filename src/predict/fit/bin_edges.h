@@ -7,7 +7,7 @@
 
 namespace revisit::predict {
 
-inline constexpr std::int64_t kMostDistance = std::int64_t{1} << 59;  // larger ones are not told
+inline constexpr std::int64_t kMostDistance = std::int64_t{1} << 59;  // larger ones are not reported
 
 // The bin of a distance, rising with it; empty = every distance on its own.
 using BinOf = std::function<std::uint64_t(std::uint64_t distance)>;

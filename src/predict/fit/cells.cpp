@@ -188,7 +188,7 @@ class Learner {
         return rows;
     }
 
-    // The feature that tells most about the label.
+    // The feature that says most about the label.
     int telling_feature(const std::vector<Group*>& node) const {
         int best = -1;
         double best_gain = 1e-9;

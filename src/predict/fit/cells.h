@@ -39,7 +39,7 @@ struct CellOptions {
     std::int64_t period = 1;            // of addresses within a block, in iterations; 1 = elements
     std::vector<std::int64_t> periods;  // the same by loop, where it is known
     std::int64_t modulus = 1;           // the samples' sizes are all in one residue class of it
-    std::int64_t shift = 0;             // iterations from either end to be told apart, or 0: few
+    std::int64_t shift = 0;             // iterations from either end to be distinguished, or 0: few
     bool boxes = false;                 // many sizes: sets are looked for that are boxes
     std::int64_t work = 60'000'000;     // rows looked at before a stream is given up
     Deadline deadline;

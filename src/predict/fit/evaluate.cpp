@@ -189,7 +189,7 @@ class Walk {
         plane.length = static_cast<std::int64_t>(begin / r.range.stride) + 1;
         plane.longer = static_cast<std::int64_t>((end - begin) / r.range.stride / (plane.rows - 1));
         auto length = [&](std::int64_t row) { return plane.length + row * plane.longer; };
-        // Four points inside tell the plane; it must hold at the far ends too.
+        // Four points inside determine the plane; it must hold at the far ends too.
         const std::int64_t at = plane.longer >= 0 ? plane.rows - 2 : 0;
         if (length(at) < 2 || length(at + 1) < 2 || cell_.distance.degree_in(r.outer) > 1 ||
             cell_.distance.degree_in(r.inner) > 1)

@@ -1,4 +1,4 @@
-// What tells iterations apart.
+// What distinguishes iterations.
 //
 // A reference behaves in its own way in the first and last iterations of its loops, on diagonals, and,
 // by blocks or under remainders, in each residue class. Plans name how much of that is looked at.

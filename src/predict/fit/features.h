@@ -1,4 +1,4 @@
-// What tells iterations apart: how close a loop is to its ends, differences of variables, residues.
+// What distinguishes iterations: how close a loop is to its ends, differences of variables, residues.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace revisit::predict {
 
 // How finely rows are cut; plans are tried from the coarsest on.
 struct Plan {
-    int clip = 0;        // bounds: how many iterations from either end are told apart
+    int clip = 0;        // bounds: how many iterations from either end are distinguished
     int pair_clip = 0;   // differences of loop variables, 0 = not used
     int modulus = 0;     // residues of iteration numbers
     bool phase = false;  // address within the block

@@ -19,9 +19,10 @@ struct Model {
     std::vector<StreamModel> streams;  // beside table.streams()
     Program target;                    // as compiled at the target's sizes
     std::int64_t modulus = 1;
-    std::int64_t shift = 0;  // iterations from a loop's ends that are told apart, where more than usual
-    Pinned pinned;           // tiles: what stays as it is in the samples
-    bool parted = false;     // or, instead, how large tiles are and how many there are, each varied
+    std::int64_t shift =
+        0;                // iterations from a loop's ends that are distinguished, where more than usual
+    Pinned pinned;        // tiles: what stays as it is in the samples
+    bool parted = false;  // or, instead, how large tiles are and how many there are, each varied
 };
 
 // The formulas at a size; failures say where there are none, or why they do not hold there.

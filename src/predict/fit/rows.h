@@ -51,7 +51,7 @@ class RowTable {
         : sizes_(sizes), granularity_(granularity), kept_(kept) {}
 
     // Takes the accesses of a run at `size`. False, and nothing taken, when loops are nested too deep
-    // to tell iterations apart (recursion around a loop nests it once a call).
+    // to distinguish iterations (recursion around a loop nests it once a call).
     bool add(const Program& program, const Trace& trace, const std::vector<std::int64_t>& size);
 
     const std::vector<Stream>& streams() const { return streams_; }

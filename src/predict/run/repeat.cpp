@@ -186,7 +186,7 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
                 apart &= ra.high < static_cast<std::int64_t>(before_range.first) / granularity ||
                          static_cast<std::int64_t>(before_range.second) / granularity < ra.low - 1;
         }
-        // References met only before the loop settles would have to be told apart from all others.
+        // References met only before the loop settles would have to be distinguished from all others.
         for (const auto& [a, ra] : range) apart &= moved.contains(a);
         if (!apart || (c.moves && s.after)) return std::nullopt;
         // Two references meet the same block at most so many iterations apart.

@@ -1,9 +1,9 @@
 // Rounds of an inner loop taken at once.
 //
-// Two rounds of a loop that went the same way tell how far each of its registers moves a round; a third
-// and all that follow then do the same a stride further, as long as every comparison on the way comes
-// out alike (affine_path.cpp finds how long). Their accesses are arithmetic progressions. Loops where
-// that keeps failing are left alone for a while.
+// Two rounds of a loop that went the same way show how far each of its registers moves per round; a
+// third and all that follow then do the same a stride further, as long as every comparison on the way
+// comes out alike (affine_path.cpp finds how long). Their accesses are arithmetic progressions. Loops
+// where that keeps failing are left alone for a while.
 #include <algorithm>
 
 #include "predict/run/machine.h"

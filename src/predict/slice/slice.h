@@ -142,7 +142,7 @@ struct Argument {
     Kind kind = Kind::other;
     std::int32_t reg = -1;  // -1: not needed
     std::uint8_t width = 64;
-    bool is_signed = false;  // as far as debug info tells
+    bool is_signed = false;  // as far as debug info says
     bool alone = false;      // a pointer declared restrict: nothing else points there
 };
 

@@ -206,7 +206,7 @@ bool needs_cursor_in_memory(const CallBase& call) {
     return !callee->isIntrinsic() && !appends_nothing(callee->getName());
 }
 
-// What the runtime is told about a call, by the callee's name. Arguments are numbered from 0.
+// What the runtime learns about a call, by the callee's name. Arguments are numbered from 0.
 struct Event {
     enum Kind { none, alloc, alloc_out, realloc, free, sync } kind = none;
     int size = 0, count = -1;   // arguments that make up the size

@@ -3,7 +3,7 @@
 // Problem. While no sample is near, a sampling program needs a count of its accesses and nothing else,
 // and one that nobody profiles needs not even that; but appending an address costs a store each. Idea.
 // Two copies of every body. One appends; the other adds to the cursor what the block's accesses are. At
-// entry, and where a loop closes, a bit of the cursor that is tested there anyway tells when to go
+// entry, and where a loop closes, a bit of the cursor that is tested there anyway says when to go
 // over to the other one. Cost. Twice the code; one more test and branch a call.
 //
 // An edge from one copy into the middle of the other has to carry every value that is alive there. So

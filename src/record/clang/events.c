@@ -1,4 +1,4 @@
-/* What the analyzer is told beside accesses: the process and its modules, stacks, calls, heap blocks,
+/* What the analyzer receives beside accesses: the process and its modules, stacks, calls, heap blocks,
  * synchronisation, regions. Each is one record at the thread's cursor in memory; recorded code puts its
  * cursor there before it calls. What was not asked for costs a test.
  */

@@ -292,7 +292,7 @@ void Recorder::append_by_pointer() {
             here.moved_out = moved;
         }
     }
-    // Walks a block's steps backwards; tells what holds before and after each.
+    // Walks a block's steps backwards; reports what holds before and after each.
     auto walk = [&](BasicBlock* block,
                     function_ref<void(const Step&, bool moved, bool needed_after)> visit) {
         const auto& steps = steps_[block];

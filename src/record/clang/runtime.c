@@ -45,7 +45,7 @@ EXPORTED _Thread_local revisit_tls __revisit_tls = {(uint64_t*)REVISIT_BOOT_ADDR
 EXPORTED revisit_process __revisit_process;
 #define process __revisit_process
 
-/* How `revisit` tells that a program was built with the plug-in: it looks for the text. */
+/* How `revisit` recognizes that a program was built with the plug-in: it looks for the text. */
 __attribute__((section(".note.revisit"), used, aligned(4))) static const struct {
     uint32_t name_bytes, text_bytes, type;
     char name[8];

@@ -35,7 +35,7 @@ typedef struct revisit_thread {
     char* scratch;     /* reserved memory of its own, or null */
     uint64_t* written; /* end of what lane 0 last wrote in scratch */
     int unrecorded;
-    struct revisit_sampler* sampler; /* null: accesses are told, not sampled */
+    struct revisit_sampler* sampler; /* null: accesses are sent, not sampled */
     uintptr_t chosen_stack;          /* frame of the chosen function under way, or 0 */
 } revisit_thread;
 
@@ -56,7 +56,7 @@ typedef struct {
     char* windows;          /* address space for slots, two slot sizes apart */
     size_t page, usable;    /* bytes; of a slot up to the full bit */
     uint32_t key;
-    struct revisit_sampling* sampling;  /* null: accesses are told, not sampled */
+    struct revisit_sampling* sampling;  /* null: accesses are sent, not sampled */
     uint8_t* chosen;                    /* bits: sites of functions chosen by name, or null */
     uint8_t mapped[REVISIT_SLOTS];      /* window holds the slot */
     uint8_t closed_page[REVISIT_SLOTS]; /* mmu: 0 = last, 1 = the one before */

@@ -8,7 +8,7 @@
  * thread's own (sampler_stack.h). What threads must know of each other goes through logs with one
  * writer each (sampler_log.h), and no operation is atomic but the ones that publish a page's results,
  * which happen only while a sample is open. sampler_private.c and sampler_shared.c have the models;
- * sampler_output.c tells the analyzer. Samples still open at the end are the analyzer's to count
+ * sampler_output.c informs the analyzer. Samples still open at the end are the analyzer's to count
  * (cold). Cost. Counting takes 1.1 to 1.5 times as long as native, see docs/multicore.md.
  *
  * Here is how samplers begin and end: with their threads, at a fork, and around long waits.

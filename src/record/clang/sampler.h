@@ -1,4 +1,4 @@
-/* Sampling inside the program: sampler.c tells how. */
+/* Sampling inside the program: sampler.c explains how. */
 #ifndef REVISIT_RECORD_CLANG_SAMPLER_H
 #define REVISIT_RECORD_CLANG_SAMPLER_H
 
@@ -27,7 +27,7 @@ int revisit_sampler_wants_order(void);
    rests do not keep the others in analysis. */
 void revisit_sampler_rest(struct revisit_thread* self);
 void revisit_sampler_go_on(struct revisit_thread* self);
-/* Hands over what the thread has told so far. */
+/* Hands over what the thread has sent so far. */
 void revisit_sampler_hand_over(struct revisit_thread* self);
 /* A forked child has none of its parent's samples and threads. */
 void revisit_sampler_forked(struct revisit_thread* self);

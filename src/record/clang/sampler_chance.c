@@ -3,7 +3,7 @@
  * Gaps between samples are geometric and every thread's own, hence every access is as likely as any
  * other. Where a number of samples is wanted, the length of the run is not known beforehand: it begins
  * with a high rate, and whenever there are twice as many samples, the level rises by one, which halves
- * the rate and drops every other sample (stream.h tells which). A sample that is deeper than 99 % of
+ * the rate and drops every other sample (stream.h says which). A sample that is deeper than 99 % of
  * those before it is given up, but never more than 1 % of all: near reuses end first, and a limit taken
  * from those alone would give most far ones up.
  */

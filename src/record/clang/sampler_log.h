@@ -1,4 +1,4 @@
-/* What a thread tells the others: a ring that it alone writes and anybody reads.
+/* What a thread sends to the others: a ring that it alone writes and anybody reads.
  *
  * In private stacks an entry is a block the thread wrote, once a page, with the first and the last time
  * and how often; in a shared one it is a block that entered the thread's sets. Entries may be changed

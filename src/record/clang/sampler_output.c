@@ -1,5 +1,5 @@
 /* Results are records in an ordinary slot, complete at any moment: a program may end as it likes. How
- * many accesses there were is kept up to date in place while nothing else is told.
+ * many accesses there were is kept up to date in place while nothing else is sent.
  */
 #define _GNU_SOURCE
 #include <string.h>

@@ -3,7 +3,7 @@
  * Parallel. A sample is known to all threads: each marks, when it notices, where in its log the
  * sample's set begins, and logs what enters its own sets from then on. Who finds the reuse (any thread)
  * counts the union of all logs since the marks. A sample's state is odd while it is open; who makes it
- * even has closed it, so that one thread tells its end. In turn: one table for all under a fair lock,
+ * even has closed it, so that one thread reports its end. In turn: one table for all under a fair lock,
  * page by page, while a sample is open; there a sample is as in a private stack.
  *
  * Source. Schuff, Kulkarni, Pai 2010, sections 3.3 and 5.2 (sequential sampling).

@@ -1,4 +1,4 @@
-/* What the parts of the sampler share: the state of the process and of a thread. sampler.c tells the
+/* What the parts of the sampler share: the state of the process and of a thread. sampler.c explains the
  * idea.
  *
  * `common` is one for all threads; a thread's `sampler` is read and written by that thread alone. What
@@ -17,7 +17,7 @@
 #define process __revisit_process
 
 enum {
-    MOST_LOGS = 1024,      /* threads at a time that tell each other */
+    MOST_LOGS = 1024,      /* threads at a time that inform each other */
     LOG_ENTRIES = 1 << 17, /* then the oldest are overwritten */
     MOST_BLOCKS = 1 << 22, /* blocks of code */
     MOST_SHARED = 256,     /* samples open at a time in a shared stack */
@@ -128,7 +128,7 @@ typedef struct revisit_sampler {
     uint32_t out_words;
     stack own;
     depth_limit limit;
-    /* what others are told, and what they told */
+    /* messages to others, and from them */
     shared_log* log;
     uint32_t log_index;
     uint64_t log_next;

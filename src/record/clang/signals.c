@@ -1,4 +1,4 @@
-/* Signals: handlers that are recorded code themselves, and the fault that tells a full slot (mmu).
+/* Signals: handlers that are recorded code themselves, and the fault that signals a full slot (mmu).
  *
  * An interrupted function has its cursor in a register and words behind it that thread-local memory
  * does not know of. So a handler must not append where memory says: every handler is called through

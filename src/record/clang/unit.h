@@ -1,5 +1,5 @@
 // What the plug-in collects about one translation unit: its sites, its blocks of accesses, and the
-// constant data that tells the analyzer about both when the program starts.
+// constant data that describes both to the analyzer when the program starts.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>

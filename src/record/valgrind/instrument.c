@@ -3,7 +3,7 @@
  * Rewrites superblocks so that every access leaves its address in the stream.
  *
  * Problem. A call per access costs some twenty times the access. Idea. What an access is (instruction,
- * size, direction) is known here, when its superblock is translated: it is told once, as a block
+ * size, direction) is known here, when its superblock is translated: it is sent once, as a block
  * definition. What is left for run time is the address: one inline store an access, with the cursor
  * held in a temporary, one compare a superblock for room, and one header word written when the
  * superblock is left. A superblock is left at its end or at any of its side exits; before each exit the
@@ -167,7 +167,7 @@ static void statement(IRStmt* st, Addr* where, Addr* next_where) {
     append(st);
 }
 
-/* VEX calls every unconditional branch of arm64 a call; the instruction tells. */
+/* VEX calls every unconditional branch of arm64 a call; the instruction shows which. */
 static Bool is_call(IRSB* in, Addr where) {
     if (in->jumpkind != Ijk_Call) return False;
 #if defined(VGA_arm64)

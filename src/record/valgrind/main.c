@@ -3,7 +3,7 @@
  * revisit's valgrind tool: runs any binary and streams its accesses to the analyzer.
  *
  * This half joins valgrind's core to the stream of record/stream.h: it opens the shared memory, hands
- * full slots over, and tells what the core knows: threads, mapped files, stacks, forks. Valgrind runs
+ * full slots over, and passes on what the core knows: threads, mapped files, stacks, forks. Valgrind runs
  * one thread at a time, so there is one cursor a process and THREAD records where it passes to another.
  * When the analyzer asks for no more, or is gone, words go to a buffer nobody reads and the program
  * runs on.
@@ -145,7 +145,7 @@ static void memory_at_start(Addr a, SizeT length, Bool r, Bool w, Bool x, ULong 
     file_mapped(a, length);
 }
 /* Memory without a file, by the call that asked for it: no `where`. What allocators map for themselves
-   is told again, block by block, when they hand it out. */
+   is sent again, block by block, when they hand it out. */
 static void memory_mapped(Addr a, SizeT length, Bool r, Bool w, Bool x, ULong di) {
     NSegment const* segment = VG_(am_find_nsegment)(a);
     file_mapped(a, length);
@@ -333,7 +333,7 @@ static void freed(Addr address) {
     put(REVISIT_RECORD(REVISIT_FREE, address));
 }
 
-/* An allocation is told when it returns; one made inside another (operator new calls malloc) is its
+/* An allocation is sent when it returns; one made inside another (operator new calls malloc) is its
    caller's. The name of a chosen function is not kept: there is one region for all of them. */
 void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, HWord link) {
     Thread* t = &thread[running];

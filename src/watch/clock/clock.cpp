@@ -418,7 +418,7 @@ void AccessClock::ThreadClock::run_evenly(const std::vector<double>& times) {
 
 // All of the clock may be off, and a short while may go at another rate than most of its function do:
 // a tenth of a millisecond is about as long as rates stay alike. And how long the program was slow
-// before a trap, and how late that is told, differs by some microseconds.
+// before a trap, and how late that is reported, differs by some microseconds.
 double AccessClock::ThreadClock::uncertainty(double nanoseconds) const {
     constexpr double kAlike = 100000;
     double late = delay_error / std::max(delay_error + 1, nanoseconds - delay);

@@ -5,7 +5,7 @@
 // Idea. A rate per loop of a function, from one of three sources. Replays: the program runs undisturbed
 // from one interruption to the next and what it did is then interpreted and counted (outside/replay.h).
 // Stretches, where replays go astray: the look-ahead knows how many accesses away a touch is, a
-// watchpoint tells when it happens, once the traces of the sample are gone. Counts: the accesses that
+// watchpoint reports when it happens, once the traces of the sample are gone. Counts: the accesses that
 // each function makes in an instrumented run of the same command, divided by the time that samples
 // found it running. A sample stands for as
 // many accesses as its loop makes in the time since the one before; the clock itself goes at the mean
@@ -60,7 +60,7 @@ class AccessClock {
         double error = 0, spread = 0;  // of the clock, relative, and of a short while
         void run_evenly(const std::vector<double>& times);  // `accesses` from `made` in these times
         double at(double nanoseconds) const;
-        // How far off the accesses are, relative, that it tells for so long a time.
+        // How far off the accesses are, relative, over so long a time.
         double uncertainty(double nanoseconds) const;
     };
     // One that is known.

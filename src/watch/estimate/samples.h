@@ -1,4 +1,4 @@
-// What a sampled process told, sample by sample.
+// What a sampled process reported, sample by sample.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,8 @@ struct Rate {
     std::uint64_t when = 0;  // the time of the sample before, in its thread
 };
 
-// A reuse whose accesses from the interruption on were counted, timed as those are that a watchpoint
-// tells of.
+// A reuse whose accesses from the interruption on were counted, timed as those that a watchpoint
+// reports.
 struct TimedReuse {
     std::uint32_t place = kNowhere;
     double accesses = 0, nanoseconds = 0;
@@ -84,7 +84,7 @@ struct ThreadSamples {
     std::vector<Sample> samples;  // in order of time; sample number i is at i - 1
     std::vector<Entry> entries;
     std::uint64_t keeps = 1;      // windows: every so many
-    std::uint64_t end = 0;        // the thread's time at its end; 0 = not told
+    std::uint64_t end = 0;        // the thread's time at its end; 0 = unknown
     std::uint64_t recording = 0;  // nanoseconds that sampling took
     std::uint64_t checked = 0, missed = 0, stray = 0;
 

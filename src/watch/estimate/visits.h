@@ -1,7 +1,7 @@
 // What windows say about visits to blocks, site by site: the words they touch, and how regular they
 // are.
 //
-// A visit is what one window sees of a block. Its words tell how likely a watched word is to be among
+// A visit is what one window sees of a block. Its words show how likely a watched word is to be among
 // those of another visit (unwatched.h). Blocks at either end of the window are left out, as their
 // visits may be cut.
 //

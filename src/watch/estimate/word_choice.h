@@ -5,7 +5,7 @@
 // be: a site's habits, learnt from its own traps, say at which offset from the word last used a line is
 // entered again (the next word where a matrix is walked by columns, the first field of a record, any
 // word in a random gather). What is usual gets most of the watchpoints; the rest are drawn at random,
-// so that the habits go on being learnt and the estimator can tell how likely a visit is to be seen
+// so that the habits go on being learnt and the estimator knows how likely a visit is to be seen
 // (unwatched.h). Blocks of up to four words are watched whole. Setting a watchpoint costs some twenty
 // microseconds, so no more are set than it takes to see nearly every visit that windows know from the
 // site: one for sweeps, which touch all words.

@@ -262,7 +262,7 @@ REVISIT_STANDS_IN int posix_memalign(void** at, std::size_t alignment, std::size
 REVISIT_NEW(revisit_new, "_Znwm", false)
 REVISIT_NEW(revisit_new_array, "_Znam", true)
 
-// Memory straight from the kernel, by either name; files are told by their modules, or not at all.
+// Memory straight from the kernel, by either name; files are named by their modules, or not at all.
 #define REVISIT_MAP(name)                                                                              \
     REVISIT_STANDS_IN void* name(void* wanted, std::size_t bytes, int protection, int flags, int file, \
                                  long offset) noexcept {                                               \

@@ -9,7 +9,7 @@ int Sampler::free_slot(const Task& t, unsigned from) const {
     return -1;
 }
 
-// A reuse that was counted is timed now and then as those are that a watchpoint tells of: what comes
+// A reuse that was counted is timed now and then as those that a watchpoint reports: what comes
 // out too long is what they are too long by.
 void Sampler::time_reuse(Task& t, const Noted& use, std::uint64_t distance, std::uint64_t touches) {
     constexpr std::uint8_t kEvery = 3;

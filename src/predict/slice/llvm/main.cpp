@@ -76,7 +76,7 @@ std::string preprocessed(const std::string& clang, const std::string& source, co
 }
 
 // Names of macros without which the source stays the same. A macro that is expanded shows in the text
-// as a word that nothing else is; for the others the text with and without them tells.
+// as a word that nothing else is; for the others the text with and without them shows it.
 int print_unused_macros(const std::string& clang, const std::string& source, const Flags& flags,
                         const std::string& folder) {
     const auto to = folder + "/text.i";

@@ -1,4 +1,4 @@
-// What LLVM values are: names for people, and the kinds the slicer tells apart.
+// What LLVM values are: names for people, and the kinds the slicer distinguishes.
 #pragma once
 
 #include <llvm/IR/Instructions.h>
@@ -27,7 +27,7 @@ std::uint8_t width_of(const llvm::Type* type);
 
 // A local scalar whose address is never taken.
 bool is_private(const llvm::AllocaInst* a);
-// Objects that memory is told apart by; null is "could be anything".
+// Objects that memory is divided into; null is "could be anything".
 const llvm::Value* object_of(const llvm::Value* pointer);
 // An integer argument that the source declares signed.
 bool is_signed(const llvm::Argument& argument);
