@@ -112,14 +112,13 @@ using Lanes = std::deque<Lane>;  // a deque: engines write to lists that stay wh
 
 Result<void> end_part(Lane& lane) {
     if (!lane.device) return lane.engine->settle();
-    auto part = lane.device->finish();
-    if (!part) return unexpected(part.error());
+    auto part = TRY(lane.device->finish());
     lane.device.reset();
-    lane.counted_on_device = std::move(part->reuse);
+    lane.counted_on_device = std::move(part.reuse);
     lane.engine->list_first_touches(nullptr);
-    if (auto touched = lane.engine->touch(part->stack); !touched) return touched;
+    if (auto touched = lane.engine->touch(part.stack); !touched) return touched;
     if (!lane.lists) return {};
-    lane.unknown.assign(part->first_touches.begin(), part->first_touches.end());
+    lane.unknown.assign(part.first_touches.begin(), part.first_touches.end());
     lane.engine->list_first_touches(&lane.unknown);
     return {};
 }
@@ -127,10 +126,9 @@ Result<void> end_part(Lane& lane) {
 Result<void> count_part(Lane& lane, const EngineOptions& options) {
     BlockCutter cutter(options.granularity);
     for (;;) {
-        auto batch = lane.reader->next();
-        if (!batch) return unexpected(batch.error());
-        if (batch->count() == 0) return end_part(lane);
-        auto added = cutter.cut(*batch, [&](const BlockBatch& piece) {
+        auto batch = TRY(lane.reader->next());
+        if (batch.count() == 0) return end_part(lane);
+        auto added = cutter.cut(batch, [&](const BlockBatch& piece) {
             lane.accesses += piece.count();
             return lane.device ? lane.device->add(piece.blocks)
                                : lane.engine->add({piece.blocks, {}, {}, {}});
@@ -307,7 +305,7 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
         return unexpected(
             agree(fail(ErrorCode::unsupported, "a cluster does not cut a run into phases"), rank, ranks)
                 .error());
-    if (auto same = same_file(trace, rank, ranks); !same) return unexpected(same.error());
+    TRY(same_file(trace, rank, ranks));
     Lanes lanes(options.device == Device::gpu ? 1 : std::max(1u, options.threads));
     Result<void> good;
     if (options.device == Device::gpu) {
@@ -340,20 +338,15 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
             lanes[i].lists = rank != 0 || i != 0;
             if (lanes[i].lists) lanes[i].engine->list_first_touches(&lanes[i].unknown);
         }
-        if (auto counted = agree(count_parts(lanes, options), rank, ranks); !counted)
-            return unexpected(counted.error());
+        TRY(agree(count_parts(lanes, options), rank, ranks));
         Outbox out;
         BigVector<std::uint64_t>& unknown = lanes.front().unknown;
         if (rank != 0) pass_on(unknown, out, rank - 1, true);
         for (Tag tag = rank + 1 < ranks ? kBlocks : kEnd; tag != kEnd;) {
             const auto list = receive(rank + 1, tag);
-            if (auto played = lanes.back().engine->add({list, {}, {}, {}}); !played)
-                return unexpected(played.error());
-            if (tag == kEnd)
-                if (auto settled = lanes.back().engine->settle(); !settled)
-                    return unexpected(settled.error());
-            if (auto passed = pass_down(lanes, lanes.size() - 1, tag == kEnd); !passed)
-                return unexpected(passed.error());
+            TRY(lanes.back().engine->add({list, {}, {}, {}}));
+            if (tag == kEnd) TRY(lanes.back().engine->settle());
+            TRY(pass_down(lanes, lanes.size() - 1, tag == kEnd));
             if (rank != 0) pass_on(unknown, out, rank - 1, tag == kEnd);
         }
         std::optional<Profile> profile;

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/try.h"
+
 namespace revisit {
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
@@ -90,10 +92,9 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<void> write_file(const std::string& path, std::string_view content) {
-    auto file = OutputFile::create(path);
-    if (!file) return unexpected(file.error());
-    if (auto done = file->write(content); !done) return done;
-    return file->commit();
+    auto file = TRY(OutputFile::create(path));
+    if (auto done = file.write(content); !done) return done;
+    return file.commit();
 }
 
 }  // namespace revisit

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files.h"
+#include "core/try.h"
 #include "revisit/profile.h"
 
 namespace revisit {
@@ -260,9 +261,8 @@ std::string to_json(const Profile& profile) {
 }
 
 Result<Profile> load_profile(const std::string& path) {
-    auto text = read_file(path);
-    if (!text) return unexpected(text.error());
-    return profile_from_json(*text, path == "-" ? "standard input" : path);
+    auto text = TRY(read_file(path));
+    return profile_from_json(text, path == "-" ? "standard input" : path);
 }
 
 Result<void> save_profile(const Profile& profile, const std::string& path) {

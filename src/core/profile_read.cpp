@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/json_reader.h"
+#include "core/try.h"
 #include "revisit/profile.h"
 
 namespace revisit {
@@ -583,7 +584,7 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
     if (in.failed()) return fail(file, in.where(), in.message());
     if (!reader.has_schema) return no_profile();
     if (!reader.has_reuse) return fail(file, {}, "expected a \"reuse\" histogram");
-    if (auto checked = check_references(profile, file); !checked) return unexpected(checked.error());
+    TRY(check_references(profile, file));
     return profile;
 }
 

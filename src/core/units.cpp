@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/try.h"
+
 namespace revisit {
 namespace {
 
@@ -73,9 +75,8 @@ std::string with_unit(double value, double step, const char* const* units, int l
 Result<std::uint64_t> parse_bytes(std::string_view text) {
     if (std::uint64_t whole; parse_whole(text, whole)) return whole;
     constexpr std::string_view what = "a size such as 64, 32K or 1MiB";
-    auto number = leading_number(text, what);
-    if (!number) return unexpected(number.error());
-    auto [value, suffix] = *number;
+    auto number = TRY(leading_number(text, what));
+    auto [value, suffix] = number;
     while (!suffix.empty() && suffix[0] == ' ') suffix.remove_prefix(1);
     if (suffix == "B" || suffix == "b") suffix = {};
     int power = power_of(suffix);
@@ -89,9 +90,8 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
 Result<std::uint64_t> parse_count(std::string_view text) {
     if (std::uint64_t whole; parse_whole(text, whole)) return whole;
     constexpr std::string_view what = "a count such as 1000, 5M or 1e9";
-    auto number = leading_number(text, what);
-    if (!number) return unexpected(number.error());
-    auto [value, suffix] = *number;
+    auto number = TRY(leading_number(text, what));
+    auto [value, suffix] = number;
     int power = power_of(suffix);
     if (power < 0 || suffix.size() > 1)
         return fail(fmt::format("expected {}, found \"{}\"", what, text));

@@ -31,6 +31,7 @@
 #include <algorithm>
 #include <new>
 
+#include "core/try.h"
 #include "engines/exact_threads.h"
 
 namespace revisit {
@@ -331,13 +332,13 @@ Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks,
 }
 
 Result<Histogram> ExactEngine::reuse_so_far() {
-    if (auto settled = settle(); !settled) return unexpected(settled.error());
+    TRY(settle());
     return distances_.histogram();
 }
 
 Result<Profile> ExactEngine::finish() {
     try {
-        if (auto settled = settle(); !settled) return unexpected(settled.error());
+        TRY(settle());
         Profile profile;
         profile.method = "exact";
         profile.granularity = options_.granularity;

@@ -24,6 +24,7 @@
 #include <unordered_map>
 
 #include "core/parallel.h"
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -237,7 +238,7 @@ Result<void> check_hprda(const EngineOptions& options) {
 }
 
 Result<std::unique_ptr<Engine>> make_hprda(const EngineOptions& options) {
-    if (auto good = check_hprda(options); !good) return unexpected(good.error());
+    TRY(check_hprda(options));
     return std::make_unique<HprdaEngine>(options);
 }
 

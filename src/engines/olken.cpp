@@ -8,6 +8,7 @@
 #include <ext/pb_ds/tree_policy.hpp>
 #include <unordered_map>
 
+#include "core/try.h"
 #include "engines/tally.h"
 
 namespace revisit {
@@ -57,7 +58,7 @@ class OlkenEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_olken(const EngineOptions& options) {
-    if (auto good = require_single_model("olken", options); !good) return unexpected(good.error());
+    TRY(require_single_model("olken", options));
     return std::make_unique<OlkenEngine>(options);
 }
 

@@ -8,6 +8,7 @@
 // The exact engine beats this on a CPU; it is here because the GPU engine is the same algorithm, and
 // this one runs where there is no GPU: in the tests, and under the fuzzer.
 #include "core/parallel.h"
+#include "core/try.h"
 #include "engines/partition_count.h"
 #include "engines/partition_engine.h"
 #include "engines/tally.h"
@@ -41,7 +42,7 @@ class PartitionEngine : public Engine {
     }
 
     Result<Profile> finish() override {
-        if (auto done = count_chunk(); !done) return unexpected(done.error());
+        TRY(count_chunk());
         return tally_.profile("partition", stacked_);
     }
 
@@ -96,7 +97,7 @@ std::unique_ptr<Engine> make_partition_in_chunks(const EngineOptions& options, s
 }
 
 Result<std::unique_ptr<Engine>> make_partition(const EngineOptions& options) {
-    if (auto good = require_single_model("partition", options); !good) return unexpected(good.error());
+    TRY(require_single_model("partition", options));
     return make_partition_in_chunks(options, std::size_t{1} << 22, {});
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/try.h"
+
 namespace revisit {
 namespace {
 
@@ -31,7 +33,7 @@ class PhasedEngine : public Engine {
     }
 
     Result<Profile> finish() override {
-        if (auto ended = end_window(); !ended) return unexpected(ended.error());
+        TRY(end_window());
         auto profile = engine_->finish();
         if (!profile) return profile;
         const auto windows = recorder_.windows();
@@ -52,10 +54,9 @@ class PhasedEngine : public Engine {
 
  private:
     Result<void> end_window() {
-        auto so_far = engine_->reuse_so_far();
-        if (!so_far) return unexpected(so_far.error());
+        auto so_far = TRY(engine_->reuse_so_far());
         // A bin a distance in every window would not be bounded memory.
-        recorder_.end_window(accesses_, so_far->rebin(Binning::log2(8)));
+        recorder_.end_window(accesses_, so_far.rebin(Binning::log2(8)));
         return {};
     }
 
@@ -97,7 +98,7 @@ void WindowRecorder::join_pairs() {
 
 Result<std::unique_ptr<Engine>> make_phased(std::unique_ptr<Engine> engine,
                                             const EngineOptions& options) {
-    if (auto able = engine->reuse_so_far(); !able) return unexpected(able.error());
+    TRY(engine->reuse_so_far());
     return std::make_unique<PhasedEngine>(std::move(engine), options);
 }
 

@@ -23,6 +23,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/try.h"
 #include "engines/tally.h"
 
 namespace revisit {
@@ -218,7 +219,7 @@ Histogram GroupedHistogram::histogram(const Binning& binning, double total) cons
 }
 
 Result<std::unique_ptr<Engine>> make_shards(const EngineOptions& options) {
-    if (auto good = require_single_model("shards", options); !good) return unexpected(good.error());
+    TRY(require_single_model("shards", options));
     if (options.time || options.sites || options.pairs)
         return fail("the shards method has no time distances, sites or pairs; use exact or sample");
     if (!(options.shards.rate > 0 && options.shards.rate <= 1))

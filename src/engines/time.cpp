@@ -2,6 +2,7 @@
 // count. A model turns their histogram, or one a phase of the run, into reuse distances at the end.
 #include <new>
 
+#include "core/try.h"
 #include "engines/tally.h"
 #include "engines/time_distances.h"
 #include "engines/time_profile.h"
@@ -55,7 +56,7 @@ class TimeEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_time(const EngineOptions& options) {
-    if (auto good = require_single_model("time", options); !good) return unexpected(good.error());
+    TRY(require_single_model("time", options));
     if (options.sites || options.pairs) return fail("the time method has no sites or pairs; use exact");
     return std::make_unique<TimeEngine>(options);
 }

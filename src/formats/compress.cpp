@@ -17,6 +17,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/try.h"
 #include "formats/byte_stream.h"
 #include "formats/zip.h"
 
@@ -274,10 +275,9 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
     std::vector<std::uint8_t> head(6);
     std::size_t filled = 0;
     while (filled < head.size()) {
-        auto count = packed->read(head.data() + filled, head.size() - filled);
-        if (!count) return unexpected(count.error());
-        if (*count == 0) break;
-        filled += *count;
+        auto count = TRY(packed->read(head.data() + filled, head.size() - filled));
+        if (count == 0) break;
+        filled += count;
     }
     head.resize(filled);
     std::unique_ptr<Codec> codec;
@@ -330,10 +330,9 @@ Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path) {
 #endif
     if (!codec && without_packing_suffix(path) != path)
         return fail(path, {}, "the library that packs such files is not in this build");
-    auto file = OutputFile::create(path);
-    if (!file) return unexpected(file.error());
-    if (!codec) return std::make_unique<PlainSink>(std::move(*file));
-    return std::make_unique<PackedSink>(std::move(*file), std::move(codec));
+    auto file = TRY(OutputFile::create(path));
+    if (!codec) return std::make_unique<PlainSink>(std::move(file));
+    return std::make_unique<PackedSink>(std::move(file), std::move(codec));
 }
 
 }  // namespace revisit

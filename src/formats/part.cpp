@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/try.h"
 #include "formats/format.h"
 
 namespace revisit {
@@ -51,29 +52,25 @@ Result<std::unique_ptr<TraceReader>> open_trace_part(const std::string& path, st
     if (path == "-") return fail("standard input cannot be read in parts; store the trace in a file");
     auto stream = ByteStream::open(path);
     if (!stream) return unexpected(stream.error());
-    auto entry = tell_format(*stream, format, path);
-    if (!entry) return unexpected(entry.error());
-    if ((*entry)->record_bytes != 0 && !stream->packed() && stream->file_bytes_total() != 0) {
+    auto entry = TRY(tell_format(*stream, format, path));
+    if (entry->record_bytes != 0 && !stream->packed() && stream->file_bytes_total() != 0) {
         // What is left over after the last whole record is the last part's to complain about.
-        const std::uint64_t bytes = stream->file_bytes_total(),
-                            records = bytes / (*entry)->record_bytes;
+        const std::uint64_t bytes = stream->file_bytes_total(), records = bytes / entry->record_bytes;
         auto edge = [&](std::uint64_t i) {
             return static_cast<std::uint64_t>(static_cast<unsigned __int128>(records) * i / parts) *
-                   (*entry)->record_bytes;
+                   entry->record_bytes;
         };
         auto range =
-            ByteStream::open_range(path, edge(part), part + 1 == parts ? bytes : edge(part + 1));
-        if (!range) return unexpected(range.error());
-        return (*entry)->open(std::move(*range));
+            TRY(ByteStream::open_range(path, edge(part), part + 1 == parts ? bytes : edge(part + 1)));
+        return entry->open(std::move(range));
     }
     std::uint64_t accesses = 0;
     auto counting = open_trace(path, format);
     if (!counting) return counting;
     for (;;) {
-        auto batch = (*counting)->next();
-        if (!batch) return unexpected(batch.error());
-        if (batch->count() == 0) break;
-        accesses += batch->count();
+        auto batch = TRY((*counting)->next());
+        if (batch.count() == 0) break;
+        accesses += batch.count();
     }
     auto reader = open_trace(path, format);
     if (!reader) return reader;

@@ -12,6 +12,7 @@
 #include <future>
 
 #include "core/parallel.h"
+#include "core/try.h"
 #include "engines/hprda.h"
 #include "engines/ranges.h"
 #include "gpu/devices.h"
@@ -271,7 +272,7 @@ class GpuHprdaEngine : public Engine {
 };
 
 Result<std::unique_ptr<Engine>> make_gpu_hprda(const EngineOptions& options) {
-    if (auto good = check_hprda(options); !good) return unexpected(good.error());
+    TRY(check_hprda(options));
     try {
         gpu::HprdaSettings settings;
         settings.thread_trace = options.hprda.thread_trace;
@@ -303,20 +304,18 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
     if (method == "hprda") return make_gpu_hprda(options);
     if (method != "exact")
         return fail(ErrorCode::unsupported, fmt::format("the {} method runs on the CPU", method));
-    if (auto good = require_single_model("GPU's exact", options); !good)
-        return unexpected(good.error());
+    TRY(require_single_model("GPU's exact", options));
     if (options.pairs) return fail(ErrorCode::device, "the GPU counts no pairs of sites");
     const bool on_device = counted_on_device(options.bins);
     if (options.sites && !on_device)
         return fail(ErrorCode::device,
                     fmt::format("the GPU counts sites in bins log2 to log2:{}, found {}",
                                 gpu::kMostPerOctave, options.bins.spec()));
-    auto devices = devices_to_use();
-    if (!devices) return unexpected(devices.error());
+    auto devices = TRY(devices_to_use());
     try {
-        if (devices->size() == 1) return std::make_unique<GpuExactEngine>(options, devices->front());
+        if (devices.size() == 1) return std::make_unique<GpuExactEngine>(options, devices.front());
         std::vector<std::unique_ptr<gpu::ExactCounter>> counters;
-        for (int device : *devices) {
+        for (int device : devices) {
             gpu::Settings settings = settings_for(options, device);
             settings.touches = true;
             counters.push_back(gpu::make_exact_counter(settings));
@@ -329,10 +328,9 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
 
 Result<std::unique_ptr<PartCounter>> make_gpu_part_counter(const EngineOptions& options,
                                                            unsigned index) {
-    auto devices = devices_to_use();
-    if (!devices) return unexpected(devices.error());
+    auto devices = TRY(devices_to_use());
     try {
-        gpu::Settings settings = settings_for(options, (*devices)[index % devices->size()]);
+        gpu::Settings settings = settings_for(options, devices[index % devices.size()]);
         settings.touches = true;
         return std::make_unique<GpuPart>(options, gpu::make_exact_counter(settings));
     } catch (const std::exception& failure) {

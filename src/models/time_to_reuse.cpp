@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/try.h"
+
 namespace revisit {
 namespace {
 
@@ -103,8 +105,7 @@ Result<Histogram> reuse_from_time(const Histogram& time, double distinct, TimeMo
             spread_shen(bars, distinct, spread);
             break;
         case TimeModel::shen_basic:
-            if (auto done = spread_shen_basic(bars, distinct, spread); !done)
-                return unexpected(done.error());
+            TRY(spread_shen_basic(bars, distinct, spread));
             break;
     }
     out.bins = spread.bins(time.finite());

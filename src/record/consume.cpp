@@ -163,10 +163,9 @@ std::vector<std::int32_t> Consumer::living() const {
 
 Result<void> Consumer::finish() {
     for (;;) {
-        Result<bool> more = step(std::chrono::milliseconds(0));
-        if (!more) return unexpected(more.error());
+        auto more = TRY(step(std::chrono::milliseconds(0)));
         // A process killed while handing over leaves a hole in the queue: `take` steps over it in time.
-        if (!*more && slots_.drained()) break;
+        if (!more && slots_.drained()) break;
     }
     // Processes so short that they handed nothing over.
     for (std::uint32_t producer = 1; producer <= slots_.producers(); producer++)

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/try.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -21,9 +22,8 @@ class ConditionParser {
     Result<Condition> parse() {
         Condition out{std::string(text_), {{}}};
         for (;;) {
-            auto comparison = parse_comparison();
-            if (!comparison) return unexpected(comparison.error());
-            out.any.back().push_back(*comparison);
+            auto comparison = TRY(parse_comparison());
+            out.any.back().push_back(comparison);
             std::string_view joint = word();
             if (joint.empty()) return out;
             if (joint == "or")

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/try.h"
 #include "report/words.h"
 #include "revisit/units.h"
 
@@ -105,19 +106,17 @@ Result<LowLocality> low_locality(const Profile& profile, const LowLocalityOption
 
 Result<std::vector<WeightMatch>> weight_match(const Profile& reference, const Profile& estimate,
                                               const LowLocalityOptions& options) {
-    auto truth = low_locality(reference, options);
-    if (!truth) return unexpected(truth.error());
+    auto truth = TRY(low_locality(reference, options));
     LowLocalityOptions same_cache = options;
-    same_cache.cache = truth->cache;
-    auto guess = low_locality(estimate, same_cache);
-    if (!guess) return unexpected(guess.error());
-    const auto best_places = places_of(truth->ranking), chosen_places = places_of(guess->ranking);
+    same_cache.cache = truth.cache;
+    auto guess = TRY(low_locality(estimate, same_cache));
+    const auto best_places = places_of(truth.ranking), chosen_places = places_of(guess.ranking);
     const std::map<std::string, double> weights(best_places.begin(), best_places.end());
     std::vector<WeightMatch> out;
     for (double coverage : options.coverages) {
         double best = 0, chosen = 0;
         std::size_t count = 0;
-        for (; count < best_places.size() && best < (coverage - 1e-9) * truth->misses; ++count) {
+        for (; count < best_places.size() && best < (coverage - 1e-9) * truth.misses; ++count) {
             best += best_places[count].second;
             if (count >= chosen_places.size() || chosen_places[count].second <= 0) continue;
             auto found = weights.find(chosen_places[count].first);

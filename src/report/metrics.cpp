@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/try.h"
 #include "report/words.h"
 #include "revisit/accuracy.h"
 #include "revisit/units.h"
@@ -49,9 +50,8 @@ Result<Figure> cache_figure(const Profile& profile, std::string_view name, std::
     std::string_view what = name.substr(dot + 1);
     if (what != "hit_rate" && what != "miss_rate" && what != "misses")
         return fail(fmt::format("expected a metric out of {}, found \"{}\"", kNames, name));
-    auto cache = cache_named(name.substr(0, dot), chosen);
-    if (!cache) return unexpected(cache.error());
-    CachePrediction prediction = predict_cache(profile, *cache);
+    auto cache = TRY(cache_named(name.substr(0, dot), chosen));
+    CachePrediction prediction = predict_cache(profile, cache);
     double total = profile.reuse.total();
     if (what == "misses")
         return Figure{Unit::count, prediction.miss_rate * total, prediction.error * total};
