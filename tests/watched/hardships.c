@@ -26,10 +26,11 @@
 
 static unsigned table[1 << 16];
 
+// Long enough for samples on a machine whose other programs keep the sampler waiting.
 static unsigned work(int rounds) {
     unsigned sum = 0, at = 1;
     for (int r = 0; r < rounds; r++)
-        for (int i = 0; i < 10000; i++) {
+        for (int i = 0; i < 60000; i++) {
             at = at * 1103515245 + 12345;
             sum += table[at >> 16] += at;
         }
@@ -52,7 +53,7 @@ static int small_stack(void) {
     printf("%d\n", pthread_attr_setstacksize(&attributes, least));
     pthread_t thread;
     void* result;
-    if (pthread_create(&thread, &attributes, thread_work, (void*)2000) != 0) return 1;
+    if (pthread_create(&thread, &attributes, thread_work, (void*)10000) != 0) return 1;
     pthread_join(thread, &result);
     printf("%zu\n", (size_t)result);
     return 0;
@@ -155,8 +156,8 @@ static void* forks(void* number) {
     for (int i = 0; i < 15; i++) {
         fflush(stdout);
         pid_t child = fork();
-        if (child == 0) _exit((int)(work(30) % 2) + (int)(size_t)number);
-        work(30);
+        if (child == 0) _exit((int)(work(10) % 2) + (int)(size_t)number);
+        work(10);
         int status = 0;
         waitpid(child, &status, 0);
         good += WIFEXITED(status);
@@ -280,7 +281,7 @@ static int timers(void) {
     int enough = 0;
     for (int i = 0; i < 5000 && !enough; i++) {
         work(10);
-        enough = ticks >= 5;
+        enough = ticks >= 20;
     }
     printf("%s\n", enough ? "ticks" : "no ticks");
     return 0;
@@ -381,7 +382,7 @@ static int traces(void) {
 
 // A program that becomes another, and another.
 static int becomes(char* self, int left) {
-    unsigned sum = work(150);
+    unsigned sum = work(300);
     if (left == 0) {
         printf("%u\n", sum);
         return 0;

@@ -85,7 +85,7 @@ int main(int count, char** arguments) {
         auto* small = static_cast<unsigned*>(malloc(64));
         unsigned* larger = make_larger(small);
         memset(larger, 0, kWords * 4);
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < 600; i++)
             sum += work(table, kMask, 100000) + work(vector.get(), kMask, 100000) +
                    work(larger, kMask, 100000);
         free(table);
@@ -97,21 +97,21 @@ int main(int count, char** arguments) {
         }
     } else if (strcmp(which, "pages") == 0) {
         unsigned *pages = make_pages(kWords * 4), *larger = make_larger_pages();
-        for (int i = 0; i < 100; i++) sum += work(pages, kMask, 150000) + work(larger, kMask, 150000);
+        for (int i = 0; i < 600; i++) sum += work(pages, kMask, 150000) + work(larger, kMask, 150000);
         munmap(pages, kWords * 4);
         munmap(larger, kWords * 4);
     } else if (strcmp(which, "reuse") == 0) {
         free(first_owner());
         unsigned* words = second_owner();
         memset(words, 0, kWords * 2);
-        sum = work(words, kMask / 2, 30000000);
+        sum = work(words, kMask / 2, 150000000);
         free(words);
     } else if (strcmp(which, "many") == 0) {  // more blocks than can be noted
         std::vector<void*> all;
         for (unsigned i = 0; i < 20000; i++) all.push_back(make_one_small(1024 + i % 900));
         unsigned* large = make_one_large();
         memset(large, 0, kWords * 4);
-        sum = work(large, kMask, 30000000);
+        sum = work(large, kMask, 150000000);
         for (void* one : all) free(one);
     }
     printf("%u\n", sum);

@@ -64,9 +64,12 @@ bool HeapBlocks::read(pid_t process) {
         return false;
     if (copy_ != nullptr && copy_->noted == noted) return false;
     if (copy_ == nullptr) copy_ = std::make_unique<HeapTable>();
-    if (RemoteMemory::read(process, at_, copy_.get(), sizeof *copy_)) return true;
-    copy_.reset();
-    return false;
+    if (!RemoteMemory::read(process, at_, copy_.get(), sizeof *copy_)) {
+        copy_.reset();
+        return false;
+    }
+    copy_->noted = noted;  // what was noted while it was copied may be in it in part
+    return true;
 }
 
 int HeapBlocks::entry_of(std::uint64_t address) const {

@@ -294,14 +294,13 @@ class Tracer {
             return;
         }
         task->is_stopped = true;
+        task->is_interrupted = false;  // any stop, one for a signal as well, takes the request away
         auto taken = Sampler::Taken::nothing;
         if (event == PTRACE_EVENT_STOP && is_group_stop(signal)) {
-            task->is_interrupted = false;
             task->is_stopped = false;
             ptrace(PTRACE_LISTEN, id, 0, 0);
             return;
         }
-        if (event == PTRACE_EVENT_STOP) task->is_interrupted = false;
         if (task->is_due && task->started)
             taken = sampler_.at_stop(*task, task->is_waited_for ? task->stop_asked : own_time());
         else
