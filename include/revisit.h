@@ -1,11 +1,14 @@
+/* clang-format off */
 /* revisit for C, and for every language that can call C: addresses in, histograms and curves out.
  *
  *     revisit_analysis* analysis;
- *     if (revisit_analysis_new(NULL, &analysis) != REVISIT_OK) return
- * complain(revisit_error_message()); while ((count = next_addresses(addresses)) > 0) if
- * (revisit_analysis_add_addresses(analysis, addresses, count) != REVISIT_OK) ... revisit_profile*
- * profile; if (revisit_analysis_finish(analysis, &profile) != REVISIT_OK) ... double hit_rate;
- *     revisit_profile_hit_rate(profile, "32K:8:64", &hit_rate, NULL);
+ *     revisit_profile* profile;
+ *     double hit_rate;
+ *     if (revisit_analysis_new(NULL, &analysis) != REVISIT_OK) return complain(revisit_error_message());
+ *     while ((count = next_addresses(addresses)) > 0)
+ *         if (revisit_analysis_add_addresses(analysis, addresses, count) != REVISIT_OK) ...
+ *     if (revisit_analysis_finish(analysis, &profile) != REVISIT_OK) ...
+ *     if (revisit_profile_hit_rate(profile, "32K:8:64", &hit_rate, NULL) != REVISIT_OK) ...
  *     revisit_profile_free(profile);
  *     revisit_analysis_free(analysis);
  *
@@ -16,6 +19,7 @@
  * Threads. A handle is used by one thread at a time, except that any number of threads may read one
  * profile. Different handles are independent. Error messages are kept per thread.
  */
+/* clang-format on */
 #ifndef REVISIT_C_H
 #define REVISIT_C_H
 
@@ -66,7 +70,8 @@ REVISIT_API void revisit_options_free(revisit_options* options);
  *   threads       that count; 0 = all cores
  *   time, sites, pairs   yes or no: the time-distance histogram, histograms by site, pairs of sites
  *   phases        windows of the run with histograms of their own
- *   rate, target-error   of the methods sample and shards
+ *   rate          share to sample, of the methods sample and shards
+ *   target-error  of the method sample
  *   seed          of all randomness
  */
 REVISIT_API revisit_status revisit_options_set(revisit_options* options, const char* name,
@@ -161,7 +166,7 @@ typedef struct revisit_point {
 REVISIT_API size_t revisit_profile_curve(const revisit_profile* profile, revisit_point* points,
                                          size_t room);
 /* Of a cache SIZE:WAYS:LINE, such as 32K:8:64 or 1M:full:64. `error`, the 95 % half-width, may be NULL.
- */
+ * Where the granularity of the profile is not LINE, each block is assumed to fill one line. */
 REVISIT_API revisit_status revisit_profile_hit_rate(const revisit_profile* profile, const char* cache,
                                                     double* hit_rate, double* error);
 

@@ -3,7 +3,7 @@
 // uint64 and int64 arrays of addresses are read where they lie, as are uint32 sites and sizes, uint16
 // threads and bool writes; an array of another integer type or with gaps is brought to that form by
 // numpy, which is a copy.
-#include <array>
+#include <algorithm>
 #include <limits>
 
 #include "module.h"
@@ -44,11 +44,14 @@ Column<T> column_of(const char* name, const py::object& given, std::ptrdiff_t ex
     }
     py::array array = py::array::ensure(given);
     if (!array) refuse<PythonTypeError>(name, "expected an array of integers");
+    // Values that were masked out would be counted.
+    if (py::hasattr(given, "mask") && py::array(given.attr("mask")).attr("any")().cast<bool>())
+        refuse(name, "expected an array without masked values; compressed() leaves them out");
     if (array.ndim() != 1)
         refuse<PythonTypeError>(
             name, "expected an array of one dimension, found " + std::to_string(array.ndim()));
     char kind = array.dtype().kind();
-    if (array.size() != 0 && kind != 'u' && kind != 'i' && kind != 'b')
+    if (array.size() != 0 && kind != 'u' && kind != 'i')
         refuse<PythonTypeError>(
             name, "expected an array of integers, found " + py::str(array.dtype()).cast<std::string>());
     if (expected >= 0 && array.size() != expected)
@@ -65,23 +68,43 @@ Column<T> column_of(const char* name, const py::object& given, std::ptrdiff_t ex
     return {array, {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.size())}};
 }
 
-// numpy says true for any number but 0; a write is flag bit 0.
+// Truths, or numbers that are 0 or 1: a write is flag bit 0.
 Column<std::uint8_t> writes_of(const py::object& given, std::ptrdiff_t expected) {
     if (given.is_none()) return {};
-    py::object truths = py::module_::import("numpy").attr("asarray")(given, "bool");
-    return column_of<std::uint8_t>("writes", truths, expected);
+    py::array array = py::array::ensure(given);
+    if (array && array.dtype().kind() == 'b')
+        return column_of<std::uint8_t>("writes", array.attr("view")("uint8"), expected);
+    auto column = column_of<std::uint8_t>("writes", given, expected);
+    for (std::uint8_t write : column.values)
+        if (write > 1) refuse("writes", "expected truths, or 0 and 1, found " + std::to_string(write));
+    return column;
 }
 
-TimeModel time_model_of(const std::string& name) {
-    return value_or_raise(parse_time_model(name));
+// A share that was given for a method that uses it; `otherwise` where none was given.
+double share_of(const char* name, const py::object& given, double otherwise, const std::string& method,
+                std::initializer_list<const char*> methods) {
+    if (given.is_none()) return otherwise;
+    std::string names;
+    for (const char* one : methods) names += (names.empty() ? "" : " or ") + std::string(one);
+    if (std::find(methods.begin(), methods.end(), method) == methods.end())
+        refuse(name, "an option of the method " + names + "; " + method + " does not use it");
+    const double share = PyFloat_AsDouble(given.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        refuse<PythonTypeError>(name,
+                                "expected a number, found " + py::repr(given).cast<std::string>());
+    }
+    if (!(share > 0 && share <= 1)) refuse(name, "expected a share above 0 and up to 1");
+    return share;
 }
 
 Profile analyze_arrays(const py::object& addresses, const std::string& method,
                        const py::object& granularity, const std::string& bins, const std::string& model,
                        const py::object& sites, const py::object& sizes, const py::object& threads,
-                       const py::object& writes, bool time, bool pairs, unsigned phases,
-                       unsigned workers, double rate, double target_error,
-                       const std::string& time_model, std::uint64_t seed) {
+                       const py::object& writes, bool time, bool pairs, const py::object& phases,
+                       const py::object& workers, const py::object& rate,
+                       const py::object& target_error, const py::object& time_model,
+                       const py::object& seed) {
     auto address_column = column_of<std::uint64_t>("addresses", addresses, -1);
     auto count = static_cast<std::ptrdiff_t>(address_column.values.size());
     auto site_column = column_of<std::uint32_t>("sites", sites, count);
@@ -103,15 +126,20 @@ Profile analyze_arrays(const py::object& addresses, const std::string& method,
     options.sites = !site_column.values.empty();
     options.pairs = pairs;
     if (pairs && !options.sites) throw PythonError("pairs: needs sites");
-    if (phases > 4096) throw PythonError("phases: expected at most 4096");
-    options.phases = phases;
-    options.threads = workers;
+    options.phases = static_cast<unsigned>(whole_of("phases", phases, 4096));
+    options.threads = static_cast<unsigned>(whole_of("workers", workers, 4096));
     options.time = time;
-    if (!(rate > 0 && rate <= 1)) throw PythonError("rate: expected a share above 0 and up to 1");
-    options.sample.rate = options.shards.rate = rate;
-    options.sample.target_error = target_error;
-    options.time_model = time_model_of(time_model);
-    options.seed = seed;
+    options.sample.rate = options.shards.rate =
+        share_of("rate", rate, options.sample.rate, method, {"sample", "shards"});
+    options.sample.target_error =
+        share_of("target_error", target_error, options.sample.target_error, method, {"sample"});
+    if (!time_model.is_none()) {
+        if (method != "time")
+            throw PythonError("time_model: an option of the method time; " + method +
+                              " does not use it");
+        options.time_model = value_or_raise(parse_time_model(py::str(time_model).cast<std::string>()));
+    }
+    options.seed = whole_of("seed", seed);
 
     py::gil_scoped_release counting;
     Profile profile = value_or_raise(
@@ -156,8 +184,8 @@ struct Columns {
 };
 
 py::object generate(const py::object& like, const py::object& length, const py::object& distinct,
-                    const py::object& granularity, unsigned threads, double sharing, double writes,
-                    std::uint64_t seed, bool columns) {
+                    const py::object& granularity, const py::object& threads, double sharing,
+                    double writes, const py::object& seed, bool columns) {
     GenerateOptions options;
     Histogram reuse;
     if (py::isinstance<Profile>(like)) {
@@ -176,13 +204,16 @@ py::object generate(const py::object& like, const py::object& length, const py::
         throw PythonError("length: fewer accesses than blocks to touch");
     if (py::isinstance<Histogram>(like))
         reuse = like.cast<const Histogram&>();
+    else if (!py::isinstance<Profile>(like) && !py::isinstance<py::str>(like))
+        throw PythonTypeError("expected a Profile, a Histogram or a distribution, found " +
+                              py::repr(like).cast<std::string>());
     else if (!py::isinstance<Profile>(like))
         reuse = value_or_raise(parse_distribution(like.cast<std::string>(), options.distinct));
     if (reuse.invalidated > 0) throw PythonError("has invalidated reuses, which one stack cannot have");
-    options.threads = threads;
+    options.threads = static_cast<unsigned>(whole_of("threads", threads, 65536));
     options.sharing = sharing;
     options.writes = writes;
-    options.seed = seed;
+    options.seed = whole_of("seed", seed);
     Columns made;
     {
         py::gil_scoped_release generating;
@@ -202,7 +233,8 @@ py::object generate(const py::object& like, const py::object& length, const py::
     return array_of(std::move(made.addresses));
 }
 
-py::dict read_trace(const std::string& path, const std::string& format) {
+py::dict read_trace(const py::object& given, const std::string& format) {
+    const std::string path = path_of(given);
     Columns read;
     {
         py::gil_scoped_release reading;
@@ -224,11 +256,12 @@ void declare_arrays(py::module_& module) {
         py::arg("granularity") = 64, py::arg("bins") = "log2:8", py::arg("model") = "single",
         py::arg("sites") = py::none(), py::arg("sizes") = py::none(), py::arg("threads") = py::none(),
         py::arg("writes") = py::none(), py::arg("time") = false, py::arg("pairs") = false,
-        py::arg("phases") = 0, py::arg("workers") = 1, py::arg("rate") = 0.01,
-        py::arg("target_error") = 0.0, py::arg("time_model") = "phases", py::arg("seed") = 1,
+        py::arg("phases") = 0, py::arg("workers") = 1, py::arg("rate") = py::none(),
+        py::arg("target_error") = py::none(), py::arg("time_model") = py::none(), py::arg("seed") = 1,
         "Profiles an array of addresses; uint64 and int64 arrays are not copied.\n\n"
         "sites, sizes, threads and writes are optional arrays as long as addresses. workers are\n"
-        "the threads that count, 0 = all cores. The other options are those of `revisit analyze`.");
+        "the threads that count, 0 = all cores. The other options are those of `revisit analyze`;\n"
+        "rate, target_error and time_model belong to the methods sample and shards, sample, and time.");
     module.def(
         "methods",
         [] {

@@ -7,52 +7,64 @@
 // counts. Everything else is a thin name for what the C++ headers say.
 #include "module.h"
 
+#include <cmath>
+
 namespace revisit {
 
 Binning parse_bins(const std::string& spec) {
     return value_or_raise(Binning::parse(spec));
 }
 
-namespace {
-
-// A whole number of Python or numpy; anything else is refused by name.
-std::uint64_t whole(const char* what, const py::object& number) {
-    PyObject* index = PyNumber_Index(number.ptr());
+std::uint64_t whole_of(const char* name, const py::object& number, std::uint64_t most) {
+    const std::string found = py::repr(number).cast<std::string>();
+    PyObject* index = py::isinstance<py::bool_>(number) ? nullptr : PyNumber_Index(number.ptr());
     if (index == nullptr) {
         PyErr_Clear();
-        throw PythonTypeError(std::string("expected a whole number of ") + what + ", found " +
-                              py::repr(number).cast<std::string>());
+        throw PythonTypeError(std::string(name) + ": expected a whole number, found " + found);
     }
     auto value = py::reinterpret_steal<py::int_>(index);
     unsigned long long out = PyLong_AsUnsignedLongLong(value.ptr());
-    if (PyErr_Occurred() != nullptr) {
+    if (PyErr_Occurred() != nullptr || out > most) {
         PyErr_Clear();
-        throw PythonError(std::string("expected a number of ") + what + " of at least 0, found " +
-                          py::repr(number).cast<std::string>());
+        throw PythonError(std::string(name) + ": expected a number from 0 to " + std::to_string(most) +
+                          ", found " + found);
     }
     return out;
 }
 
-}  // namespace
+std::string path_of(const py::object& path) {
+    PyObject* text = PyOS_FSPath(path.ptr());
+    if (text == nullptr) {
+        PyErr_Clear();
+        throw PythonTypeError("path: expected a text or a path, found " +
+                              py::repr(path).cast<std::string>());
+    }
+    return py::reinterpret_steal<py::object>(text).cast<std::string>();
+}
 
 std::uint64_t bytes_of(const py::object& size) {
     if (py::isinstance<py::str>(size)) return value_or_raise(parse_bytes(size.cast<std::string>()));
-    return whole("bytes", size);
+    return whole_of("bytes", size);
 }
 
 std::uint64_t count_of(const py::object& count) {
     if (py::isinstance<py::str>(count)) return value_or_raise(parse_count(count.cast<std::string>()));
     if (py::isinstance<py::float_>(count)) {  // 1e6
         double number = count.cast<double>();
-        if (!(number >= 0 && number < 0x1p63)) throw PythonError("expected a count of at least 0");
+        if (!(number >= 0 && number < 0x1p63) || number != std::floor(number))
+            throw PythonError("count: expected a whole number of at least 0, found " +
+                              py::repr(count).cast<std::string>());
         return static_cast<std::uint64_t>(number);
     }
-    return whole("accesses or blocks", count);
+    return whole_of("count", count);
 }
 
 CacheSpec cache_of(const py::object& cache) {
     if (py::isinstance<py::str>(cache))
         return value_or_raise(CacheSpec::parse(cache.cast<std::string>()));
+    if (!py::isinstance<CacheSpec>(cache))
+        throw PythonTypeError("cache: expected a Cache or a text such as \"32K:8:64\", found " +
+                              py::repr(cache).cast<std::string>());
     return cache.cast<CacheSpec>();
 }
 
@@ -60,7 +72,7 @@ CacheSpec cache_of(const py::object& cache) {
 
 PYBIND11_MODULE(revisit, module) {
     using namespace revisit;
-    module.attr("__version__") = REVISIT_VERSION;
+    module.attr("__version__") = REVISIT_VERSION_STRING;
     module.doc() = "How programs reuse memory: reuse distances, caches, traces made to measure.";
     py::object error = py::register_exception<PythonError>(module, "Error", PyExc_ValueError);
     static PyObject* type_error = nullptr;  // lives as long as the module

@@ -54,6 +54,10 @@ Binning parse_bins(const std::string& spec);
 std::uint64_t bytes_of(const py::object& size);   // a number, or text as in "32K"
 CacheSpec cache_of(const py::object& cache);      // a Cache, or text as in "32K:8:64"
 std::uint64_t count_of(const py::object& count);  // a number, or text as in "10M"
+std::string path_of(const py::object& path);      // text, or a pathlib.Path
+// A whole number of Python or numpy up to `most`; anything else is refused, as "phases: expected …".
+std::uint64_t whole_of(const char* name, const py::object& number,
+                       std::uint64_t most = ~std::uint64_t{0});
 
 void declare_profile(py::module_& module);  // profile.cpp: Histogram, Profile and what is in them
 void declare_notebook(py::class_<Profile>& profile);  // notebook.cpp: pictures and frames

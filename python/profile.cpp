@@ -2,6 +2,8 @@
 // true for as long as somebody holds them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/files.h"
 #include "module.h"
 #include "report/page.h"
@@ -10,12 +12,27 @@
 namespace revisit {
 namespace {
 
-py::array_t<double> hit_rates(const Profile& profile, const py::iterable& sizes, std::uint64_t ways,
-                              std::uint64_t line) {
+// A profile without the cache's lines answers a question that was not asked: a warning says so.
+void warn_of_blocks(const Profile& profile, const CacheSpec& cache) {
+    const bool has_lines = profile.granularity == cache.line ||
+                           std::any_of(profile.granularities.begin(), profile.granularities.end(),
+                                       [&](const auto& one) { return one.granularity == cache.line; });
+    if (has_lines) return;
+    const std::string text = fmt::format(
+        "the profile counts blocks of {} B; each block is assumed to fill one line of {} B of the "
+        "cache",
+        profile.granularity, cache.line);
+    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 2) != 0) throw py::error_already_set();
+}
+
+py::array_t<double> hit_rates(const Profile& profile, const py::iterable& sizes,
+                              const py::object& given_ways, const py::object& given_line) {
+    const std::uint64_t ways = whole_of("ways", given_ways), line = bytes_of(given_line);
     if (line == 0) throw PythonError("expected lines of at least 1 byte");
     std::vector<CacheSpec> caches;
     for (py::handle size : sizes)
         caches.push_back({bytes_of(py::reinterpret_borrow<py::object>(size)), ways, line, {}});
+    if (!caches.empty()) warn_of_blocks(profile, caches[0]);
     std::vector<double> rates;
     {
         py::gil_scoped_release counting;
@@ -31,7 +48,7 @@ Profile merged(const Profile& one, const Profile& other) {
     return sum;
 }
 
-void write_page(const Profile& profile, const std::string& path, const py::iterable& caches,
+void write_page(const Profile& profile, const py::object& path, const py::iterable& caches,
                 const std::string& title, bool sources) {
     PageOptions options;
     for (py::handle cache : caches)
@@ -42,7 +59,7 @@ void write_page(const Profile& profile, const std::string& path, const py::itera
     }
     options.sources = sources;
     std::string page = value_or_raise(html_page({{profile, title}}, options));
-    value_or_raise(write_file(path, page));
+    value_or_raise(write_file(path_of(path), page));
 }
 
 void declare_histogram(py::module_& module) {
@@ -60,7 +77,13 @@ void declare_histogram(py::module_& module) {
             "a structured array over the histogram's own memory: low, high (excluded), count, error")
         .def(
             "percentile",
-            [](const Histogram& histogram, double share) {
+            [](const Histogram& histogram, const py::object& given) {
+                const double share = PyFloat_AsDouble(given.ptr());
+                if (PyErr_Occurred() != nullptr) {
+                    PyErr_Clear();
+                    throw PythonTypeError("percentile: expected a share from 0 to 1, found " +
+                                          py::repr(given).cast<std::string>());
+                }
                 if (!(share >= 0 && share <= 1))
                     throw PythonError("percentile: expected a share from 0 to 1");
                 return histogram.percentile(share);
@@ -270,7 +293,9 @@ void declare_profile(py::module_& module) {
         .def(
             "cache",
             [](const Profile& profile, const py::object& cache) {
-                return predict_cache(profile, cache_of(cache));
+                const CacheSpec spec = cache_of(cache);
+                warn_of_blocks(profile, spec);
+                return predict_cache(profile, spec);
             },
             py::arg("cache"), "hit rate of a cache, e.g. \"32K:8:64\"")
         .def("hit_rates", &hit_rates, py::arg("sizes"), py::arg("ways") = 0, py::arg("line") = 64,
@@ -283,8 +308,8 @@ void declare_profile(py::module_& module) {
             "the miss-ratio curve of its reuse histogram")
         .def(
             "save",
-            [](const Profile& profile, const std::string& path) {
-                value_or_raise(save_profile(profile, path));
+            [](const Profile& profile, const py::object& path) {
+                value_or_raise(save_profile(profile, path_of(path)));
             },
             py::arg("path"))
         .def("to_json", [](const Profile& profile) { return to_json(profile); })
@@ -308,8 +333,13 @@ void declare_profile(py::module_& module) {
                                profile.granularity, profile.method);
         });
     module.def(
-        "load", [](const std::string& path) { return value_or_raise(load_profile(path)); },
-        py::arg("path"), py::call_guard<py::gil_scoped_release>(), "reads a profile");
+        "load",
+        [](const py::object& path) {
+            const std::string name = path_of(path);
+            py::gil_scoped_release reading;
+            return value_or_raise(load_profile(name));
+        },
+        py::arg("path"), "reads a profile");
     module.def(
         "from_json", [](const std::string& text) { return value_or_raise(profile_from_json(text)); },
         py::arg("text"), py::call_guard<py::gil_scoped_release>(), "the profile in a text");

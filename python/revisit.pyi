@@ -1,8 +1,11 @@
 """How programs reuse memory: reuse distances, caches, traces made to measure."""
+import os
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
+
+Path = Union[str, "os.PathLike[str]"]
 
 __version__: str
 
@@ -306,7 +309,7 @@ class Profile:
     def certainty(self) -> Optional[str]:
         """Of a prediction: "exact", "fitted" or "estimated"."""
     def cache(self, cache: Union[str, Cache]) -> CachePrediction:
-        """What a cache, e.g. "32K:8:64", makes of the profile."""
+        """What a cache, e.g. "32K:8:64", makes of the profile; warns where its blocks are not the cache's lines."""
     def hit_rates(self, sizes: Iterable[Union[int, str]], ways: int = 0, line: int = 64) -> npt.NDArray[np.float64]:
         """Hit rates of caches of these sizes, in bytes or as in "32K"; ways 0 = fully associative."""
     def miss_ratio_curve(self) -> npt.NDArray[np.void]:
@@ -317,11 +320,11 @@ class Profile:
         """The sites as a DataFrame of pandas, or of polars where that is installed or asked for."""
     def pairs_frame(self, library: Optional[str] = None) -> Any:
         """The use → reuse pairs as a DataFrame."""
-    def save(self, path: str) -> None:
+    def save(self, path: Path) -> None:
         """Writes the profile as JSON."""
     def to_json(self) -> str:
         """The profile as JSON."""
-    def write_page(self, path: str, caches: Iterable[Union[str, Cache]] = ..., title: str = "profile", sources: bool = False) -> None:
+    def write_page(self, path: Path, caches: Iterable[Union[str, Cache]] = ..., title: str = "profile", sources: bool = False) -> None:
         """Writes the report as one HTML page; caches: those to mark, else this machine's."""
     def __add__(self, other: "Profile") -> "Profile":
         """Two runs, ranks or processes together."""
@@ -329,11 +332,11 @@ class Profile:
 
 def analyze(
     addresses: npt.ArrayLike,
+    *,
     method: str = "exact",
     granularity: Union[int, str] = 64,
     bins: str = "log2:8",
     model: str = "single",
-    *,
     sites: Optional[npt.ArrayLike] = None,
     sizes: Optional[npt.ArrayLike] = None,
     threads: Optional[npt.ArrayLike] = None,
@@ -342,15 +345,16 @@ def analyze(
     pairs: bool = False,
     phases: int = 0,
     workers: int = 1,
-    rate: float = 0.01,
-    target_error: float = 0.0,
-    time_model: str = "phases",
+    rate: Optional[float] = None,
+    target_error: Optional[float] = None,
+    time_model: Optional[str] = None,
     seed: int = 1,
 ) -> Profile:
     """Profiles an array of addresses; uint64 and int64 ones are read where they lie.
 
     sites, sizes, threads and writes are arrays as long as addresses, or left out. workers are the
-    threads that count, 0 = all cores. The other options are those of `revisit analyze`.
+    threads that count, 0 = all cores. The other options are those of `revisit analyze`; rate,
+    target_error and time_model belong to the methods sample and shards, sample, and time.
     """
 
 def methods() -> Dict[str, str]:
@@ -373,10 +377,10 @@ def generate(
     With columns, a dict of arrays that analyze(**columns) takes.
     """
 
-def read_trace(path: str, format: str = "") -> Dict[str, npt.NDArray[Any]]:
+def read_trace(path: Path, format: str = "") -> Dict[str, npt.NDArray[Any]]:
     """A trace in any format revisit reads, as a dict of arrays that analyze(**columns) takes."""
 
-def load(path: str) -> Profile:
+def load(path: Path) -> Profile:
     """Reads a profile."""
 
 def from_json(text: str) -> Profile:

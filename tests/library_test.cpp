@@ -298,6 +298,15 @@ TEST(LibraryC, mistakes_have_a_code_and_a_sentence) {
     EXPECT_EQ(revisit_options_set(options, "bins", nullptr), REVISIT_INVALID_INPUT);
     revisit_analysis* analysis = nullptr;
     EXPECT_EQ(revisit_analysis_new(options, nullptr), REVISIT_INVALID_INPUT);
+    revisit_options* sampled = revisit_options_new();
+    ASSERT_EQ(revisit_options_set(sampled, "rate", "0.5"), REVISIT_OK);
+    EXPECT_EQ(revisit_analysis_new(sampled, &analysis), REVISIT_INVALID_INPUT);
+    EXPECT_STREQ(revisit_error_message(),
+                 "option rate: belongs to the methods sample and shards; exact does not use it");
+    ASSERT_EQ(revisit_options_set(sampled, "method", "sample"), REVISIT_OK);
+    ASSERT_EQ(revisit_analysis_new(sampled, &analysis), REVISIT_OK);
+    revisit_analysis_free(analysis);
+    revisit_options_free(sampled);
     ASSERT_EQ(revisit_options_set(options, "model", "private"), REVISIT_OK);
     ASSERT_EQ(revisit_analysis_new(options, &analysis), REVISIT_OK);
     const std::uint64_t addresses[] = {0, 64};

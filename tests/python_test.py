@@ -1,5 +1,5 @@
 """import revisit: arrays in and out without copies, the same figures as the program, errors that help."""
-import ast, copy, gc, importlib.util, json, os, pathlib, pickle, sys, tempfile, types, unittest, unittest.mock
+import ast, copy, gc, importlib.util, json, os, pathlib, pickle, re, sys, tempfile, types, unittest, unittest.mock, warnings
 import xml.etree.ElementTree
 
 import numpy as np
@@ -75,8 +75,27 @@ class Analyze(unittest.TestCase):
             (lambda: revisit.analyze(None), "addresses: expected an array of integers, found None"),
             (lambda: revisit.analyze(np.array([1.5, 2.5])), "addresses: .* found float64"),
             (lambda: revisit.analyze(some.reshape(2, 5)), "addresses: .* one dimension, found 2"),
-            (lambda: revisit.analyze(some, granularity=-1), "bytes of at least 0, found -1"),
-            (lambda: revisit.analyze(some, granularity=6.5), "whole number of bytes, found 6.5"),
+            (lambda: revisit.analyze(some, granularity=-1), "bytes: expected a number from 0 .*, found -1"),
+            (lambda: revisit.analyze(some, granularity=6.5), "bytes: expected a whole number, found 6.5"),
+            (lambda: revisit.analyze(some, granularity=True), "whole number, found True"),
+            (lambda: revisit.analyze(some > 3), "addresses: .* found bool"),
+            (lambda: revisit.analyze(np.ma.masked_less(some, 3)), "addresses: .* masked"),
+            (lambda: revisit.analyze(some, writes=["r", "w"] * 5), "writes: .* found <U1"),
+            (lambda: revisit.analyze(some, writes=some), "writes: .* found 2"),
+            (lambda: revisit.analyze(some, phases=-1), "phases: .* found -1"),
+            (lambda: revisit.analyze(some, workers=10**6), "workers: .* to 4096"),
+            (lambda: revisit.analyze(some, seed="now"), "seed: expected a whole number"),
+            (lambda: revisit.analyze(some, rate=0.5), "rate: .* method sample or shards; exact does not use it"),
+            (lambda: revisit.analyze(some, target_error=0.5), "target_error: .* method sample; exact"),
+            (lambda: revisit.analyze(some, time_model="shen"), "time_model: .* method time; exact"),
+            (lambda: revisit.analyze(some, method="sample", target_error=float("nan")), "target_error: expected a share"),
+            (lambda: revisit.analyze(some, method="sample", rate="much"), "rate: expected a number, found 'much'"),
+            (lambda: revisit.analyze(some).reuse.percentile("half"), "percentile: .* found 'half'"),
+            (lambda: revisit.analyze(some).cache(32768), "cache: expected a Cache .* found 32768"),
+            (lambda: revisit.analyze(some).hit_rates(["32K"], ways=-1), "ways: .* found -1"),
+            (lambda: revisit.load(None), "path: expected"),
+            (lambda: revisit.generate(None, length=10, distinct=2), "expected a Profile"),
+            (lambda: revisit.generate("uniform", length=10.5, distinct=2), "count: .* found 10.5"),
             (lambda: revisit.analyze(some, model="private"), "private stacks need threads"),
             (lambda: revisit.analyze(some, sites=some + 2**32), "sites: expected values from 0 to 4294967295"),
             (lambda: revisit.analyze(some, threads=-np.arange(10)), "threads: .* found -9"),
@@ -89,6 +108,31 @@ class Analyze(unittest.TestCase):
         with self.assertRaises(TypeError):
             revisit.analyze(some.reshape(2, 5))
         self.assertRegex(revisit.__version__, r"^\d+\.\d+\.\d+")
+
+
+    def test_writes_are_truths_or_zeros_and_ones(self):
+        columns = revisit.read_trace(DATA / "threads.csv")
+        expected = revisit.analyze(**columns, model="private").reuse
+        for kind in (np.uint8, np.int64, bool):
+            again = dict(columns, writes=columns["writes"].astype(kind))
+            self.assertEqual(revisit.analyze(**again, model="private").reuse, expected)
+
+    def test_paths_are_texts_or_paths(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "p.json"
+            profile = revisit.analyze([0, 64, 0])
+            profile.save(path)
+            self.assertEqual(revisit.load(path), profile)
+            self.assertEqual(revisit.load(str(path)), profile)
+
+    def test_blocks_that_are_not_the_caches_lines_are_warned_about(self):
+        profile = revisit.analyze(np.arange(1000, dtype=np.uint64) * 64, granularity=4096)
+        with self.assertWarnsRegex(UserWarning, "blocks of 4096 B"):
+            profile.cache("32K:8:64")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            profile.cache("1M:8:4096")
+            profile.hit_rates(["1M"], line=4096)
 
 
 class Arrays(unittest.TestCase):
@@ -206,14 +250,25 @@ class Convenience(unittest.TestCase):
         with self.assertRaisesRegex(revisit.Error, "expected pandas or polars"):
             profile.sites_frame("arrow")
 
-    def test_frames_of_the_real_libraries(self):
-        found = False
-        for name in ("pandas", "polars"):
-            if importlib.util.find_spec(name):
-                found = True
-                self.assertEqual(len(self.profile().sites_frame(name)), 3)
-        if not found:
-            self.skipTest("neither pandas nor polars is installed")
+    def frames_of(self, name):
+        if not importlib.util.find_spec(name):
+            self.skipTest(f"{name} is not installed")
+        profile = self.profile()
+        sites, pairs = profile.sites_frame(name), profile.pairs_frame(name)
+        self.assertEqual(type(sites).__module__.split(".")[0], name)
+        self.assertEqual(list(sites["site"]), [site.id for site in profile.sites])
+        self.assertEqual(list(sites["accesses"]), [200, 200, 100])
+        self.assertEqual(list(pairs["count"]), [pair.count for pair in profile.pairs])
+        self.assertEqual(list(pairs["median_distance"]), [pair.distances.percentile(0.5) for pair in profile.pairs])
+        # A profile that has none, and sites without a reuse, whose median is missing.
+        self.assertEqual(len(revisit.analyze([0, 64]).sites_frame(name)), 0)
+        return revisit.analyze([0, 64, 128], sites=[1, 2, 3]).sites_frame(name)["median_distance"]
+
+    def test_frames_of_pandas(self):
+        self.assertEqual(list(self.frames_of("pandas").isna()), [True] * 3)
+
+    def test_frames_of_polars(self):
+        self.assertEqual(list(self.frames_of("polars").is_null()), [True] * 3)
 
     def test_stubs_tell_of_everything(self):
         """The .pyi has a docstring for each class, function and property of the module, and names nothing else."""
@@ -235,6 +290,21 @@ class Convenience(unittest.TestCase):
                 public = {attribute for attribute in vars(getattr(revisit, name)) if not attribute.startswith("_")}
                 told = {attribute for attribute in documented(node.body) if not attribute.startswith("_")}
                 self.assertEqual(told, public, name)
+
+
+    def test_stubs_have_the_parameters_of_the_module(self):
+        """Names, order and kind of every function's parameters; pybind11 writes them in the first line of the docstring."""
+        tree = ast.parse((pathlib.Path(__file__).parent.parent / "python/revisit.pyi").read_text())
+        functions = [(revisit, node) for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for parent in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+            functions += [(getattr(revisit, parent.name), node) for node in parent.body
+                          if isinstance(node, ast.FunctionDef) and not node.decorator_list and not node.name.startswith("__")]
+        self.assertGreater(len(functions), 15)
+        for owner, node in functions:
+            signature = re.match(rf"{node.name}\((.*)\) -> ", getattr(owner, node.name).__doc__)[1]
+            real = re.findall(r"(?:^|, )(\*|\w+)(?=:|,|$)", signature)
+            told = [a.arg for a in node.args.args] + (["*"] + [a.arg for a in node.args.kwonlyargs] if node.args.kwonlyargs else [])
+            self.assertEqual(told, real, node.name)
 
 
 class Generate(unittest.TestCase):

@@ -19,6 +19,7 @@ using namespace revisit;
 
 struct revisit_options {
     AnalyzeOptions value;
+    bool has_rate = false, has_target_error = false;
 };
 
 struct revisit_analysis {
@@ -168,6 +169,19 @@ const revisit_histogram* handle_of(const Histogram& histogram) {
     return reinterpret_cast<const revisit_histogram*>(&histogram);
 }
 
+// What was asked for, where the method uses it: an option without effect would mislead.
+Result<AnalyzeOptions> options_of(const revisit_options* options) {
+    if (options == nullptr) return AnalyzeOptions{};
+    const std::string& method = options->value.method;
+    if (options->has_rate && method != "sample" && method != "shards")
+        return fail(fmt::format(
+            "option rate: belongs to the methods sample and shards; {} does not use it", method));
+    if (options->has_target_error && method != "sample")
+        return fail(fmt::format("option target-error: belongs to the method sample; {} does not use it",
+                                method));
+    return options->value;
+}
+
 void hand_out(Profile value, revisit_profile** profile) {
     *profile = new revisit_profile{std::move(value)};
 }
@@ -203,6 +217,9 @@ revisit_status revisit_options_set(revisit_options* options, const char* name, c
             return set;
         }
         options->value = std::move(changed);
+        options->has_rate = options->has_rate || std::string_view(name) == "rate";
+        options->has_target_error =
+            options->has_target_error || std::string_view(name) == "target-error";
         return {};
     });
 }
@@ -210,7 +227,7 @@ revisit_status revisit_options_set(revisit_options* options, const char* name, c
 revisit_status revisit_analysis_new(const revisit_options* options, revisit_analysis** analysis) {
     return guarded([&]() -> Result<void> {
         TRY(not_null(analysis, "where to put the analysis"));
-        const AnalyzeOptions how = options != nullptr ? options->value : AnalyzeOptions{};
+        const AnalyzeOptions how = TRY(options_of(options));
         auto engine = TRY(make_engine(how.method, how.engine));
         *analysis = new revisit_analysis{std::move(engine), BlockCutter(how.engine.granularity),
                                          how.engine.model == StackModel::private_};
@@ -256,7 +273,7 @@ revisit_status revisit_analyze_file(const char* path, const char* format,
         TRY(not_null(path, "a path"));
         TRY(not_null(profile, "where to put the profile"));
         const auto trace = TRY(open_trace(path, format != nullptr ? format : ""));
-        AnalyzeOptions how = options != nullptr ? options->value : AnalyzeOptions{};
+        const AnalyzeOptions how = TRY(options_of(options));
         hand_out(TRY(analyze(*trace, how)), profile);
         return {};
     });

@@ -1,4 +1,5 @@
 // revisit analyze: a stored trace in, a profile out.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -225,10 +226,12 @@ class AnalyzeCommand : public Command {
             if (!format_read_.empty())
                 text += fmt::format("\nRead as {}{}.\n", format_read_,
                                     format_.empty() ? " (--format reads it as another)" : "");
-            if (output_.output.empty())
+            if (output_.output.empty() && std::ranges::find(traces_, "-") != traces_.end())
+                text += "\nNext: the same with -o profile.json, then revisit cache profile.json\n";
+            else if (output_.output.empty())
                 text += fmt::format(
-                    "\nNext: revisit analyze -o profile.json {} && revisit cache profile.json\n",
-                    fmt::join(traces_, " "));
+                    "\nNext: revisit analyze {}-o profile.json {} && revisit cache profile.json\n",
+                    format_.empty() ? "" : "--format " + format_ + " ", fmt::join(traces_, " "));
             else
                 text += fmt::format("\nProfile written to {}. Next: revisit cache {}\n", output_.output,
                                     output_.output);

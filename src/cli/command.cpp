@@ -44,6 +44,17 @@ constexpr CommandEntry kCommands[] = {
     {"doctor", "show what this machine and this build support", make_doctor_command},
 };
 
+// The parts of a list such as 64,4K,2M; empty ones too.
+std::vector<std::string_view> parts_of(std::string_view list, char separator) {
+    std::vector<std::string_view> parts;
+    for (std::size_t at = 0; at <= list.size();) {
+        const std::size_t end = std::min(list.find(separator, at), list.size());
+        parts.push_back(list.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
 // METHOD=NAME; time is the one method with models to choose from.
 Result<TimeModel> parse_model_of(std::string_view text) {
     constexpr std::string_view kMethod = "time=";
@@ -107,10 +118,7 @@ Result<std::vector<std::uint64_t>> AnalysisOptions::granularities() const {
     constexpr std::size_t kMost = 8;
     std::vector<std::uint64_t> sizes;
     if (!granularity_given()) return sizes;
-    for (std::size_t at = 0; at <= granularity_text.size();) {
-        const std::size_t comma = std::min(granularity_text.find(',', at), granularity_text.size());
-        const std::string text = granularity_text.substr(at, comma - at);
-        at = comma + 1;
+    for (std::string_view text : parts_of(granularity_text, ',')) {
         auto size = parse_bytes(text);
         if (!size) return fail("--granularity: " + size.error().message);
         if (*size == 0) return fail("--granularity: expected at least 1");
@@ -138,10 +146,9 @@ void BesideOptions::declare(CLI::App& app) {
 }
 
 Result<void> BesideOptions::apply(const AnalysisOptions& analysis, AnalyzeOptions& options) const {
-    for (std::size_t at = 0; !cores.empty() && at <= cores.size();) {
-        const std::size_t comma = std::min(cores.find(',', at), cores.size());
-        auto core = parse_count(cores.substr(at, comma - at));
-        at = comma + 1;
+    for (std::string_view text : parts_of(cores, ',')) {
+        if (cores.empty()) break;
+        auto core = parse_count(text);
         if (!core || *core > 65535 || options.cores.size() == 65536)
             return fail(
                 fmt::format("--cores: expected numbers of cores such as 0,1,0,1, found \"{}\"", cores));
@@ -297,9 +304,7 @@ Result<void> check_options(const CLI::App& app, std::string_view method, bool au
         if (option == nullptr || option->count() == 0) continue;
         std::string names;
         bool used = automatic && belonging.methods == "watch";
-        for (std::string_view rest = belonging.methods; !rest.empty();) {
-            const std::string_view name = rest.substr(0, rest.find(' '));
-            rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+        for (std::string_view name : parts_of(belonging.methods, ' ')) {
             used = used || name == method;
             names += fmt::format("{}--method {}", names.empty() ? "" : " or ", name);
         }

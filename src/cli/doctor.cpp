@@ -1,6 +1,8 @@
 // revisit doctor: what this machine, kernel and build can do, and what `auto` would choose.
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -11,6 +13,7 @@
 #include "record/launch.h"
 #include "record/probe.h"
 #include "report/page.h"
+#include "revisit/version.h"
 #include "watch/watch.h"
 
 namespace revisit {
@@ -38,6 +41,31 @@ std::string sampling_line(const record::Probe& watchpoints, const record::Probe&
     return "--method watch: CPU-time samples, look-ahead for short reuses, watchpoints for long ones";
 }
 
+bool is_program(const std::filesystem::path& path) {
+    return access(path.c_str(), X_OK) == 0;
+}
+
+// Programs that are built only where LLVM is, and run clang.
+void add_llvm_parts(std::vector<Finding>& out) {
+    std::error_code ignored;
+    const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+    std::string clang;
+    for (const char* name : {"clang-21", "clang-20", "clang-19", "clang"})
+        if (clang.empty() && is_program(std::filesystem::path("/usr/bin") / name)) clang = name;
+    const std::string missing = "not in this build: clang or LLVM's headers, 19 or later, were missing";
+    const bool slicer =
+        is_program(folder / "revisit-slice") || is_program(folder / "../libexec/revisit/revisit-slice");
+    out.push_back({"predict", slicer,
+                   !slicer         ? missing
+                   : clang.empty() ? "LLVM IR (.ll, .bc); C needs clang, which is not installed"
+                                   : "C and C++ with " + clang + ", LLVM IR"});
+    const bool plugin = is_program(folder / "revisit-clang");
+    out.push_back({"plug-in", plugin && !clang.empty(),
+                   !plugin         ? missing
+                   : clang.empty() ? "revisit-clang needs clang, which is not installed"
+                                   : "CC=revisit-clang CXX=revisit-clang++ build programs with it"});
+}
+
 std::vector<Finding> findings() {
     std::vector<Finding> out;
     std::string engine_names, format_names;
@@ -58,6 +86,7 @@ std::vector<Finding> findings() {
     out.push_back(
         {"any binary", valgrind.has_value(),
          valgrind ? "recorded under valgrind, " + valgrind->directory : valgrind.error().sentence()});
+    add_llvm_parts(out);
     record::Probe watchpoints = record::probe_watchpoints();
     out.push_back({"watchpoints", watchpoints.works, watchpoints.detail});
     record::Probe clock = record::probe_clock();
@@ -71,8 +100,9 @@ std::vector<Finding> findings() {
                                                   " where options or the program require it"
                                             : by_valgrind + " for all others")});
     bool has_page = !page_template().empty();
-    out.push_back({"report page", has_page,
-                   has_page ? "report -o FILE.html" : "not in this build: node or npm was missing"});
+    out.push_back(
+        {"report page", has_page,
+         has_page ? "report -o FILE.html" : "not in this build: esbuild and npm were missing"});
     out.push_back({"cores", true, fmt::format("{}", std::thread::hardware_concurrency())});
     const GpuReport gpu = describe_gpu();
     out.push_back({"gpu", gpu.works, gpu.detail});
@@ -92,7 +122,8 @@ class DoctorCommand : public Command {
         std::vector<Finding> all = findings();
         std::string text;
         if (json_) {
-            nlohmann::ordered_json out = {{"version", REVISIT_VERSION}, {"machine", machine_line()}};
+            nlohmann::ordered_json out = {{"version", REVISIT_VERSION_STRING},
+                                          {"machine", machine_line()}};
             out["findings"] = nlohmann::ordered_json::array();
             for (const Finding& finding : all)
                 out["findings"].push_back({{"subject", finding.subject},
@@ -100,7 +131,7 @@ class DoctorCommand : public Command {
                                            {"detail", finding.detail}});
             text = out.dump(1) + "\n";
         } else {
-            text = fmt::format("revisit {}, {}\n", REVISIT_VERSION, machine_line());
+            text = fmt::format("revisit {}, {}\n", REVISIT_VERSION_STRING, machine_line());
             for (const Finding& finding : all)
                 text += fmt::format("  {} {:<14} {}\n", finding.works ? "✓" : "✗", finding.subject,
                                     finding.detail);

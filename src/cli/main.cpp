@@ -9,6 +9,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/manuals.h"
+#include "revisit/version.h"
 
 namespace {
 
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
     app.formatter(help_formatter());
     app.set_help_flag("-h,--help", "the common options and examples");
     app.set_help_all_flag("--help-all", "every option");
-    app.set_version_flag("--version", "revisit " REVISIT_VERSION);
+    app.set_version_flag("--version", "revisit " REVISIT_VERSION_STRING);
     app.require_subcommand(0, 1);
     std::string manuals_folder;
     app.add_option("--generate-manuals", manuals_folder,
