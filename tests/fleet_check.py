@@ -5,21 +5,16 @@
 """
 import gzip, http.server, json, os, pathlib, random, shutil, subprocess, sys, tempfile, threading, urllib.parse
 
+import checks
+from checks import expect
+
 build, source = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 environment = {**os.environ, "PATH": f"{build}:{os.environ['PATH']}"}
 scratch = pathlib.Path(tempfile.mkdtemp())
 
 
-def run(*command, status=0, **options):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment, cwd=scratch, **options)
-    if done.returncode != status:
-        sys.exit(f"{command}: status {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def expect(good, what):
-    if not good:
-        sys.exit(what)
+def run(*command, **options):
+    return checks.run(*command, environment=environment, cwd=scratch, **options)
 
 
 def write_runs(folder, near, chance):
