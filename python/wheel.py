@@ -5,7 +5,7 @@
 The platform in its name is the truth: manylinux_X_Y where the module needs nothing but a C library of version X.Y
 or later (PEP 600), and linux, which means machines like this one, where it needs other libraries of the system.
 """
-import base64, hashlib, pathlib, re, subprocess, sys, sysconfig, zipfile
+import base64, hashlib, pathlib, re, shutil, subprocess, sys, sysconfig, tempfile, zipfile
 
 module, version, folder = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
 stubs = pathlib.Path(__file__).with_name("revisit.pyi")
@@ -27,11 +27,19 @@ def platform():
     return f"manylinux_{glibc[0]}_{glibc[1]}_{machine}"
 
 
+def without_debug_information():
+    if not shutil.which("strip"):
+        return module.read_bytes()
+    with tempfile.NamedTemporaryFile() as stripped:
+        subprocess.run(["strip", "--strip-unneeded", "-o", stripped.name, module], check=True)
+        return pathlib.Path(stripped.name).read_bytes()
+
+
 python = f"cp{sys.version_info.major}{sys.version_info.minor}"
 tag = f"{python}-{python}-{platform()}"
 info = f"revisit-{version}.dist-info"
 files = {
-    module.name: module.read_bytes(),
+    module.name: without_debug_information(),
     "revisit-stubs/__init__.pyi": stubs.read_bytes(),
     f"{info}/METADATA": f"""Metadata-Version: 2.1
 Name: revisit

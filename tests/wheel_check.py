@@ -47,6 +47,9 @@ with tempfile.TemporaryDirectory() as folder:
         expect(f"manylinux_2_{glibc}_" in name, f"{name} needs version 2.{glibc} of the C library")
     else:
         expect(foreign, f"{name} needs nothing of the system and is not called manylinux")
+        for lib in foreign:  # what has an archive belongs into the module
+            archive = subprocess.run(["c++", f"-print-file-name={lib.split('.so')[0]}.a"], capture_output=True, text=True).stdout.strip()
+            expect(not os.path.isabs(archive), f"{name} needs {lib}, though there is {archive}")
     done = subprocess.run([sys.executable, "-c", "import revisit; print(revisit.__file__, revisit.analyze([0, 64, 0]).reuse.finite)"],
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(installed)}, cwd=folder)
     expect(done.stdout == f"{module} 1.0\n", done.stdout + done.stderr)
