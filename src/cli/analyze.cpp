@@ -148,6 +148,7 @@ class AnalyzeCommand : public Command {
             if (!pairs_) profile.pairs.clear();
         }
         format_read_ = trace->format();
+        progress.clear();
         TRY(show(profile, simulations));
         return 0;
     }

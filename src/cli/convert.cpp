@@ -47,6 +47,7 @@ class ConvertCommand : public Command {
             progress.update(reader->bytes_read(), reader->bytes_total(), accesses);
         }
         TRY(writer->finish(reader->info()));
+        progress.clear();
         lost.report("convert", out_, quiet_);
         return 0;
     }

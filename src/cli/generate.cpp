@@ -81,6 +81,7 @@ class GenerateCommand : public Command {
         TraceInfo info;
         info.natural_granularity = options_.granularity;
         TRY(writer->finish(info));
+        progress.clear();
         lost.report("generate", output_, quiet_);
         return 0;
     }

@@ -41,6 +41,7 @@ class MergeCommand : public Command {
             }
             progress.update(i + 1, inputs_.size(), static_cast<std::uint64_t>(merger.sum().accesses));
         }
+        progress.clear();
         const Profile& sum = merger.sum();
         if (!output_.output.empty()) TRY(save_profile(sum, output_.output));
         if (output_.json) TRY(print(to_json(sum)));

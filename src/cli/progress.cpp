@@ -12,8 +12,9 @@ namespace revisit {
 Progress::Progress(std::string what, bool quiet)
     : what_(std::move(what)), shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
 
-Progress::~Progress() {
+void Progress::clear() {
     if (drawn_) fmt::print(stderr, "\r\033[K");
+    drawn_ = false;
 }
 
 void Progress::update(std::uint64_t done, std::uint64_t total, std::uint64_t accesses) {

@@ -10,10 +10,12 @@ namespace revisit {
 class Progress {
  public:
     Progress(std::string what, bool quiet);
-    ~Progress();
+    ~Progress() { clear(); }
 
     // `done` of `total` (0 = unknown) in bytes, and accesses so far. Cheap to call often.
     void update(std::uint64_t done, std::uint64_t total, std::uint64_t accesses);
+    // Takes the line away, before a result is printed where it stands.
+    void clear();
 
  private:
     using Clock = std::chrono::steady_clock;
