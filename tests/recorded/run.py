@@ -202,6 +202,9 @@ def test_unoptimised():
         check(f"{program} at -O0: status", done.returncode, 0)
         if result["accesses"] < 100000:
             failures.append(f"{program} at -O0: only {result['accesses']} accesses")
+    # Frames stay small enough for deep recursion.
+    done = run(["sh", "-c", f"ulimit -s 2048; exec {compile('deep.c', '-O0')}"])
+    check("recursion at -O0", (done.returncode, done.stdout), (0, "6001\n"))
 
 
 def sampled(program, *arguments, model=("private",), rate=1):
