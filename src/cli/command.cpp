@@ -292,6 +292,7 @@ Result<void> check_options(const CLI::App& app, std::string_view method, bool au
         {"--model-of", "time"},
         {"--sequential", "sample"},
         {"--every", "watch"},
+        {"--repeat", "watch"},
         {"--overhead", "watch"},
         {"--look-ahead", "watch"},
         {"--watchpoints", "watch"},

@@ -22,7 +22,7 @@ struct Common {
 const std::vector<Common>& common_options() {
     static const std::vector<Common> kCommon = {
         {"profile",
-         {"--method", "--pid", "--duration", "--follow", "--function", "--region", "--granularity",
+         {"--method", "--pid", "--duration", "--repeat", "--follow", "--function", "--region", "--granularity",
           "--model", "--phases", "--line-use", "--rate", "--by", "--output", "--json", "--quiet"}},
         {"analyze",
          {"--format", "--method", "--model", "--granularity", "--bins", "--threads", "--device",

@@ -19,12 +19,16 @@
 #include "record/stream.h"
 #include "report/places.h"
 #include "revisit/accuracy.h"
+#include "watch/outside/repeat.h"
 
 namespace revisit {
 namespace {
 
 // Where --target-error begins in a program that samples itself; it falls from there as the run goes on.
 constexpr double kFirstRate = 1.0 / 16;
+
+// A bin's share is a share of the samples: with these, within 5 points.
+constexpr double kEnoughSamples = 400;
 
 class ProfileCommand : public Command {
  public:
@@ -93,12 +97,17 @@ class ProfileCommand : public Command {
         model_.apply(*engine);
         if (watching_.pid != 0 && !recording_.command.empty())
             return fail("--pid attaches to a process that runs: name no program as well");
+        if (watching_.pid != 0 && watching_.repeat > 1)
+            return fail("--repeat starts the program again: not with --pid");
         if (watching_.pid != 0 && method_ != "auto" && method_ != "watch")
             return fail("--pid takes samples: --method watch or none");
         std::string method = watching_.pid != 0  ? "watch"
                              : method_ == "auto" ? automatic_method(*engine)
                                                  : method_;
         TRY(check_options(*app_, method, method_ == "auto"));
+        if (!output_.output.empty() || !output_.json)
+            TRY(check_output(output_.output,
+                             recording_.command.empty() ? "program" : recording_.command[0]));
         if (method == "watch" && analysis_.phases != 0)
             return fail("--phases is an option of --method exact; the watch method does not use it");
         AnalyzeOptions analysis;
@@ -182,7 +191,8 @@ class ProfileCommand : public Command {
             run = TRY(recording_.run_options());
             TRY(watch::check_program(run.program));
             outside.program = run.program;
-            if (run.decode.objects) outside.environment = watch::heap_environment(run.program);
+            if (run.decode.objects) outside.preloaded = watch::heap_library();
+            outside.environment = watch::heap_environment(outside.preloaded);
         }
         std::optional<watch::FunctionCounts> counts;
         if (watching_.clock == "count" && watching_.pid == 0)
@@ -191,7 +201,8 @@ class ProfileCommand : public Command {
         outside.objects = run.decode.objects;
         outside.duration = run.duration;
         outside.children = !recording_.no_children;
-        watch::outside::Outcome sampled = TRY(watch::outside::run(outside));
+        watch::outside::Outcome sampled =
+            TRY(watch::outside::run_repeatedly(outside, {watching_.repeat, kEnoughSamples}));
         watch::outside::ProfileOptions how;
         how.estimate = options.estimate;
         how.counts = counts ? &*counts : nullptr;
@@ -326,14 +337,14 @@ class ProfileCommand : public Command {
         return watch::works_here() && watch::check_program(*program) ? "watch" : exact;
     }
 
-    // A bin's share is a share of the samples, at worst half of them.
     void tell_if_samples_are_few() {
-        constexpr double kEnough = 400;
         if (method_ != "auto" || profile_.method != "watch" || !profile_.sampled) return;
         double samples = profile_.sampled->samples;
-        if (samples >= kEnough) return;
+        if (samples >= kEnoughSamples) return;
         std::string exact = "revisit profile --method exact --";
         for (const std::string& word : recording_.command) exact += " " + shell_word(word);
+        if (watching_.pid == 0 && watching_.repeat == 1)
+            exact += "; --repeat runs it again until there are enough samples";
         profile_.notes.push_back(
             samples < 1
                 ? fmt::format("the program ended before a sample was taken; every access: {}", exact)

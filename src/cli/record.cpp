@@ -1,6 +1,7 @@
 // revisit record: runs a program and stores its access trace.
 #include "cli/command.h"
 #include "cli/recording.h"
+#include "core/try.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 
@@ -26,6 +27,7 @@ class RecordCommand : public Command {
     Result<int> run() override {
         Result<record::RunOptions> run = recording_.run_options();
         if (!run) return unexpected(run.error());
+        TRY(check_output(output_, recording_.command[0]));
         run->want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
         run->decode.extents = true;
         std::vector<std::string> written;

@@ -1,8 +1,11 @@
 #include "cli/recording.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "core/files.h"
 #include "core/try.h"
 #include "record/stream.h"
 
@@ -116,6 +119,17 @@ Result<void> RecordingOptions::apply(record::RunOptions& run) const {
 
 std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending) {
     return fmt::format("revisit-{}-{}{}", base_name(program), pid, ending);
+}
+
+// Pipes and devices are opened once, when there is something to write.
+Result<void> check_output(const std::string& output, const std::string& program) {
+    std::string path =
+        output.empty() ? default_output(program, static_cast<std::uint32_t>(getpid()), "") : output;
+    std::error_code error;
+    auto status = std::filesystem::status(path, error);
+    if (path == "-" || (exists(status) && !is_regular_file(status) && !is_directory(status))) return {};
+    TRY(OutputFile::create(path));
+    return {};
 }
 
 std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid,

@@ -35,6 +35,10 @@ Result<std::chrono::nanoseconds> parse_time(const std::string& option, const std
 // "revisit-ls-4711.json": where a result goes when no path was given.
 std::string default_output(const std::string& program, std::uint32_t pid, const std::string& ending);
 
+// Whether a result can be written there, found out before the program runs; empty: default_output of
+// it.
+Result<void> check_output(const std::string& output, const std::string& program);
+
 // The name of a child process's result, beside that of the program: "out-sort-4712.json". What goes
 // to a pipe or a device has no beside: its children's results are in the current directory.
 std::string child_output(const std::string& output, const std::string& program, std::uint32_t pid,

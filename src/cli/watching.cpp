@@ -15,6 +15,13 @@ void WatchingOptions::declare(CLI::App& app) {
         ->type_name("PID")
         ->check(CLI::Range(1, 1 << 22))
         ->group("Recording");
+    app.add_flag(
+           "--repeat{1000}", repeat,
+           "run the program again until there are 400 samples; --repeat=N: at most N runs\n"
+           "later runs print nothing, and read the same input where it is a file, otherwise none; the "
+           "counts are those of one run")
+        ->check(CLI::Range(1, 10000))
+        ->group("Recording");
     app.add_option("--every", every, "CPU time between samples (1ms, 200us)")
         ->type_name("TIME")
         ->capture_default_str()

@@ -14,7 +14,8 @@ struct WatchingOptions {
     std::string weights = "inverse";
     std::string clock = "run";
     std::uint64_t check = 0;
-    int pid = 0;  // of a process to attach to; 0 = none
+    int pid = 0;          // of a process to attach to; 0 = none
+    unsigned repeat = 1;  // runs at most, until there are samples enough
 
     void declare(CLI::App& app);
     Result<watch::WatchOptions> apply(const EngineOptions& engine, bool granularity_given) const;

@@ -224,7 +224,8 @@ Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
             if (getppid() != self) _exit(127);  // it was too late
         }
         if (options.silent)
-            for (int file = open("/dev/null", O_RDWR), to = 0; to < 3; to++) dup2(file, to);
+            for (int file = open("/dev/null", O_RDWR), to = options.keeps_input ? 1 : 0; to < 3; to++)
+                dup2(file, to);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         char ignored;
         close(ready[1]);

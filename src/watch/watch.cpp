@@ -101,18 +101,6 @@ Elf64_Ehdr header_of(std::ifstream& file) {
     return is_elf ? header : Elf64_Ehdr{};
 }
 
-bool loads_libraries(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    Elf64_Ehdr header = header_of(file);
-    for (unsigned i = 0; i < header.e_phnum; i++) {
-        Elf64_Phdr part{};
-        file.seekg(static_cast<std::streamoff>(header.e_phoff + i * header.e_phentsize));
-        file.read(reinterpret_cast<char*>(&part), sizeof part);
-        if (file && part.p_type == PT_INTERP) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 Result<void> check_program(const record::Program& program) {
@@ -128,12 +116,16 @@ Result<void> check_program(const record::Program& program) {
     return {};
 }
 
-record::Environment heap_environment(const record::Program& program) {
+std::string heap_library() {
     std::string directory = record::support_directory("watch");
-    if (directory.empty() || !loads_libraries(executable_of(program.path))) return {};
+    std::string library = directory + "/librevisit-heap.so";
+    return !directory.empty() && access(library.c_str(), R_OK) == 0 ? library : "";
+}
+
+record::Environment heap_environment(const std::string& library) {
+    if (library.empty()) return {};
     const char* others = std::getenv("LD_PRELOAD");
-    return {{"LD_PRELOAD",
-             directory + "/librevisit-heap.so" + (others && *others ? ":" + std::string(others) : "")}};
+    return {{"LD_PRELOAD", library + (others && *others ? ":" + std::string(others) : "")}};
 }
 
 Result<FunctionCounts> count_accesses(record::RunOptions run, std::uint64_t granularity) {

@@ -19,8 +19,10 @@ bool works_here();
 bool can_watch(std::uint64_t granularity);
 // Whether the program can be sampled.
 Result<void> check_program(const record::Program& program);
-// What has the library loaded that knows blocks of the heap; nothing for a program that loads none.
-record::Environment heap_environment(const record::Program& program);
+// The library that knows blocks of the heap; empty where it is not installed.
+std::string heap_library();
+// What has it loaded.
+record::Environment heap_environment(const std::string& library);
 
 // Runs the program under valgrind, its input and output at /dev/null, and counts the blocks that each
 // function accesses.

@@ -65,6 +65,35 @@ class Parts {  // sites and pairs by label
     std::map<std::uint32_t, bool> writes_;
 };
 
+void divide(Histogram& histogram, double by) {
+    histogram.cold /= by;
+    histogram.cold_error /= by;
+    for (Bin& bin : histogram.bins) {
+        bin.count /= by;
+        bin.error /= by;
+        bin.beyond_error /= by;
+    }
+}
+
+// Of all runs, the mean one.
+void divide(Profile& profile, double runs) {
+    divide(profile.reuse, runs);
+    divide(*profile.time, runs);
+    for (Site& site : profile.sites) {
+        divide(site.reuse, runs);
+        site.accesses /= runs;
+        site.writes /= runs;
+    }
+    for (Pair& pair : profile.pairs) {
+        divide(pair.distances, runs);
+        pair.count /= runs;
+    }
+    for (ThreadProfile& thread : profile.threads) {
+        divide(thread.reuse, runs);
+        thread.accesses /= runs;
+    }
+}
+
 }  // namespace
 
 Profile estimate(const Samples& samples, const Origins& origins, const EstimateOptions& options,
@@ -130,6 +159,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     profile.reuse = reuse.histogram();
     if (options.weights == Weights::inverse) errors.put_into(profile.reuse, options.bins);
     profile.time = time.histogram();
+    parts.put_into(profile, origins);
+    if (options.runs > 1) divide(profile, options.runs);
     profile.accesses = profile.reuse.total();
     // As many as were used once, and no fewer than came between two uses of one.
     profile.distinct = std::round(profile.reuse.cold);
@@ -142,7 +173,6 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     profile.sampled = Sampling{all > 0 ? profile.accesses / static_cast<double>(all) : 0,
                                static_cast<double>(all), 0};
     profile.clock = clock.description();
-    parts.put_into(profile, origins);
     profile.notes.push_back(
         fmt::format("watch: {} samples, {} with an address; reuses found: {:.0f} of {:.0f} uses by "
                     "look-ahead, {} in affine loops, {} by watchpoint; {} not found",
@@ -156,7 +186,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
             fmt::format("watch: sampling took {:.1f} % of the program's time",
                         100.0 * static_cast<double>(recording) / static_cast<double>(running)));
     if (all < 100)
-        profile.notes.push_back("watch: fewer than 100 samples: use --method exact, or a longer run");
+        profile.notes.push_back(
+            "watch: fewer than 100 samples: use --repeat, --method exact, or a longer run");
     if (samples.threads.size() > 1)
         profile.notes.push_back(
             "watch: distances count the accesses of the thread itself, and reuses by the same thread");

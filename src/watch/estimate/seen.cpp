@@ -63,7 +63,8 @@ void redistribute(std::vector<Waited>& waited) {
 }
 
 // Pairs that lost their watchpoints are among them, and have no weight afterwards.
-void weigh_inverse(const SeenThread& seen, const ThreadSamples& thread, std::vector<Seen>& pairs) {
+void weigh_inverse(const SeenThread& seen, const ThreadSamples& thread, double runs,
+                   std::vector<Seen>& pairs) {
     double all_back = 0, counted = 0, waiting = 0;
     for (std::size_t i = 0; i < seen.masses.size(); i++) {
         all_back += seen.masses[i].back;
@@ -104,7 +105,7 @@ void weigh_inverse(const SeenThread& seen, const ThreadSamples& thread, std::vec
     for (std::size_t k = 0, count = pairs.size(); k < count; k++) {
         Seen& one = pairs[k];
         if (!one.far || one.never || one.sample->watched == Watched::foreseen) continue;
-        double cut = std::min(1.0, one.time[one.time.size() / 2] / std::max(1.0, seen.length));
+        double cut = std::min(1.0, runs * one.time[one.time.size() / 2] / std::max(1.0, seen.length));
         Seen cold;
         cold.sample = one.sample;
         cold.far = cold.never = true;
@@ -245,7 +246,7 @@ SeenThread see(const Samples& samples, const ThreadSamples& thread,
         window_mass += mass.back;
     }
     if (options.weights == Weights::inverse)
-        weigh_inverse(seen, thread, seen.pairs);
+        weigh_inverse(seen, thread, options.runs, seen.pairs);
     else if (options.weights == Weights::proportional)
         weigh_proportional(seen, thread, origins, seen.pairs);
     // For windows that were not kept, and samples without an answer.

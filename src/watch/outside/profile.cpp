@@ -18,10 +18,12 @@ std::string base_name(const std::string& path) {
     return std::filesystem::path(path).filename().string();
 }
 
-Profile estimate_program(Program& program, const ProfileOptions& options) {
+Profile estimate_program(Program& program, unsigned runs, const ProfileOptions& options) {
     Origins origins =
         program.places.finish(program.samples, program.path, options.contexts, options.objects);
-    Profile profile = estimate(program.samples, origins, options.estimate, options.counts);
+    EstimateOptions how = options.estimate;
+    how.runs = runs;
+    Profile profile = estimate(program.samples, origins, how, options.counts);
     explain(profile, origins);
     add_site_facts(profile, program.samples, origins);
     add_notes(program.samples, origins, profile.notes);
@@ -47,7 +49,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         std::erase_if(program->samples.threads,
                       [](const auto& one) { return one.second.samples.empty(); });
         if (!program->samples.threads.empty() || outcome.programs.size() == 1)
-            profiles[program.get()] = estimate_program(*program, options);
+            profiles[program.get()] = estimate_program(*program, outcome.runs, options);
     }
     auto lead = std::ranges::max_element(outcome.programs, {}, [&](const auto& one) {
         return std::pair(profiles.contains(one.get()), one->time);
@@ -65,7 +67,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         ProcessSummary one;
         one.pid = static_cast<std::uint32_t>(process->pid);
         one.command = process->command;
-        one.seconds = static_cast<double>(process->time) / 1e9;
+        one.seconds = static_cast<double>(process->time) / 1e9 / outcome.runs;
         if (auto found = profiles.find(process->program); found != profiles.end())
             one.accesses = accesses_of(*process, found->second);
         for (std::uint16_t number : process->threads)
@@ -97,6 +99,10 @@ record::RunOutcome summary_of(const Outcome& outcome) {
     out.signal = outcome.signal;
     out.limit_reached = outcome.limit_reached;
     out.processes = outcome.processes.size();
+    if (outcome.runs > 1)
+        out.notes.push_back(fmt::format(
+            "the samples are of {} runs of the program, the counts of one{}", outcome.runs,
+            outcome.ended_otherwise ? "; the last run ended with another status than the first" : ""));
     if (outcome.limit_reached) out.exit_status = 0;
     record::note_end(out, outcome.outlived);
     return out;

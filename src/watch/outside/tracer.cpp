@@ -21,6 +21,7 @@
 #include "core/try.h"
 #include "record/signals.h"
 #include "watch/outside/attach.h"
+#include "watch/outside/preload.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -124,8 +125,9 @@ void allow_many_files() {
 
 class Tracer {
  public:
-    explicit Tracer(const RunOptions& options)
+    Tracer(const RunOptions& options, std::vector<std::unique_ptr<Program>> known)
         : options_(options), sampler_(options.settings, options.objects) {
+        outcome_.programs = std::move(known);
         epoll_ = epoll_create1(EPOLL_CLOEXEC);
         epoll_event event{};
         event.events = EPOLLIN;
@@ -407,6 +409,7 @@ class Tracer {
             one = tasks_.erase(one);
         }
         living_.erase(pid);
+        if (!options_.preloaded.empty()) withdraw_unloadable(pid, options_.preloaded);
         return adopt(pid);
     }
 
@@ -472,8 +475,8 @@ class Tracer {
 
 }  // namespace
 
-Result<Outcome> run(const RunOptions& options) {
-    Tracer tracer(options);
+Result<Outcome> run(const RunOptions& options, std::vector<std::unique_ptr<Program>> known) {
+    Tracer tracer(options, std::move(known));
     return tracer.run();
 }
 

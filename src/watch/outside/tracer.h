@@ -29,6 +29,7 @@ struct RunOptions {
     pid_t attach = 0;         // one that runs
     record::LaunchOptions launch;
     record::Environment environment;
+    std::string preloaded;  // the library that LD_PRELOAD begins with there; empty = none
     bool children = true;  // processes that it starts are sampled too
     std::optional<std::chrono::milliseconds> duration;
 };
@@ -37,13 +38,16 @@ struct Outcome {
     int exit_status = 0;  // as a shell reports it: 128 + signal for a program ended by one
     int signal = 0;       // that signal, or 0
     bool limit_reached = false;
-    bool detached = false;                            // the program goes on
-    std::size_t outlived = 0;                         // children that go on when it has ended
+    unsigned runs = 1;             // of the program; processes and programs are of all of them
+    bool ended_otherwise = false;  // the last run, than the first
+    bool detached = false;         // the program goes on
+    std::size_t outlived = 0;      // children that go on when it has ended
     std::vector<std::unique_ptr<Process>> processes;  // in the order in which they began
     std::vector<std::unique_ptr<Program>> programs;   // that they run
 };
 
-// Runs the program, or attaches to one, until it or the time given ends.
-Result<Outcome> run(const RunOptions& options);
+// Runs the program, or attaches to one, until it or the time given ends. Samples of programs that are
+// known from an earlier run are added to theirs, as further threads.
+Result<Outcome> run(const RunOptions& options, std::vector<std::unique_ptr<Program>> known = {});
 
 }  // namespace revisit::watch::outside

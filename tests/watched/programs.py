@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""What surrounds a sampled program: short runs that are repeated, outputs, other roots, debug information elsewhere.
+usage: programs.py BUILD"""
+import json, os, shutil, socket, subprocess, sys, tempfile, time
+
+build = os.path.abspath(sys.argv[1])
+revisit = os.path.join(build, "revisit")
+directory = tempfile.mkdtemp(prefix="revisit-programs-")
+os.chdir(directory)
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
+
+
+def profile(command, *options, **more):
+    if os.path.exists("p.json"):
+        os.unlink("p.json")
+    got = run([revisit, "profile", "--method", "watch", "--quiet", "-o", "p.json", *options, "--", *command], **more)
+    return got, json.load(open("p.json")) if os.path.exists("p.json") else None
+
+
+def check(condition, what):
+    if not condition:
+        print("failed:", what)
+        sys.exit(1)
+
+
+got, _ = profile(["true"])
+findings = {f["subject"]: f for f in json.loads(run([revisit, "doctor", "--json"]).stdout)["findings"]}
+if "ptrace is not permitted" in got.stderr or not findings["watchpoints"]["works"]:
+    print("no sampling here:", got.stderr)
+    sys.exit(77)
+
+with open("short.c", "w") as source:
+    source.write("""#include <stdio.h>
+static unsigned table[1 << 16];
+__attribute__((noinline)) static unsigned walk(int n) {
+    unsigned sum = 0, at = 1;
+    for (int i = 0; i < n; i++) {
+        at = at * 1103515245 + 12345;
+        sum += table[at >> 16] += at;
+    }
+    return sum;
+}
+int main(int count, char** words) {
+    char line[80] = "";
+    if (!fgets(line, sizeof line, stdin)) return 4;
+    if (count > 1) {  /* another status from the third run on */
+        FILE* runs = fopen(words[1], "a+");
+        fputc('x', runs);
+        if (ftell(runs) > 2) return 5;
+        fclose(runs);
+    }
+    printf("%u %s", walk(10000000), line);
+    return 3;
+}
+""")
+check(run(["cc", "-O1", "-g", "short.c", "-o", "short"]).returncode == 0, "cc")
+with open("input", "w") as file:
+    file.write("the input\n")
+
+# Run again until there are samples enough, or as often as allowed: one output, one status, the counts of one run. 20 million accesses,
+# by a clock that may be off by half. On a busy machine many runs end before their timer is noticed.
+often = ["--every", "100us", "--overhead", "50%"]
+with open("input") as file:
+    plain = run(["./short"], stdin=file)
+with open("input") as file:
+    got, result = profile(["./short"], "--repeat=60", *often, stdin=file)
+check((got.returncode, got.stdout) == (3, plain.stdout), "repeated: %d %s %s" % (got.returncode, got.stdout, got.stderr))
+runs = next((int(note.split()[4]) for note in result["notes"] if "runs of the program, the counts of one" in note), 1)
+samples = result["sampled"]["samples"]
+check(samples >= 400 or runs == 60, "%g samples in %d runs: %s" % (samples, runs, result["notes"]))
+check(runs > 1 or samples >= 400, "again")
+check(samples < 50 or 1e7 < result["accesses"] < 4e7, "accesses of one run: %g" % result["accesses"])
+check(len(result["processes"]) == 1 and not result.get("threads"), "one process of one thread: %s" % result["processes"])
+total = result["reuse"]["cold"] + sum(b[2] for b in result["reuse"]["bins"])
+check(abs(total - result["accesses"]) < 1e-6 * total, "bins sum to the accesses")
+with open("input") as file:
+    got, result = profile(["./short", "runs"], "--repeat", stdin=file)
+check(got.returncode == 3 and os.path.getsize("runs") == 3, "it ends where the status changes: %d" % os.path.getsize("runs"))
+check(any("another status" in note for note in result["notes"]), result["notes"])
+got, _ = profile(["./short", "more"], "--repeat=1", stdin=subprocess.DEVNULL)
+check(got.returncode == 4 and not os.path.exists("more"), "--repeat=1 is one run, and input that is none stays so")
+got = run([revisit, "profile", "--repeat", "--pid", str(os.getpid())])
+check(got.returncode == 2 and "not with --pid" in got.stderr, got.stderr)
+
+# An output that cannot be written is found before the program starts.
+for options in ["-o", "/nowhere/p.json"], ["-o", directory]:
+    for command in "profile", "record":
+        got = run([revisit, command, *options, "--", "touch", "started"])
+        check(got.returncode == 2 and got.stderr.count("\n") == 1 and not os.path.exists("started"), "%s %s: %s" % (command, options, got.stderr))
+
+# Debug information beside the program, of its build id, in .gnu_debugdata, from a server.
+names = "libdw_FOUND:INTERNAL=1" in open(os.path.join(build, "CMakeCache.txt")).read()
+if names and shutil.which("objcopy") and shutil.which("xz"):
+    def places(program, **more):
+        with open("input") as file:
+            _, result = profile([program], "--repeat=4", *often, stdin=file, **more)
+        return {(s.get("function"), s.get("line", 0) > 0) for s in result["sites"] if s["accesses"] > 0.2 * result["accesses"]}
+
+    os.makedirs("store")
+    os.makedirs("elsewhere")
+    for command in (["objcopy", "--only-keep-debug", "short", "store/short.debug"], ["objcopy", "--strip-all", "short", "stripped"],
+                    ["objcopy", "--add-gnu-debuglink=store/short.debug", "stripped", "elsewhere/linked"],
+                    ["objcopy", "--strip-debug", "--keep-symbol=walk", "--keep-symbol=main", "store/short.debug", "mini"], ["xz", "mini"],
+                    ["objcopy", "--add-section", ".gnu_debugdata=mini.xz", "stripped", "with-mini"]):
+        check(run(command).returncode == 0, " ".join(command))
+    check(places("./stripped") == {(None, False)}, "stripped: %s" % places("./stripped"))
+    shutil.copy("store/short.debug", "elsewhere/")
+    check(places("elsewhere/linked") == {("walk", True)}, "debug link: %s" % places("elsewhere/linked"))
+    check(places("./with-mini") == {("walk", False)}, ".gnu_debugdata: %s" % places("./with-mini"))
+    if shutil.which("debuginfod"):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        server = subprocess.Popen(["debuginfod", "-p", str(port), "-d", ":memory:", "-F", "store"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        build_id = run(["readelf", "-n", "stripped"]).stdout.split("Build ID: ")[1].split()[0]
+        url = "http://127.0.0.1:%d" % port
+        served = False
+        for _ in range(60):  # until it has read the folder
+            served = run(["debuginfod-find", "debuginfo", build_id], env={**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": directory + "/probe-%d" % _}).returncode == 0
+            if served:
+                break
+            time.sleep(0.25)
+        found = places("./stripped", env={**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": directory + "/cache"})
+        server.kill()
+        server.wait()
+        check(not served or found == {("walk", True)}, "debuginfod: %s" % found)
+
+# A program in another root, where the heap library is not, has nothing to complain about.
+if os.geteuid() == 0 and shutil.which("chroot"):
+    libraries = [word for word in run(["ldd", "./short"]).stdout.split() if word.startswith("/")]
+    for library in libraries:
+        os.makedirs("root" + os.path.dirname(library), exist_ok=True)
+        shutil.copy(library, "root" + library)
+    shutil.copy("short", "root/short")
+    with open("input") as file:
+        got, result = profile(["chroot", "root", "/short"], stdin=file)
+    check((got.returncode, got.stdout, got.stderr) == (3, plain.stdout, ""), "another root: %s" % got.stderr)
+    check(result["command"][0] == "/short", "another root: %s leads" % result["command"])
+print("passed")
