@@ -88,8 +88,18 @@ class StreamOnly : public TraceReader {
 TEST(Analyze, every_source_and_engine_agree) {
     const Folder folder;
     const Trace trace = make_trace(140'000, 1);
-    for (const char* format : {"u64", "records", "revisit", "csv", "lackey", "din", "champsim"}) {
-        const std::string path = folder / (std::string("trace.") + format);
+    for (const auto& [format, packing] : {std::pair{"u64", ""},
+                                          {"records", ""},
+                                          {"revisit", ""},
+                                          {"csv", ""},
+                                          {"lackey", ""},
+                                          {"din", ""},
+                                          {"champsim", ""},
+                                          {"u64", ".zst"},
+                                          {"lackey", ".zst"},
+                                          {"records", ".zst"},
+                                          {"revisit", ".zst"}}) {
+        const std::string path = folder / (std::string("trace.") + format + packing);
         store(trace.batch(true), path, format);
         for (std::uint64_t granularity : {1, 64, 100}) {
             AnalyzeOptions options;
@@ -104,8 +114,8 @@ TEST(Analyze, every_source_and_engine_agree) {
                 options.engine.threads = threads;
                 auto whole = open_trace(path, format).value();
                 EXPECT_EQ(json_of(analyze(*whole, options)), expected)
-                    << format << " " << method << ", blocks of " << granularity << ", " << threads
-                    << " threads";
+                    << format << packing << " " << method << ", blocks of " << granularity << ", "
+                    << threads << " threads";
             }
         }
     }
@@ -207,6 +217,68 @@ TEST(Analyze, a_file_that_becomes_shorter_is_an_error) {
             std::filesystem::remove(path);
             store(trace.batch(true), path, format);
         }
+    }
+}
+
+TEST(Analyze, a_file_that_grows_ends_where_it_ended_when_it_was_opened) {
+    const Folder folder;
+    const Trace trace = make_trace(70'000, 7);
+    for (const char* format : {"u64", "records", "din"}) {
+        const std::string path = folder / (std::string("trace.") + format);
+        store(trace.batch(true), path, format);
+        for (unsigned threads : {1, 2}) {
+            AnalyzeOptions options;
+            options.engine.threads = threads;
+            const std::string expected = json_of(analyze(*open_trace(path, format).value(), options));
+            const auto size = std::filesystem::file_size(path);
+            const auto reader = open_trace(path, format).value();
+            std::ofstream(path, std::ios::app) << "0 12345678\n0 1";
+            EXPECT_EQ(json_of(analyze(*reader, options)), expected) << format;
+            std::filesystem::resize_file(path, size);
+        }
+    }
+}
+
+TEST(Analyze, a_sparse_file_is_zeros) {
+    const Folder folder;
+    const std::string path = folder / "sparse.u64";
+    std::ofstream(path).flush();
+    std::filesystem::resize_file(path, std::size_t{64} << 20);
+    for (unsigned threads : {1, 2}) {
+        AnalyzeOptions options;
+        options.engine.threads = threads;
+        const auto profile = analyze(*open_trace(path).value(), options);
+        ASSERT_TRUE(profile);
+        EXPECT_EQ(profile->accesses, 8 << 20);
+        EXPECT_EQ(profile->distinct, 1);
+    }
+}
+
+// Windows on chunks of a source: cut at chunks, decoded where they are counted or ahead of that.
+TEST(Analyze, threads_decode_chunks_as_they_read_blocks) {
+    const Folder folder;
+    const Trace trace = make_trace(700'000, 8);
+    EngineOptions options;
+    options.bins = Binning::exact();
+    for (const char* format : {"revisit", "din"}) {
+        const std::string path = folder / (std::string("trace.") + format);
+        store(trace.batch(true), path, format);
+        auto stream = StreamOnly(open_trace(path, format).value());
+        options.threads = 1;
+        const std::string expected = json_of(analyze(stream, AnalyzeOptions{"exact", options, {}, {}}));
+        for (unsigned threads : {2u, 5u})
+            for (std::size_t chunk : {1000, 100'000, 300'000})
+                for (bool weigh : {false, true}) {
+                    options.threads = threads;
+                    const ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, weigh, 3, 16, 100};
+                    const auto engine = make_exact_threads(options, tuning);
+                    const auto reader = open_trace(path, format).value();
+                    ASSERT_NE(reader->chunks(), nullptr);
+                    ASSERT_TRUE(engine->takes_chunks());
+                    ASSERT_TRUE(engine->add_chunks(*reader->chunks(), {}));
+                    EXPECT_EQ(json_of(engine->finish()), expected)
+                        << format << ", " << threads << " threads, chunks of " << chunk;
+                }
     }
 }
 

@@ -52,6 +52,10 @@ struct ColumnSet {
     bool threads = false;
     bool flags = false;
     bool operator==(const ColumnSet&) const = default;
+    ColumnSet operator&(const ColumnSet& other) const {
+        return {sites && other.sites, sizes && other.sizes, threads && other.threads,
+                flags && other.flags};
+    }
 };
 
 inline ColumnSet columns_of(const AccessBatch& batch) {
@@ -61,6 +65,8 @@ inline ColumnSet columns_of(const AccessBatch& batch) {
 // Memory for accesses, column by column: what readers fill and hand out as a batch.
 struct AccessColumns {
     ColumnSet has;
+    // What the caller makes use of: sources that have more may leave the rest out.
+    ColumnSet wanted{true, true, true, true};
     std::vector<std::uint64_t> addresses;
     std::vector<std::uint32_t> sites;
     std::vector<std::uint32_t> sizes;

@@ -49,6 +49,7 @@ struct EngineOptions {
     bool shared = false;     // private model: the shared stack's histogram as well
     bool sharing = false;    // private model: who took which block from whom
     unsigned threads = 1;    // 0 = all cores
+    bool streamed = false;   // comes from a running program: little is held back for several threads
     bool time = false;       // the time-distance histogram as well
     bool sites = false;      // histograms by site
     bool pairs = false;      // use → reuse site pairs
@@ -74,6 +75,11 @@ class REVISIT_API Engine {
     // after what was added, before what will be. They cut it to their granularity themselves.
     virtual bool takes_ranges() const { return false; }
     virtual Result<void> add_ranges(const AccessRanges&, const AccessProgress&) {
+        return fail(ErrorCode::unsupported, "this engine takes blocks");
+    }
+    // The same of chunks: they decode them on threads of their own.
+    virtual bool takes_chunks() const { return false; }
+    virtual Result<void> add_chunks(const AccessChunks&, const AccessProgress&) {
         return fail(ErrorCode::unsupported, "this engine takes blocks");
     }
     virtual Result<Profile> finish() = 0;

@@ -58,6 +58,8 @@ class REVISIT_API AccessChunks {
  public:
     virtual ~AccessChunks() = default;
     virtual std::size_t count() const = 0;  // chunks
+    // Of all chunks; a guess where only decoding tells.
+    virtual std::uint64_t accesses() const = 0;
     // The accesses of a chunk, perhaps none; valid as long as `into` is.
     virtual Result<AccessBatch> decode(std::size_t chunk, AccessColumns& into) const = 0;
 };

@@ -4,27 +4,22 @@
 // and copies for all of them spends 3 to 10 ns per access, and sixteen threads wait for it.
 // Idea. What the source offers decides who does that work:
 //
-//     source offers                    engine takes ranges     engine takes blocks
-//     ranges (u64, records, arrays)    reads where it counts   one thread: reads, cuts, counts
-//     chunks (own format, text, …)     -                       several: some decode and cut ahead
-//     a stream (pipes, packed files)   -                       one thread: reads, cuts, counts
+//     source offers                    engine takes them           engine takes blocks
+//     ranges (u64, records, arrays)    reads where it counts       one thread: reads, cuts, counts
+//     chunks (own format, text, …)     decodes where it counts     several: some decode ahead
+//     a stream (pipes)                 -                           one thread: reads, cuts, counts
 //
-// Decoding ahead: chunk k belongs to slot k mod n. A free thread takes the next chunk once its slot has
-// been counted, decodes and cuts it there; the calling thread takes the slots in order. So the order is
-// that of the trace and memory is bounded by n chunks.
+// Decoding ahead: chunk_pipeline.h. Columns that the engine makes no use of are not decoded.
 // Cost. On one thread 1 ns per address of a plain file beyond what the engine takes for an array;
 // docs/benchmarks.md has what `make bench-commands` measured.
 #include "revisit/analyze.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
-#include <thread>
 
 #include "core/parallel.h"
 #include "core/try.h"
 #include "engines/beside.h"
+#include "engines/chunk_pipeline.h"
 #include "engines/ranges.h"
 #include "revisit/blocks.h"
 
@@ -46,123 +41,6 @@ class MemoryRanges final : public AccessRanges {
 
  private:
     AccessBatch all_;
-};
-
-// Ranges as chunks.
-class ChunkedRanges final : public AccessChunks {
- public:
-    explicit ChunkedRanges(const AccessRanges& ranges) : ranges_(ranges) {}
-    std::size_t count() const override {
-        return static_cast<std::size_t>((ranges_.count() + kChunk - 1) / kChunk);
-    }
-    Result<AccessBatch> decode(std::size_t chunk, AccessColumns& into) const override {
-        const std::uint64_t first = std::uint64_t{chunk} * kChunk;
-        return ranges_.read(first, std::min<std::uint64_t>(kChunk, ranges_.count() - first), into);
-    }
-
- private:
-    static constexpr std::size_t kChunk = std::size_t{1} << 16;
-    const AccessRanges& ranges_;
-};
-
-// A chunk on its way to the engine.
-struct Slot {
-    AccessColumns columns;
-    Result<AccessBatch> accesses;
-    BlockColumns blocks;
-    std::optional<BlockBatch> cut;  // unless there are too many blocks to keep
-    bool filled = false;
-};
-
-class ChunkPipeline {
- public:
-    // `cuts`: to blocks of that many bytes, 0 = not at all.
-    ChunkPipeline(const AccessChunks& chunks, std::uint64_t cuts, unsigned threads)
-        : chunks_(chunks), cuts_(cuts), slots_(2 * threads + 2) {
-        for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { decode_ahead(); });
-    }
-    ~ChunkPipeline() {
-        std::lock_guard lock(guard_);
-        stopping_ = true;
-        changed_.notify_all();
-    }
-    ChunkPipeline(const ChunkPipeline&) = delete;
-
-    // Calls use(Slot&) -> Result<void> for all chunks, in order.
-    template <class Use>
-    Result<void> each(Use use) {
-        for (; taken_ < chunks_.count();) {
-            Slot& slot = slots_[taken_ % slots_.size()];
-            {
-                std::unique_lock lock(guard_);
-                changed_.wait(lock, [&] { return slot.filled; });
-            }
-            TRY(use(slot));
-            std::lock_guard lock(guard_);
-            slot.filled = false;
-            ++taken_;
-            changed_.notify_all();
-        }
-        return {};
-    }
-
- private:
-    void decode_ahead() {
-        BlockCutter cutter(std::max<std::uint64_t>(1, cuts_));
-        for (;;) {
-            std::size_t mine;
-            {
-                std::unique_lock lock(guard_);
-                mine = next_++;
-                if (mine >= chunks_.count()) return;
-                changed_.wait(lock, [&] { return stopping_ || mine < taken_ + slots_.size(); });
-                if (stopping_) return;
-            }
-            Slot& slot = slots_[mine % slots_.size()];
-            fill(slot, mine, cutter);
-            std::lock_guard lock(guard_);
-            slot.filled = true;
-            changed_.notify_all();
-        }
-    }
-
-    void fill(Slot& slot, std::size_t chunk, BlockCutter& cutter) const {
-        try {
-            slot.cut.reset();
-            slot.accesses = chunks_.decode(chunk, slot.columns);
-            if (!slot.accesses || cuts_ == 0) return;
-            if (auto whole = check(*slot.accesses); !whole) {
-                slot.accesses = unexpected(whole.error());
-                return;
-            }
-            if (cuts_ == 1) {
-                slot.cut = cutter.as_they_are(*slot.accesses);
-                return;
-            }
-            slot.blocks.clear();
-            const std::size_t most = 2 * slot.accesses->count() + kManyBlocks;
-            const auto done = cutter.cut(*slot.accesses, [&](const BlockBatch& piece) -> Result<void> {
-                if (slot.blocks.blocks.size() + piece.count() > most) return fail("too many");
-                slot.blocks.append(piece);
-                return {};
-            });
-            if (done) slot.cut = slot.blocks.batch();
-        } catch (const std::bad_alloc&) {
-            slot.accesses = fail(ErrorCode::no_memory, "not enough memory to decode the trace");
-        }
-    }
-
-    // An access of gigabytes has millions of blocks: those are cut where they are counted.
-    static constexpr std::size_t kManyBlocks = std::size_t{1} << 18;
-
-    const AccessChunks& chunks_;
-    const std::uint64_t cuts_;
-    std::vector<Slot> slots_;
-    std::mutex guard_;
-    std::condition_variable changed_;
-    std::size_t next_ = 0, taken_ = 0;
-    bool stopping_ = false;
-    std::vector<std::jthread> threads_;  // last: they stop before the rest goes
 };
 
 // One analysis on its way.
@@ -187,9 +65,10 @@ class Join {
     Result<void> add_ranges(const AccessRanges& ranges) {
         if (!sees_accesses() && engine_.takes_ranges())
             return engine_.add_ranges(ranges, options_.progress);
-        if (threads() > 1) return add_chunks(ChunkedRanges(ranges));
+        if (threads() > 1 || engine_.takes_chunks()) return add_chunks(ChunkedRanges(ranges));
         total_ = ranges.count();
         AccessColumns columns;
+        columns.wanted = wanted();
         for (std::uint64_t at = 0; at < total_;) {
             const std::size_t count = std::min<std::uint64_t>(kRangeAtOnce, total_ - at);
             TRY(add(TRY(ranges.read(at, count, columns))));
@@ -199,8 +78,11 @@ class Join {
     }
 
     Result<void> add_chunks(const AccessChunks& chunks) {
+        if (!sees_accesses() && engine_.takes_chunks())
+            return engine_.add_chunks(chunks, options_.progress);
         if (threads() == 1) {
             AccessColumns columns;
+            columns.wanted = wanted();
             for (std::size_t i = 0; i < chunks.count(); ++i) {
                 TRY(add(TRY(chunks.decode(i, columns))));
                 progress(i + 1, chunks.count());
@@ -209,9 +91,10 @@ class Join {
         }
         // Cut ahead only what nobody wants to see whole, or in parts.
         const bool cuts_ahead = !sees_accesses() && !options_.engine.sharing;
-        ChunkPipeline pipeline(chunks, cuts_ahead ? options_.engine.granularity : 0, threads());
+        ChunkPipeline pipeline(chunks, 0, chunks.count(), wanted(),
+                               cuts_ahead ? options_.engine.granularity : 0, threads());
         std::size_t done = 0;
-        return pipeline.each([&](Slot& slot) -> Result<void> {
+        return pipeline.each([&](DecodedChunk& slot) -> Result<void> {
             const AccessBatch batch = TRY(slot.accesses);
             progress(++done, chunks.count());
             if (!slot.cut || batch.count() == 0) return add(batch);
@@ -244,6 +127,15 @@ class Join {
 
  private:
     unsigned threads() const { return thread_count(options_.engine.threads); }
+    // Who sees the accesses, and methods other than these, may want any column.
+    ColumnSet wanted() const {
+        const EngineOptions& engine = options_.engine;
+        if (sees_accesses() || engine.model != StackModel::single ||
+            (options_.method != "exact" && options_.method != "olken"))
+            return {true, true, true, true};
+        const bool sites = engine.sites || engine.pairs;
+        return {sites, engine.granularity > 1, false, sites};
+    }
     Result<void> seen(const AccessBatch& batch) {
         if (options_.also) TRY(options_.also(batch));
         TRY(beside_.add(batch));

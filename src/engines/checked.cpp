@@ -2,7 +2,7 @@
 //
 // Problem. Engines index columns by the number of blocks and assume that finish() is called once. A
 // caller of another language, or with a bug, hands over a column that is too short.
-// Idea. One wrapper checks each batch before the engine sees it, and what a source of ranges reads. It
+// Idea. One wrapper checks each batch before the engine sees it, and what a source reads. It
 // costs a virtual call and five comparisons per batch of thousands of accesses.
 #include "engines/checked.h"
 
@@ -34,6 +34,21 @@ class CheckedRanges final : public AccessRanges {
     const AccessRanges& ranges_;
 };
 
+class CheckedChunks final : public AccessChunks {
+ public:
+    explicit CheckedChunks(const AccessChunks& chunks) : chunks_(chunks) {}
+    std::size_t count() const override { return chunks_.count(); }
+    std::uint64_t accesses() const override { return chunks_.accesses(); }
+    Result<AccessBatch> decode(std::size_t chunk, AccessColumns& into) const override {
+        const AccessBatch batch = TRY(chunks_.decode(chunk, into));
+        TRY(check(batch));
+        return batch;
+    }
+
+ private:
+    const AccessChunks& chunks_;
+};
+
 class CheckedEngine final : public Engine {
  public:
     explicit CheckedEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
@@ -47,6 +62,11 @@ class CheckedEngine final : public Engine {
     Result<void> add_ranges(const AccessRanges& ranges, const AccessProgress& progress) override {
         if (finished_) return fail(kFinished);
         return engine_->add_ranges(CheckedRanges(ranges), progress);
+    }
+    bool takes_chunks() const override { return engine_->takes_chunks(); }
+    Result<void> add_chunks(const AccessChunks& chunks, const AccessProgress& progress) override {
+        if (finished_) return fail(kFinished);
+        return engine_->add_chunks(CheckedChunks(chunks), progress);
     }
     Result<Profile> finish() override {
         if (std::exchange(finished_, true)) return fail(kFinished);

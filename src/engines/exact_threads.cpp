@@ -12,14 +12,14 @@
 //
 // It begins as one thread would, and goes on so to the end of a short trace. Where a window is long
 // enough, which way is faster is measured, on the trace and the machine at hand (Pace below). Of the
-// first part, one chunk is counted while the other threads wait, which measures what an access costs
-// where nobody else uses the caches; the rest measures what it costs together, and what a first touch
-// does. What a window will take follows from the share of first touches, estimated from the blocks
-// whose hash falls in a thousandth. If one thread would be faster, it counts with the usual engine and
-// the others are tried again now and then, as seldom as bounds the loss at some three percent. The
-// stack moves from one form to the other. The profile does not depend on any of this. Windows that are
-// too short to measure go by a guess that rather leaves a gain than takes a loss: `bench_parallel
-// lengths` looks for any.
+// first part, one chunk is counted while the other threads wait, which tells what an access costs where
+// nobody else uses the caches; the rest tells what it costs together, and what a first touch does. What
+// a window will take follows from the share of first touches, estimated from an eighth of a chunk and
+// the blocks whose hash falls in a thousandth. If one thread would be faster, it counts with the usual
+// engine and the others are tried again now and then, as seldom as bounds the loss at some three
+// percent. The stack moves from one form to the other. The profile does not depend on any of this.
+// Windows that are too short to measure go by a guess that rather leaves a gain than takes a loss:
+// `bench_parallel lengths` looks for any.
 //
 // Sites, pairs and time distances go the same way: a chunk says when each of its first touches was, and
 // who touched its blocks last and when (chunk_resolver.h). The end of a window of phases is the end of
@@ -186,6 +186,25 @@ class ThreadedExactEngine : public Engine {
         }
     }
 
+    bool takes_chunks() const override { return takes_ranges(); }
+    Result<void> add_chunks(const AccessChunks& trace, const AccessProgress& progress) override {
+        try {
+            TRY(count_collected());
+            const std::size_t chunks = trace.count();
+            const std::size_t most = std::min(threads_ * tuning_.direct_chunk, most_window_);
+            for (std::size_t at = 0; at < chunks;) {
+                const TraceWindow rest(trace, options_.granularity, at, chunks);
+                const TraceWindow window = rest.part(0, std::clamp(most, rest.grain(), rest.count()));
+                TRY(count_window(window, first_touches(window)));
+                at += window.count() / window.grain();
+                if (progress) progress(at * window.grain(), chunks * window.grain());
+            }
+            return {};
+        } catch (const std::bad_alloc&) {
+            return no_memory();
+        }
+    }
+
     Result<Histogram> reuse_so_far() override {
         try {
             TRY(count_collected());
@@ -245,7 +264,8 @@ class ThreadedExactEngine : public Engine {
         try {
             while (window.count() != 0) {
                 const Step step = next_step(window, touches);
-                const auto part = window.part(0, std::min(step.accesses, window.count()));
+                const auto part =
+                    window.part(0, std::clamp(step.accesses, window.grain(), window.count()));
                 window = window.part(part.count(), window.count() - part.count());
                 const double begin = now();
                 if (step.together) {
@@ -308,16 +328,16 @@ class ThreadedExactEngine : public Engine {
         return {seems_faster, left};
     }
 
-    // Of one of the chunks, the middle one; of a quarter of it where looking at all would take a
-    // noticeable part of the time, which finds rather too many.
+    // Of the chunk in the middle, from its beginning: looking at all of it would take as long as
+    // counting a tenth, and decoding it longer.
     FirstTouches first_touches(const TraceWindow& window) const {
-        const std::size_t count = window.count();
+        const std::size_t count = window.count(), chunk = count / threads_;
         if (count < threads_ * tuning_.least_chunk) return {};  // left to one thread anyway
         if (only_repeats(window)) return {0, 0, true};
-        const std::size_t chunk = count / threads_;
-        const bool is_short = count < 4 * threads_ * tuning_.trial;
-        return estimate_first_touches(window.part(chunk * (threads_ / 2), is_short ? chunk / 4 : chunk),
-                                      threads_);
+        std::size_t look = std::max(chunk / 8, std::min(chunk, tuning_.least_chunk / 4));
+        if (window.is_decoded())
+            look = std::max(std::min(look, 2 * tuning_.first_chunk), window.grain());
+        return estimate_first_touches(window.part(chunk * (threads_ / 2), look), chunk, threads_);
     }
 
     // Engines beside each other, and those that take the stack over, keep times by position.
@@ -336,7 +356,7 @@ class ThreadedExactEngine : public Engine {
             const StackParts::Stack stack = resolver_->take_stack();
             TRY(alone_->touch(stack.blocks, stack.sites, stack.times));
         }
-        return part.each([&](const BlockBatch& batch) { return alone_->add(batch); });
+        return part.each([&](const BlockBatch& batch) { return alone_->add(batch); }, threads_ - 1);
     }
 
     // Leaves an engine that has nothing but the stack.
@@ -411,8 +431,8 @@ class ThreadedExactEngine : public Engine {
         TouchStretches stretches(part.in_memory().blocks);
         engine.list_first_touches(
             &list, resolver_->wants_times_of_touches() ? &chunk.first_at : nullptr, &stretches);
-        const std::uint64_t blocks =
-            TRY(part.each([&](const BlockBatch& batch) { return engine.add(batch); }));
+        const std::uint64_t blocks = TRY(
+            part.each([&](const BlockBatch& batch) { return engine.add(batch); }, options.threads - 1));
         TRY(engine.settle());
         chunk.begin = time;
         chunk.distances = engine.take_distances();

@@ -26,4 +26,22 @@ Result<void> each_block_of(const AccessRanges& ranges, BlockCutter& cutter, Acce
     return {};
 }
 
+// Ranges as chunks.
+class ChunkedRanges final : public AccessChunks {
+ public:
+    explicit ChunkedRanges(const AccessRanges& ranges) : ranges_(ranges) {}
+    std::size_t count() const override {
+        return static_cast<std::size_t>((ranges_.count() + kChunk - 1) / kChunk);
+    }
+    std::uint64_t accesses() const override { return ranges_.count(); }
+    Result<AccessBatch> decode(std::size_t chunk, AccessColumns& into) const override {
+        const std::uint64_t first = std::uint64_t{chunk} * kChunk;
+        return ranges_.read(first, std::min<std::uint64_t>(kChunk, ranges_.count() - first), into);
+    }
+
+ private:
+    static constexpr std::size_t kChunk = std::size_t{1} << 16;
+    const AccessRanges& ranges_;
+};
+
 }  // namespace revisit

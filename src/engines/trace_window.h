@@ -1,10 +1,11 @@
 // A stretch of a trace that several threads count: blocks that lie in memory, or accesses of a source
-// that are read and cut by the thread that counts them.
+// that are read or decoded, and cut, by the thread that counts them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engines/chunk_pipeline.h"
 #include "engines/ranges.h"
 
 namespace revisit {
@@ -16,36 +17,81 @@ class TraceWindow {
                 std::size_t count)
         : source_(&source), granularity_(granularity), first_(first), count_(count) {}
 
-    // Accesses. Those of a source may touch more blocks than one each.
+    // Whole chunks [first, end).
+    TraceWindow(const AccessChunks& chunks, std::uint64_t granularity, std::size_t first,
+                std::size_t end)
+        : chunks_(&chunks),
+          granularity_(granularity),
+          grain_(
+              std::max<std::uint64_t>(1, chunks.accesses() / std::max<std::size_t>(1, chunks.count()))),
+          first_(first),
+          count_((end - first) * grain_) {}
+
+    // Accesses: of chunks, about. Those of a source may touch more blocks than one each.
     std::size_t count() const { return count_; }
+    // Windows are parted at multiples of it: less than that is nothing.
+    std::size_t grain() const { return grain_; }
     TraceWindow part(std::size_t from, std::size_t count) const {
+        if (chunks_ != nullptr)
+            return {*chunks_, granularity_, static_cast<std::size_t>(first_) + from / grain_,
+                    static_cast<std::size_t>(first_) + (from + count) / grain_};
         if (source_ == nullptr) return blocks_.part(from, count);
         return {*source_, granularity_, first_ + from, count};
     }
+    bool is_decoded() const { return chunks_ != nullptr; }
     // Empty where blocks are read from a source.
     const BlockBatch& in_memory() const { return blocks_; }
 
-    // Calls use(BlockBatch) -> Result<void> for all of it, in order. Gives the number of blocks.
+    // Calls use(BlockBatch) -> Result<void> for all of it, in order, on this thread; chunks are decoded
+    // by `ahead` others, if any. Gives the number of blocks.
     template <class Use>
-    Result<std::uint64_t> each(Use use) const {
-        if (source_ == nullptr) {
+    Result<std::uint64_t> each(Use use, unsigned ahead = 0) const {
+        if (chunks_ == nullptr && source_ == nullptr) {
             TRY(use(blocks_));
             return blocks_.count();
         }
-        BlockCutter cutter(granularity_);
-        AccessColumns columns;
         std::uint64_t blocks = 0;
-        TRY(each_block_of(*source_, cutter, columns, first_, count_, [&](const BlockBatch& piece) {
+        auto count = [&](const BlockBatch& piece) {
             blocks += piece.count();
             return use(piece);
-        }));
+        };
+        if (chunks_ != nullptr)
+            TRY(each_of_chunks(count, ahead));
+        else {
+            BlockCutter cutter(granularity_);
+            AccessColumns columns;
+            columns.wanted = wanted();
+            TRY(each_block_of(*source_, cutter, columns, first_, count_, count));
+        }
         return blocks;
     }
 
  private:
+    // Sources are read only where no sites are wanted.
+    ColumnSet wanted() const { return {false, granularity_ > 1, false, false}; }
+
+    template <class Use>
+    Result<void> each_of_chunks(Use& use, unsigned ahead) const {
+        const auto first = static_cast<std::size_t>(first_), end = first + count_ / grain_;
+        BlockCutter cutter(granularity_);
+        if (ahead == 0 || end - first < 2) {
+            AccessColumns columns;
+            columns.wanted = wanted();
+            for (std::size_t chunk = first; chunk < end; ++chunk)
+                TRY(cutter.cut(TRY(chunks_->decode(chunk, columns)), use));
+            return {};
+        }
+        ChunkPipeline pipeline(*chunks_, first, end, wanted(), granularity_, ahead);
+        return pipeline.each([&](DecodedChunk& chunk) -> Result<void> {
+            const AccessBatch accesses = TRY(chunk.accesses);
+            return chunk.cut ? use(*chunk.cut) : cutter.cut(accesses, use);
+        });
+    }
+
     BlockBatch blocks_;
     const AccessRanges* source_ = nullptr;
-    std::uint64_t granularity_ = 1, first_ = 0;
+    const AccessChunks* chunks_ = nullptr;
+    std::uint64_t granularity_ = 1, grain_ = 1, first_ = 0;  // first access, or chunk
     std::size_t count_;
 };
 
@@ -58,8 +104,10 @@ struct FirstTouches {
     double scattered() const { return std::max(0.0, share - in_order); }
 };
 
-// An estimate, from the blocks whose hash falls in a thousandth; `threads` threads look at the window.
-FirstTouches estimate_first_touches(const TraceWindow& window, unsigned threads);
+// An estimate, from the blocks whose hash falls in a small part of all; `threads` threads look at the
+// window. It goes for a stretch of `accesses`, of which the window is the beginning: distinct blocks
+// grow on as they did from the window's half to its end.
+FirstTouches estimate_first_touches(const TraceWindow& window, std::size_t accesses, unsigned threads);
 
 // Nearly all accesses repeat the one before: counting them takes no longer than reading them.
 bool only_repeats(const TraceWindow& window);

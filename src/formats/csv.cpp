@@ -74,6 +74,46 @@ struct Csv {
     ColumnSet columns() const { return {true, true, true, true}; }
     bool ready() const { return !fields.empty(); }
 
+    // "0x7ffe1234,0,1,17,8\n": numbers without blanks or quotes, 0 or 1 for write.
+    const char* parse_usual(const char* at, const char*, Columns& columns) const {
+        const char* const last = at + kUsualLine - kLongestNumber;
+        Access access;
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            if ((i != 0 && *at++ != separator) || at > last) return nullptr;
+            std::uint64_t value = 0;
+            if (fields[i] == Field::write)
+                value = static_cast<std::uint64_t>(*at++ - '0');
+            else if (fields[i] == Field::other || !take_number(at, value))
+                return nullptr;
+            switch (fields[i]) {
+                case Field::address:
+                    access.address = value;
+                    break;
+                case Field::thread:
+                    if (value > 0xffff) return nullptr;
+                    access.thread = static_cast<std::uint16_t>(value);
+                    break;
+                case Field::write:
+                    if (value > 1) return nullptr;
+                    access.flags = value != 0 ? kWrite : 0;
+                    break;
+                case Field::site:
+                    if (value > 0xffff'ffff) return nullptr;
+                    access.site = static_cast<std::uint32_t>(value);
+                    break;
+                case Field::size:
+                    if (value > 0xffff'ffff) return nullptr;
+                    access.size = static_cast<std::uint32_t>(value);
+                    break;
+                case Field::other:
+                    break;
+            }
+        }
+        if (*at != '\n' || fields.empty()) return nullptr;
+        columns.push(access);
+        return at + 1;
+    }
+
     std::string parse(std::string_view line, Columns& columns) {
         if (trimmed(line).empty()) return {};
         if (fields.empty()) return parse_header(line, columns);
@@ -116,6 +156,22 @@ struct Csv {
     }
 
  private:
+    static constexpr std::size_t kLongestNumber = 20;  // and what ends it
+
+    // Up to 19 digits, or 16 after 0x.
+    static bool take_number(const char*& at, std::uint64_t& value) {
+        if (at[0] == '0' && (at[1] | 0x20) == 'x') {
+            at += 2;
+            return take_hexadecimal(at, value);
+        }
+        const char* const begin = at;
+        for (; *at >= '0' && *at <= '9'; ++at) {
+            if (at - begin == 19) return false;
+            value = value * 10 + static_cast<std::uint64_t>(*at - '0');
+        }
+        return at != begin;
+    }
+
     std::string wrong_count(std::size_t found) const {
         return fmt::format("expected {} fields separated by {}, found {}", fields.size(),
                            separator == ','   ? "commas"

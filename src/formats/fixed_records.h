@@ -31,8 +31,8 @@ void store(std::uint8_t* at, T value) {
 }
 
 // Records of one access each, in a plain file. `Record` gives kBytes, kColumns and
-// `static void decode(const uint8_t* records, size_t count, Columns&)`, which fills columns of that
-// size.
+// `static void decode(const uint8_t* records, size_t count, Columns&)`, which fills the columns that
+// are there and of that size.
 template <class Record>
 class RecordRanges final : public AccessRanges {
  public:
@@ -46,7 +46,7 @@ class RecordRanges final : public AccessRanges {
 
     std::uint64_t count() const override { return file_->size() / Record::kBytes; }
     Result<AccessBatch> read(std::uint64_t first, std::size_t count, Columns& into) const override {
-        into.has = Record::kColumns;
+        into.has = Record::kColumns & into.wanted;
         into.resize(count);
         if constexpr (Record::kBytes == sizeof(std::uint64_t)) {  // nothing but addresses
             TRY(file_->read(first * Record::kBytes, into.addresses.data(), count * Record::kBytes));

@@ -12,6 +12,10 @@ struct Record {
     static constexpr ColumnSet kColumns{true, true, true, true};
     static constexpr std::string_view kName = "a record";
     static void decode(const std::uint8_t* at, std::size_t count, Columns& columns) {
+        if (!columns.has.sites && !columns.has.threads && !columns.has.flags)
+            return decode_addresses(at, count, columns);
+        columns.has = kColumns;
+        columns.resize(count);
         for (std::size_t i = 0; i < count; ++i, at += kBytes) {
             columns.addresses[i] = load<std::uint64_t>(at);
             const auto rest = load<std::uint64_t>(at + 8);
@@ -20,6 +24,14 @@ struct Record {
             columns.sizes[i] = static_cast<std::uint8_t>(rest >> 48);
             columns.flags[i] = static_cast<std::uint8_t>(rest >> 56);
         }
+    }
+    // What an engine without sites or threads makes use of.
+    static void decode_addresses(const std::uint8_t* at, std::size_t count, Columns& columns) {
+        std::uint64_t* const addresses = columns.addresses.data();
+        std::uint32_t* const sizes = columns.has.sizes ? columns.sizes.data() : nullptr;
+        for (std::size_t i = 0; i < count; ++i) addresses[i] = load<std::uint64_t>(at + i * kBytes);
+        if (sizes == nullptr) return;
+        for (std::size_t i = 0; i < count; ++i) sizes[i] = at[i * kBytes + 14];
     }
     static void format(const Access& access, std::uint8_t* at) {
         store(at, access.address);

@@ -72,6 +72,7 @@ class IndexedChunks final : public AccessChunks {
     explicit IndexedChunks(std::shared_ptr<const PlainFile> file) : file_(std::move(file)) {}
 
     std::size_t count() const override { return places_.size(); }
+    std::uint64_t accesses() const override { return accesses_; }
     Result<AccessBatch> decode(std::size_t chunk, Columns& into) const override {
         const std::uint64_t place = places_[chunk];
         ChunkHeader header;
@@ -120,6 +121,9 @@ class IndexedChunks final : public AccessChunks {
                 return fail("places that do not rise");
             least = place + sizeof(ChunkHeader);
             places_.push_back(place);
+            std::uint64_t accesses;
+            std::memcpy(&accesses, index.data() + at + sizeof place, sizeof accesses);
+            accesses_ += std::min<std::uint64_t>(accesses, kChunkAccesses);
         }
         // The other chunk lies after the last one of accesses.
         end_ = kMagic.size();
@@ -135,6 +139,7 @@ class IndexedChunks final : public AccessChunks {
 
     std::shared_ptr<const PlainFile> file_;
     std::vector<std::uint64_t> places_;  // of access chunks
+    std::uint64_t accesses_ = 0;         // in them, by the index
     std::uint64_t end_ = 0;              // of the last one
     TraceInfo info_;
 };

@@ -76,10 +76,13 @@ class JoinedChunks final : public AccessChunks {
                                            ? reader->chunks()->count()
                                            : (reader->ranges()->count() + kReadBatch - 1) / kReadBatch;
             joined->ends_.push_back(joined->count() + chunks);
+            joined->accesses_ +=
+                reader->chunks() != nullptr ? reader->chunks()->accesses() : reader->ranges()->count();
         }
         return joined;
     }
     std::size_t count() const override { return ends_.empty() ? 0 : ends_.back(); }
+    std::uint64_t accesses() const override { return accesses_; }
     Result<AccessBatch> decode(std::size_t chunk, AccessColumns& into) const override {
         const std::size_t part = part_at(ends_, chunk);
         const std::size_t within = chunk - (part == 0 ? 0 : ends_[part - 1]);
@@ -92,6 +95,7 @@ class JoinedChunks final : public AccessChunks {
  private:
     std::vector<const TraceReader*> parts_;
     std::vector<std::size_t> ends_;
+    std::uint64_t accesses_ = 0;
 };
 
 class JoinedReader : public TraceReader {

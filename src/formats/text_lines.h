@@ -7,7 +7,10 @@
 #include <charconv>
 #include <concepts>
 #include <cstring>
+#include <deque>
+#include <future>
 #include <string_view>
+#include <thread>
 
 #include "core/try.h"
 #include "formats/byte_stream.h"
@@ -118,6 +121,7 @@ class LineChunks final : public AccessChunks {
         : file_(std::move(file)), fresh_(format), ready_(format), has_(format.columns()) {}
 
     std::size_t count() const override { return (file_->size() + kChunk - 1) / kChunk; }
+    std::uint64_t accesses() const override { return file_->size() / kBytesPerLine; }
     Result<AccessBatch> decode(std::size_t chunk, Columns& into) const override {
         const std::uint64_t begin = std::uint64_t{chunk} * kChunk;
         const std::uint64_t end = std::min(begin + kChunk, file_->size());
@@ -152,6 +156,7 @@ class LineChunks final : public AccessChunks {
 
  private:
     static constexpr std::uint64_t kChunk = std::uint64_t{1} << 20;
+    static constexpr std::uint64_t kBytesPerLine = 16;  // about
 
     Result<std::uint64_t> newlines_before(std::uint64_t end) const {
         std::vector<char> bytes(kChunk);
@@ -187,18 +192,31 @@ class LineChunks final : public AccessChunks {
     ColumnSet has_;
 };
 
-// The same as a stream.
+// The same as a stream. Packed files, which are unpacked on other threads, are parsed on others as
+// well: the next pieces of whole lines while this one is used.
 template <class Format>
 class LineReader : public TraceReader {
  public:
     LineReader(ByteStream stream, Format format)
         : stream_(std::move(stream)),
           chunks_(LineChunks<Format>::of(stream_, format)),
+          most_in_flight_(stream_.packed() ? std::clamp(std::thread::hardware_concurrency(), 1u, 16u)
+                                           : 1),
           format_(std::move(format)) {
         columns_.has = format_.columns();
     }
 
     Result<AccessBatch> next() override {
+        while (most_in_flight_ > 1 && format_.ready()) {
+            TRY(parse_ahead());
+            if (in_flight_.empty()) break;
+            Piece piece = in_flight_.front().get();
+            in_flight_.pop_front();
+            line_ += piece.lines;
+            if (!piece.wrong.empty()) return wrong_line(piece.wrong);
+            columns_ = std::move(piece.columns);
+            if (columns_.count() != 0) return columns_.batch();
+        }
         columns_.clear();
         while (columns_.count() < kReadBatch) {
             const auto bytes = TRY(stream_.peek(kLongestLine));
@@ -208,7 +226,7 @@ class LineReader : public TraceReader {
             const char* at = begin;
             const std::string wrong = parse_lines(format_, at, end, end, bytes.size() < kLongestLine,
                                                   kReadBatch, line_, columns_);
-            if (!wrong.empty()) return fail(stream_.name(), fmt::format("line {}", line_), wrong);
+            if (!wrong.empty()) return wrong_line(wrong);
             stream_.consume(static_cast<std::size_t>(at - begin));
         }
         return columns_.batch();
@@ -218,8 +236,45 @@ class LineReader : public TraceReader {
     std::uint64_t bytes_total() const override { return stream_.file_bytes_total(); }
 
  private:
+    static constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+    struct Piece {
+        Columns columns;
+        std::uint64_t lines = 0;
+        std::string wrong;
+    };
+
+    // Ends with no piece in flight at the end, and where a line is longer than a piece.
+    Result<void> parse_ahead() {
+        while (in_flight_.size() < most_in_flight_) {
+            const auto bytes = TRY(stream_.peek(kPiece));
+            std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            const bool ended = text.size() < kPiece;
+            text = text.substr(0, kPiece);
+            if (!ended) text = text.substr(0, text.rfind('\n') + 1);
+            if (text.empty()) break;
+            auto parse = [format = format_, has = columns_.has, lines = std::string(text)]() mutable {
+                Piece piece;
+                piece.columns.has = has;
+                const char* at = lines.data();
+                const char* const end = at + lines.size();
+                piece.wrong = parse_lines(format, at, end, end, true, ~std::size_t{0}, piece.lines,
+                                          piece.columns);
+                return piece;
+            };
+            in_flight_.push_back(std::async(std::launch::async, std::move(parse)));
+            stream_.consume(text.size());
+        }
+        return {};
+    }
+    unexpected<Error> wrong_line(const std::string& wrong) const {
+        return fail(stream_.name(), fmt::format("line {}", line_), wrong);
+    }
+
     ByteStream stream_;
     std::unique_ptr<LineChunks<Format>> chunks_;
+    std::size_t most_in_flight_;  // pieces
+    std::deque<std::future<Piece>> in_flight_;
     Format format_;
     Columns columns_;
     std::uint64_t line_ = 0;
