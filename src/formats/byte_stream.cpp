@@ -21,7 +21,8 @@ unexpected<Error> cannot(const std::string& file, const char* what) {
 // Reads on from where the descriptor is; the file it belongs to closes it.
 class DescriptorSource : public ByteSource {
  public:
-    DescriptorSource(std::shared_ptr<const PlainFile> file, std::shared_ptr<std::uint64_t> bytes_read,
+    DescriptorSource(std::shared_ptr<const PlainFile> file,
+                     std::shared_ptr<std::atomic<std::uint64_t>> bytes_read,
                      std::uint64_t left = ~std::uint64_t{0})
         : file_(std::move(file)), bytes_read_(std::move(bytes_read)), left_(left) {}
 
@@ -38,7 +39,7 @@ class DescriptorSource : public ByteSource {
 
  private:
     std::shared_ptr<const PlainFile> file_;
-    std::shared_ptr<std::uint64_t> bytes_read_;
+    std::shared_ptr<std::atomic<std::uint64_t>> bytes_read_;
     std::uint64_t left_;  // to the end of the range
 };
 
@@ -81,7 +82,7 @@ Result<void> PlainFile::read(std::uint64_t at, void* into, std::size_t size) con
     return {};
 }
 
-Result<ByteStream> ByteStream::open(const std::string& path) {
+Result<ByteStream> ByteStream::open(const std::string& path, bool unpacks_ahead) {
     ByteStream stream;
     stream.name_ = path == "-" ? "standard input" : path;
     const int descriptor = path == "-" ? dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -98,8 +99,8 @@ Result<ByteStream> ByteStream::open(const std::string& path) {
         std::make_shared<const PlainFile>(descriptor, begin, stream.file_bytes_total_, stream.name_);
     if (S_ISDIR(status.st_mode)) return fail(stream.name_, {}, "expected a trace, found a directory");
     if (file->size() != 0) stream.file_ = file;
-    stream.source_ =
-        TRY(unpacked(std::make_unique<DescriptorSource>(file, stream.file_bytes_read_), stream.name_));
+    stream.source_ = TRY(unpacked(std::make_unique<DescriptorSource>(file, stream.file_bytes_read_),
+                                  stream.name_, unpacks_ahead && S_ISREG(status.st_mode)));
     stream.packed_ = stream.source_->unpacks();
     return stream;
 }

@@ -7,6 +7,7 @@
 // fastest engine ten times as much (Neoverse V1).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,10 +27,10 @@ class ByteSource {
     virtual bool unpacks() const { return false; }
 };
 
-// Wraps `packed` when its first bytes are those of zstd, xz or gzip; `head` is what was read to
-// recognize them.
+// Wraps `packed` when its first bytes are those of zstd, xz, gzip or zip. Where it never waits for
+// somebody else (a regular file), other threads unpack ahead.
 Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
-                                             const std::string& name);
+                                             const std::string& name, bool never_waits = false);
 
 // A file of known size that any thread may read anywhere.
 class PlainFile {
@@ -54,7 +55,8 @@ class PlainFile {
 
 class ByteStream {
  public:
-    static Result<ByteStream> open(const std::string& path);  // "-" = standard input
+    // "-" = standard input. `unpacks_ahead`: packed files on other threads, which takes memory.
+    static Result<ByteStream> open(const std::string& path, bool unpacks_ahead = true);
     // Bytes [begin, end) of a file, as they are.
     static Result<ByteStream> open_range(const std::string& path, std::uint64_t begin,
                                          std::uint64_t end);
@@ -85,7 +87,8 @@ class ByteStream {
     std::size_t end_ = 0;
     bool ended_ = false;
     std::uint64_t position_ = 0;
-    std::shared_ptr<std::uint64_t> file_bytes_read_ = std::make_shared<std::uint64_t>(0);
+    std::shared_ptr<std::atomic<std::uint64_t>> file_bytes_read_ =
+        std::make_shared<std::atomic<std::uint64_t>>(0);
     std::uint64_t file_bytes_total_ = 0;
     bool packed_ = false;
     std::shared_ptr<const PlainFile> file_;

@@ -19,12 +19,14 @@
 
 #include "core/try.h"
 #include "formats/byte_stream.h"
+#include "formats/unpack_ahead.h"
 #include "formats/zip.h"
 
 namespace revisit {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
+constexpr std::size_t kFrame = std::size_t{4} << 20;  // of zstd, unpacked bytes
 
 struct Cursor {
     std::uint8_t* at;
@@ -177,13 +179,15 @@ class ReplayedSource : public ByteSource {
 
 class UnpackedSource : public ByteSource {
  public:
+    // `begin`: of the packed bytes, in the file.
     UnpackedSource(std::unique_ptr<ByteSource> packed, std::unique_ptr<Codec> codec, std::string name,
-                   const char* kind)
+                   const char* kind, std::uint64_t begin)
         : packed_(std::move(packed)),
           codec_(std::move(codec)),
           name_(std::move(name)),
           kind_(kind),
-          buffer_(kBuffer) {}
+          buffer_(kBuffer),
+          consumed_(begin) {}
 
     bool unpacks() const override { return true; }
     Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
@@ -223,7 +227,7 @@ class UnpackedSource : public ByteSource {
     const char* kind_;
     std::vector<std::uint8_t> buffer_;
     Cursor in_{nullptr, 0};
-    std::uint64_t consumed_ = 0;
+    std::uint64_t consumed_;  // and where it began
     bool input_ended_ = false;
     bool between_members_ = true;
 };
@@ -240,11 +244,26 @@ class PlainSink : public ByteSink {
 
 class PackedSink : public ByteSink {
  public:
-    PackedSink(OutputFile file, std::unique_ptr<Codec> codec)
-        : file_(std::move(file)), codec_(std::move(codec)), buffer_(kBuffer) {}
-    Result<void> write(std::string_view bytes) override { return pump(bytes, false); }
+    // `frame_bytes`: after which the codec can begin another frame; 0 = it cannot.
+    PackedSink(OutputFile file, std::unique_ptr<Codec> codec, std::size_t frame_bytes)
+        : file_(std::move(file)),
+          codec_(std::move(codec)),
+          buffer_(kBuffer),
+          frame_bytes_(frame_bytes) {}
+    // A frame after every few MiB, so that readers unpack them side by side.
+    Result<void> write(std::string_view bytes) override {
+        while (frame_bytes_ != 0 && in_frame_ + bytes.size() > frame_bytes_) {
+            const std::size_t take = frame_bytes_ - in_frame_;
+            TRY(pump(bytes.substr(0, take), false));
+            TRY(pump({}, true));
+            bytes.remove_prefix(take);
+            in_frame_ = 0;
+        }
+        in_frame_ += bytes.size();
+        return pump(bytes, false);
+    }
     Result<void> finish() override {
-        if (auto done = pump({}, true); !done) return done;
+        TRY(pump({}, true));
         return file_.commit();
     }
 
@@ -255,13 +274,15 @@ class PackedSink : public ByteSink {
             Cursor out{buffer_.data(), buffer_.size()};
             Step step = codec_->step(in, out, ends);
             if (step == Step::broken) return fail("the compressor failed");
-            if (auto done = file_.write(buffer_.data(), buffer_.size() - out.left); !done) return done;
+            TRY(file_.write(buffer_.data(), buffer_.size() - out.left));
             if (ends ? step == Step::member_ended : in.left == 0) return {};
         }
     }
     OutputFile file_;
     std::unique_ptr<Codec> codec_;
     std::vector<std::uint8_t> buffer_;
+    const std::size_t frame_bytes_;
+    std::size_t in_frame_ = 0;
 };
 
 bool begins_with(const std::vector<std::uint8_t>& head, std::initializer_list<std::uint8_t> magic) {
@@ -271,46 +292,52 @@ bool begins_with(const std::vector<std::uint8_t>& head, std::initializer_list<st
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
-                                             const std::string& name) {
+                                             const std::string& name, bool never_waits) {
     std::vector<std::uint8_t> head(6);
     std::size_t filled = 0;
     while (filled < head.size()) {
-        auto count = TRY(packed->read(head.data() + filled, head.size() - filled));
+        const std::size_t count = TRY(packed->read(head.data() + filled, head.size() - filled));
         if (count == 0) break;
         filled += count;
     }
     head.resize(filled);
-    std::unique_ptr<Codec> codec;
-    const char* kind = "";
-    if (begins_with(head, {0x28, 0xb5, 0x2f, 0xfd})) {
-        codec = std::make_unique<ZstdUnpacker>();
-        kind = "zstd";
-    } else if (begins_with(head, {0xfd, '7', 'z', 'X', 'Z', 0})) {
-#ifdef REVISIT_HAVE_LZMA
-        codec = std::make_unique<XzCodec>(false);
-        kind = "xz";
-#else
-        return fail(name, {}, "is xz, and liblzma is not in this build");
-#endif
-    } else if (begins_with(head, {0x1f, 0x8b})) {
-#ifdef REVISIT_HAVE_ZLIB
-        codec = std::make_unique<GzipCodec>(false);
-        kind = "gzip";
-#else
-        return fail(name, {}, "is gzip, and zlib is not in this build");
-#endif
-    }
-    const bool zip = begins_with(head, {'P', 'K', 3, 4});
+    const bool zstd = begins_with(head, {0x28, 0xb5, 0x2f, 0xfd}),
+               xz = begins_with(head, {0xfd, '7', 'z', 'X', 'Z', 0}),
+               gzip = begins_with(head, {0x1f, 0x8b}), zip = begins_with(head, {'P', 'K', 3, 4});
     auto replayed = std::make_unique<ReplayedSource>(std::move(head), std::move(packed));
-    if (zip) {
-#ifdef REVISIT_HAVE_ZLIB
-        return unzipped(std::move(replayed), name);
-#else
-        return fail(name, {}, "is zip, and zlib is not in this build");
+#ifndef REVISIT_HAVE_LZMA
+    if (xz) return fail(name, {}, "is xz, and liblzma is not in this build");
 #endif
+#ifndef REVISIT_HAVE_ZLIB
+    if (gzip || zip)
+        return fail(name, {},
+                    fmt::format("is {}, and zlib is not in this build", zip ? "zip" : "gzip"));
+#else
+    if (zip) {
+        auto members = unzipped(std::move(replayed), name);
+        return never_waits ? read_ahead(std::move(members)) : std::move(members);
     }
-    if (!codec) return replayed;
-    return std::make_unique<UnpackedSource>(std::move(replayed), std::move(codec), name, kind);
+#endif
+    if (!zstd && !xz && !gzip) return replayed;
+    const MakeUnpacker unpacker = [=](std::unique_ptr<ByteSource> bytes,
+                                      std::uint64_t begin) -> std::unique_ptr<ByteSource> {
+        std::unique_ptr<Codec> codec;
+        if (zstd) codec = std::make_unique<ZstdUnpacker>();
+#ifdef REVISIT_HAVE_LZMA
+        if (xz) codec = std::make_unique<XzCodec>(false);
+#endif
+#ifdef REVISIT_HAVE_ZLIB
+        if (gzip) codec = std::make_unique<GzipCodec>(false);
+#endif
+        return std::make_unique<UnpackedSource>(std::move(bytes), std::move(codec), name,
+                                                zstd ? "zstd"
+                                                : xz ? "xz"
+                                                     : "gzip",
+                                                begin);
+    };
+    if (!never_waits) return unpacker(std::move(replayed), 0);
+    if (xz) return read_ahead(unpacker(std::move(replayed), 0));
+    return unpack_frames(std::move(replayed), unpacker, zstd ? find_zstd_frames : find_bgzip_blocks);
 }
 
 std::string_view without_packing_suffix(std::string_view path) {
@@ -330,9 +357,10 @@ Result<std::unique_ptr<ByteSink>> create_sink(const std::string& path) {
 #endif
     if (!codec && without_packing_suffix(path) != path)
         return fail(path, {}, "the library that packs such files is not in this build");
-    auto file = TRY(OutputFile::create(path));
+    OutputFile file = TRY(OutputFile::create(path));
     if (!codec) return std::make_unique<PlainSink>(std::move(file));
-    return std::make_unique<PackedSink>(std::move(file), std::move(codec));
+    return std::make_unique<PackedSink>(std::move(file), std::move(codec),
+                                        path.ends_with(".zst") ? kFrame : 0);
 }
 
 }  // namespace revisit
