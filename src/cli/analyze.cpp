@@ -125,7 +125,8 @@ class AnalyzeCommand : public Command {
         if (!analysis_.granularity_given() && natural != 0) options.granularity = natural;
         if (!no_sites_ && TRY(trace->tells_places())) {
             EngineOptions told = options;
-            told.sites = told.pairs = true;
+            told.sites = true;
+            told.pairs = options.device == Device::cpu;  // the GPU counts sites only
             if (make_engine(method_, told)) options = told;
         }
         Simulations simulations = TRY(make_simulations());

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -22,6 +23,53 @@
 #include "gpu/exact_counter.h"
 
 namespace revisit::gpu {
+
+// Two small pinned buffers of one thread, and the stream that empties them.
+class PinnedCopier {
+ public:
+    static constexpr std::size_t kPiece = std::size_t{1} << 18;  // addresses: pinning 1 GiB takes 0.6 s
+
+    PinnedCopier() = default;
+    PinnedCopier(const PinnedCopier&) = delete;
+    ~PinnedCopier() {
+        if (stream_ != nullptr) cudaStreamDestroy(stream_);
+        for (cudaEvent_t one : sent_)
+            if (one != nullptr) cudaEventDestroy(one);
+        for (u64* one : memory_) cudaFreeHost(one);
+    }
+    void prepare(int device) {
+        check(cudaSetDevice(device), "be used");
+        if (stream_ != nullptr) return;
+        for (u64*& one : memory_) check(cudaMallocHost(&one, kPiece * sizeof(u64)), "pin memory");
+        for (cudaEvent_t& one : sent_)
+            check(cudaEventCreateWithFlags(&one, cudaEventDisableTiming), "make an event");
+        check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+    }
+    // At most kPiece * 8 bytes, which fill(memory) puts there; on their way to the device on return.
+    template <class Fill>
+    void send(void* to, std::size_t bytes, Fill fill) {
+        check(cudaEventSynchronize(sent_[turn_]), "copy in");
+        fill(memory_[turn_]);
+        check(cudaMemcpyAsync(to, memory_[turn_], bytes, cudaMemcpyHostToDevice, stream_), "copy in");
+        check(cudaEventRecord(sent_[turn_], stream_), "record an event");
+        turn_ ^= 1;
+    }
+    void send(void* to, const void* from, std::size_t bytes) {
+        for (std::size_t at = 0; at < bytes;) {
+            const std::size_t take = std::min(bytes - at, kPiece * sizeof(u64));
+            const void* const part = static_cast<const char*>(from) + at;
+            send(static_cast<char*>(to) + at, take, [&](u64* into) { std::memcpy(into, part, take); });
+            at += take;
+        }
+    }
+    void finish() { check(cudaStreamSynchronize(stream_), "copy in"); }
+
+ private:
+    u64* memory_[2] = {};
+    cudaEvent_t sent_[2] = {};
+    cudaStream_t stream_ = nullptr;
+    unsigned turn_ = 0;
+};
 
 class AddressFeed {
  public:
@@ -35,20 +83,15 @@ class AddressFeed {
         std::atomic<u64> next = 0;
         std::mutex guard;
         std::exception_ptr failure;
-        auto fill = [&](Filler& mine) {
+        auto fill = [&](PinnedCopier& mine) {
             try {
-                check(cudaSetDevice(device_), "be used");
-                mine.prepare();
-                for (u64 piece, turn = 0; (piece = next.fetch_add(1)) < pieces; turn ^= 1) {
+                mine.prepare(device_);
+                for (u64 piece; (piece = next.fetch_add(1)) < pieces;) {
                     const u64 at = piece * kPiece, take = std::min<u64>(kPiece, count - at);
-                    check(cudaEventSynchronize(mine.sent[turn]), "copy in");
-                    input_.read(first + at, take, mine.memory[turn]);
-                    check(cudaMemcpyAsync(to + at, mine.memory[turn], take * sizeof(u64),
-                                          cudaMemcpyHostToDevice, mine.stream),
-                          "copy in");
-                    check(cudaEventRecord(mine.sent[turn], mine.stream), "record an event");
+                    mine.send(to + at, take * sizeof(u64),
+                              [&](u64* into) { input_.read(first + at, take, into); });
                 }
-                check(cudaStreamSynchronize(mine.stream), "copy in");
+                mine.finish();
             } catch (...) {
                 next = pieces;
                 std::lock_guard lock(guard);
@@ -64,32 +107,12 @@ class AddressFeed {
     }
 
  private:
-    static constexpr std::size_t kPiece = std::size_t{1} << 18;  // addresses: pinning 1 GiB takes 0.6 s
+    static constexpr std::size_t kPiece = PinnedCopier::kPiece;
     static constexpr unsigned kMostFillers = 12;
-
-    struct Filler {
-        u64* memory[2] = {};
-        cudaEvent_t sent[2] = {};
-        cudaStream_t stream = nullptr;
-
-        void prepare() {
-            if (stream != nullptr) return;
-            for (u64*& one : memory) check(cudaMallocHost(&one, kPiece * sizeof(u64)), "pin memory");
-            for (cudaEvent_t& one : sent)
-                check(cudaEventCreateWithFlags(&one, cudaEventDisableTiming), "make an event");
-            check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
-        }
-        ~Filler() {
-            if (stream != nullptr) cudaStreamDestroy(stream);
-            for (cudaEvent_t one : sent)
-                if (one != nullptr) cudaEventDestroy(one);
-            for (u64* one : memory) cudaFreeHost(one);
-        }
-    };
 
     const AddressInput& input_;
     const int device_;
-    std::vector<Filler> fillers_;
+    std::vector<PinnedCopier> fillers_;
 };
 
 }  // namespace revisit::gpu

@@ -15,6 +15,7 @@
 
 #include "engines/chunk_resolver.h"
 #include "gpu/outcome.h"
+#include "gpu/single_device.h"
 
 namespace revisit {
 namespace {
@@ -43,7 +44,7 @@ class DevicesEngine : public Engine {
                 collecting_.blocks.insert(collecting_.blocks.end(), batch.blocks.begin(),
                                           batch.blocks.end());
                 if (options_.sites) {
-                    numbers_.number(batch, numbered_);
+                    numbers_.number(batch, numbered_, writes_);
                     collecting_.sites.insert(collecting_.sites.end(), numbered_.begin(),
                                              numbered_.end());
                 }
@@ -51,7 +52,7 @@ class DevicesEngine : public Engine {
             }
             return {};
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
@@ -78,7 +79,7 @@ class DevicesEngine : public Engine {
             if (options_.sites) fill_sites(std::move(sites), profile);
             return profile;
         } catch (const std::exception& failure) {
-            return fail(failure.what());
+            return device_error(failure);
         }
     }
 
@@ -91,8 +92,8 @@ class DevicesEngine : public Engine {
     void hand_over() {
         if (running_.valid()) running_.get();
         if (collecting_.blocks.empty()) return;
-        if (const std::uint32_t expected = options_.sites ? numbers_.news() : 0; expected != 0)
-            for (const auto& device : devices_) device->expect_sites(expected);
+        if (options_.sites)
+            for (const auto& device : devices_) device->expect_sites(numbers_.expected());
         std::swap(counting_, collecting_);
         collecting_.blocks.clear();
         collecting_.sites.clear();
@@ -133,7 +134,7 @@ class DevicesEngine : public Engine {
     // goes by the devices' numbers, knows what they were.
     void fill_sites(Attribution sites, Profile& profile) const {
         for (auto& [id, tally] : sites.sites) tally.reuse.cold = 0;
-        numbers_.add_writes(sites);
+        numbers_.add_writes(writes_, sites);
         Profile found;
         resolver_.fill_sites(found);
         sites.fill(profile, options_.bins, true, false);
@@ -147,6 +148,7 @@ class DevicesEngine : public Engine {
     std::size_t window_;  // accesses
     SiteNumbers numbers_;
     std::vector<std::uint32_t> numbered_;
+    std::vector<std::uint64_t> writes_;
     Columns collecting_, counting_;
     std::future<void> running_;  // counts counting_
     ChunkResolver resolver_;

@@ -3,22 +3,18 @@
 // All devices that there are count, or those that REVISIT_GPU_DEVICES names: "0,2", or "0,0" to let one
 // device be two, which is how several were tried where there is one.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <future>
 
-#include "core/parallel.h"
 #include "core/try.h"
 #include "engines/hprda.h"
-#include "engines/ranges.h"
 #include "gpu/devices.h"
 #include "gpu/gpu.h"
 #include "gpu/hprda_counter.h"
 #include "gpu/outcome.h"
+#include "gpu/single_device.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -62,143 +58,6 @@ gpu::Settings settings_for(const EngineOptions& options, int device) {
     settings.device = device;
     return settings;
 }
-
-unexpected<Error> device_error(const std::exception& failure) {
-    if (dynamic_cast<const gpu::OutOfMemory*>(&failure) != nullptr)
-        return fail(ErrorCode::device_memory, failure.what());
-    return fail(ErrorCode::device, failure.what());
-}
-
-// An error of the host on its way through the device's code.
-struct HostFailure : std::runtime_error {
-    explicit HostFailure(Error what) : std::runtime_error(what.message), error(std::move(what)) {}
-    Error error;
-};
-
-class GpuExactEngine : public Engine {
- public:
-    // The device starts in the background, which takes some 0.4 s, while the trace is made ready.
-    GpuExactEngine(const EngineOptions& options, int device)
-        : options_(options),
-          starting_(std::async(std::launch::async, [settings = settings_for(options, device)] {
-              return gpu::make_exact_counter(settings);
-          })) {}
-
-    bool takes_ranges() const override { return !options_.sites; }
-    Result<void> add_ranges(const AccessRanges& trace, const AccessProgress& progress) override {
-        AccessColumns first;
-        if (trace.count() == 0) return {};
-        // Accesses of known size touch any number of blocks: those are cut on the host.
-        if (options_.granularity > 1 && !TRY(trace.read(0, 1, first)).sizes.empty())
-            return add_cut(trace, progress);
-        try {
-            gpu::AddressInput input;
-            input.count = trace.count();
-            input.granularity = options_.granularity;
-            input.threads = thread_count(options_.threads);
-            input.read = [&, file = trace.address_file()](std::uint64_t from, std::size_t count,
-                                                          std::uint64_t* into) {
-                if (!file || !read_file(*file, from, count, into))
-                    read_addresses(trace, from, count, into);
-            };
-            if (progress) input.progress = [&](std::uint64_t done) { progress(done, input.count); };
-            counter().add_addresses(input);
-            return {};
-        } catch (const HostFailure& failure) {
-            return unexpected(failure.error);
-        } catch (const std::exception& failure) {
-            return device_error(failure);
-        }
-    }
-
-    Result<void> add(const BlockBatch& batch) override {
-        try {
-            const std::uint32_t* sites = nullptr;
-            if (options_.sites) {
-                numbers_.number(batch, numbered_);
-                if (const std::uint32_t expected = numbers_.news(); expected != 0)
-                    counter().expect_sites(expected);
-                sites = numbered_.data();
-            }
-            counter().add(batch.blocks.data(), batch.count(), gpu::Memory::pageable, sites);
-            return {};
-        } catch (const std::exception& failure) {
-            return device_error(failure);
-        }
-    }
-
-    Result<Profile> finish() override {
-        try {
-            const gpu::Outcome outcome = counter().finish();
-            Profile profile;
-            profile.method = "exact";
-            profile.granularity = options_.granularity;
-            profile.accesses = static_cast<double>(outcome.accesses);
-            profile.distinct = static_cast<double>(outcome.distinct);
-            profile.reuse = histogram_of(outcome.reuse, options_.bins, outcome.distinct);
-            if (options_.time)
-                profile.time = histogram_of(outcome.time, options_.bins, outcome.distinct);
-            if (options_.sites) {
-                Attribution sites;
-                numbers_.add_counts(outcome, options_.bins, sites);
-                numbers_.add_writes(sites);
-                sites.fill(profile, options_.bins, true, false);
-            }
-            return profile;
-        } catch (const std::exception& failure) {
-            return device_error(failure);
-        }
-    }
-
- private:
-    gpu::ExactCounter& counter() {
-        if (!counter_) counter_ = starting_.get();
-        return *counter_;
-    }
-    // Straight to where they are wanted. False where that fails: the trace knows what is wrong.
-    static bool read_file(const AddressFile& file, std::uint64_t from, std::size_t count,
-                          std::uint64_t* into) {
-        char* to = reinterpret_cast<char*>(into);
-        std::size_t left = count * sizeof *into;
-        std::uint64_t at = file.offset + from * sizeof *into;
-        while (left != 0) {
-            const ssize_t got = pread(file.descriptor, to, left, static_cast<off_t>(at));
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) return false;
-            to += got;
-            at += static_cast<std::uint64_t>(got);
-            left -= static_cast<std::size_t>(got);
-        }
-        return true;
-    }
-    static void read_addresses(const AccessRanges& trace, std::uint64_t from, std::size_t count,
-                               std::uint64_t* into) {
-        AccessColumns columns;
-        for (std::size_t done = 0; done < count;) {
-            const std::size_t take = std::min(kRangeAtOnce, count - done);
-            const auto batch = trace.read(from + done, take, columns);
-            if (!batch) throw HostFailure(batch.error());
-            std::memcpy(into + done, batch->addresses.data(), take * sizeof(std::uint64_t));
-            done += take;
-        }
-    }
-    Result<void> add_cut(const AccessRanges& trace, const AccessProgress& progress) {
-        BlockCutter cutter(options_.granularity);
-        AccessColumns columns;
-        std::uint64_t blocks = 0;
-        return each_block_of(trace, cutter, columns, 0, trace.count(), [&](const BlockBatch& piece) {
-            blocks += piece.count();
-            if (progress) progress(std::min(blocks, trace.count()), trace.count());
-            return add(piece);
-        });
-    }
-
-    EngineOptions options_;
-    std::future<std::unique_ptr<gpu::ExactCounter>> starting_;
-    std::unique_ptr<gpu::ExactCounter> counter_;
-    SiteNumbers numbers_;
-    std::vector<std::uint32_t> numbered_;
-};
 
 class GpuPart final : public PartCounter {
  public:
@@ -313,7 +172,13 @@ Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const E
                                 gpu::kMostPerOctave, options.bins.spec()));
     auto devices = TRY(devices_to_use());
     try {
-        if (devices.size() == 1) return std::make_unique<GpuExactEngine>(options, devices.front());
+        // The device starts in the background, which takes some 0.4 s, while the trace is made ready.
+        if (devices.size() == 1)
+            return make_single_device_engine(
+                options,
+                std::async(std::launch::async, [settings = settings_for(options, devices.front())] {
+                    return gpu::make_exact_counter(settings);
+                }));
         std::vector<std::unique_ptr<gpu::ExactCounter>> counters;
         for (int device : devices) {
             gpu::Settings settings = settings_for(options, device);

@@ -20,6 +20,7 @@
 #include "gpu/address_feed.cuh"
 #include "gpu/exact_counter.h"
 #include "gpu/link_kernels.cuh"
+#include "gpu/piece_queue.h"
 
 namespace revisit::gpu {
 namespace {
@@ -33,26 +34,6 @@ unsigned bits_of(u64 value) {
     while (bits < 64 && value >> bits != 0) ++bits;
     return bits;
 }
-
-class PinnedArray {
- public:
-    ~PinnedArray() { cudaFreeHost(data_); }
-    template <class T>
-    T* require(std::size_t count) {
-        if (count * sizeof(T) > bytes_) {
-            cudaFreeHost(data_);
-            data_ = nullptr;
-            bytes_ = 0;
-            check(cudaMallocHost(&data_, count * sizeof(T)), "pin memory");
-            bytes_ = count * sizeof(T);
-        }
-        return static_cast<T*>(data_);
-    }
-
- private:
-    void* data_ = nullptr;
-    std::size_t bytes_ = 0;
-};
 
 class Counter final : public ExactCounter {
  public:
@@ -155,8 +136,18 @@ class Counter final : public ExactCounter {
         }
     }
 
+    // The same of blocks that workers make: they copy what they made, and the next chunk is filled
+    // while this one is counted.
+    void add_pieces(const BlockInput& input) override {
+        turn_to_device();
+        drain();
+        PieceDevice device{*this, input, std::vector<PinnedCopier>(std::max(1u, input.workers))};
+        PieceQueue<PieceDevice>(input, device).run();
+    }
+
     void expect_sites(u32 sites) override {
         turn_to_device();
+        if (sites <= sites_) return;
         if (running_.valid()) running_.get();
         const std::size_t width = bins_.count() + 1, old = sites_ * width, size = sites * width;
         DeviceArray<unsigned long long> table(size);
@@ -204,6 +195,33 @@ class Counter final : public ExactCounter {
     }
 
  private:
+    struct PieceDevice {
+        Counter& counter;
+        const BlockInput& input;
+        std::vector<PinnedCopier> copiers;
+
+        std::size_t open(std::size_t slot) {
+            const std::size_t room = counter.chunk_size(counter.most_chunk_);
+            counter.input_[slot].require(room);
+            if (input.sites) counter.input_sites_[slot].require(room);
+            return room;
+        }
+        void copy(unsigned worker, std::size_t slot, std::size_t at, const BlockPiece& piece) {
+            PinnedCopier& mine = copiers[worker];
+            mine.prepare(counter.settings_.device);
+            mine.send(counter.input_[slot].data() + at, piece.blocks, piece.count * sizeof(u64));
+            if (piece.sites != nullptr)
+                mine.send(counter.input_sites_[slot].data() + at, piece.sites,
+                          piece.count * sizeof(u32));
+            mine.finish();
+        }
+        void count(std::size_t slot, std::size_t blocks) {
+            if (input.sites) counter.expect_sites(input.sites());
+            counter.count_chunk(counter.input_[slot].data(),
+                                input.sites ? counter.input_sites_[slot].data() : nullptr, blocks);
+        }
+    };
+
     struct Staging {
         PinnedArray blocks, sites;
     };
@@ -574,42 +592,6 @@ std::unique_ptr<ExactCounter> make_exact_counter(const Settings& settings) {
     if (static_cast<std::size_t>(settings.device) >= devices.list.size())
         throw std::runtime_error("there is no GPU " + std::to_string(settings.device));
     return std::make_unique<Counter>(settings);
-}
-
-Devices find_devices() {
-    Devices out;
-    int count = 0;
-    const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0) {
-        out.why = status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice || count == 0
-                      ? "no CUDA device or driver on this machine"
-                      : cudaGetErrorString(status);
-        return out;
-    }
-    for (int i = 0; i < count; ++i) {
-        cudaDeviceProp properties;
-        check(cudaGetDeviceProperties(&properties, i), "describe itself");
-        out.list.push_back({properties.name, properties.totalGlobalMem});
-    }
-    return out;
-}
-
-std::uint64_t* allocate_pinned(std::size_t count) {
-    std::uint64_t* memory = nullptr;
-    check(cudaMallocHost(&memory, count * sizeof(u64)), "pin memory");
-    return memory;
-}
-void free_pinned(std::uint64_t* memory) {
-    cudaFreeHost(memory);
-}
-std::uint64_t* upload(const std::uint64_t* blocks, std::size_t count) {
-    std::uint64_t* memory = nullptr;
-    check(cudaMalloc(&memory, count * sizeof(u64)), "give memory");
-    check(cudaMemcpy(memory, blocks, count * sizeof(u64), cudaMemcpyHostToDevice), "copy in");
-    return memory;
-}
-void free_device(std::uint64_t* memory) {
-    cudaFree(memory);
 }
 
 }  // namespace revisit::gpu

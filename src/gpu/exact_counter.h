@@ -81,6 +81,23 @@ struct AddressInput {
     unsigned threads = 1;  // that may read
 };
 
+// Blocks that any thread may make, in pieces of any length, with sites or without.
+struct BlockPiece {
+    const std::uint64_t* blocks = nullptr;
+    const std::uint32_t* sites = nullptr;  // null: none
+    std::size_t count = 0;
+};
+struct BlockInput {
+    std::size_t pieces = 0;
+    // Hands over what piece number `piece` holds, in order, in as many calls as it likes; `is_last`
+    // says that nothing of it follows. Workers are numbered from 0. Throws what went wrong.
+    using HandOver = std::function<void(const BlockPiece&, bool is_last)>;
+    std::function<void(std::size_t piece, unsigned worker, const HandOver&)> make;
+    std::function<std::uint32_t()> sites;  // numbers of all sites handed over so far are below it
+    std::function<void(std::size_t pieces)> progress;
+    unsigned workers = 1;
+};
+
 class ExactCounter {
  public:
     virtual ~ExactCounter() = default;
@@ -89,6 +106,7 @@ class ExactCounter {
     virtual void add(const std::uint64_t* blocks, std::size_t count, Memory where,
                      const std::uint32_t* sites = nullptr) = 0;
     virtual void add_addresses(const AddressInput& input) = 0;
+    virtual void add_pieces(const BlockInput& input) = 0;
     // From now on accesses carry sites 0 … sites-1: all of them, from the first, and in log2 bins only.
     virtual void expect_sites(std::uint32_t sites) = 0;
     // Of all accesses since the last call. The next ones begin with an empty stack; counts add up.

@@ -1,6 +1,10 @@
 // From what a device counted to a profile, and sites to the numbers that devices count by.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -28,21 +32,23 @@ inline Histogram histogram_of(const gpu::Counts& counts, const Binning& bins, st
     return counter.histogram();
 }
 
-// Site ids are arbitrary; devices want 0, 1, 2, …
+// Site ids are arbitrary; devices want 0, 1, 2, … Any thread may ask for numbers.
 class SiteNumbers {
  public:
-    // Replaces `numbers` by those of the batch's sites, and counts writes.
-    void number(const BlockBatch& batch, std::vector<std::uint32_t>& numbers) {
+    // Replaces `numbers` by those of the batch's sites, and adds writes to `writes`, by number.
+    void number(const BlockBatch& batch, std::vector<std::uint32_t>& numbers,
+                std::vector<std::uint64_t>& writes) {
         numbers.resize(batch.count());
         for (std::size_t i = 0; i < batch.count(); ++i) {
             numbers[i] = number_of(batch.sites.empty() ? 0 : batch.sites[i]);
-            writes_[numbers[i]] += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
+            if (numbers[i] >= writes.size()) writes.resize(2 * std::size_t{numbers[i]} + 64);
+            writes[numbers[i]] += !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
         }
     }
-    // How many a device should expect, when that has changed; 0 when it has not.
-    std::uint32_t news() {
-        if (ids_.size() <= expected_) return 0;
-        expected_ = std::max<std::size_t>(1024, ids_.size() * 2);
+    // How many a device should expect: some more than there are, so that it changes seldom.
+    std::uint32_t expected() {
+        std::lock_guard lock(guard_);
+        if (ids_.size() > expected_) expected_ = std::max<std::size_t>(1024, ids_.size() * 2);
         return static_cast<std::uint32_t>(expected_);
     }
     std::uint32_t id(std::uint32_t number) const { return ids_[number]; }
@@ -65,32 +71,32 @@ class SiteNumbers {
             });
         }
     }
-    void add_writes(Attribution& out) const {
-        for (std::size_t i = 0; i < ids_.size(); ++i) out.sites[ids_[i]].writes += writes_[i];
+    void add_writes(std::span<const std::uint64_t> writes, Attribution& out) const {
+        for (std::size_t i = 0; i < std::min(ids_.size(), writes.size()); ++i)
+            out.sites[ids_[i]].writes += writes[i];
     }
 
  private:
-    static constexpr std::uint32_t kNear = 1u << 20, kNoNumber = ~0u;
+    static constexpr std::uint32_t kNear = 1u << 20;
 
-    // Recorders number sites from 0: those are found by index.
+    // Recorders number sites from 0: those are found by index, one more than the number.
     std::uint32_t number_of(std::uint32_t id) {
-        if (id < near_.size() && near_[id] != kNoNumber) return near_[id];
+        if (id < kNear)
+            if (const std::uint32_t known = near_[id].load(std::memory_order_relaxed); known != 0)
+                return known - 1;
+        std::lock_guard lock(guard_);
         auto [found, is_new] = number_of_.try_emplace(id, static_cast<std::uint32_t>(ids_.size()));
         if (is_new) {
             ids_.push_back(id);
-            writes_.push_back(0);
-            if (id < kNear) {
-                if (id >= near_.size()) near_.resize(id + 1, kNoNumber);
-                near_[id] = found->second;
-            }
+            if (id < kNear) near_[id].store(found->second + 1, std::memory_order_relaxed);
         }
         return found->second;
     }
 
-    std::vector<std::uint32_t> near_;
+    std::vector<std::atomic<std::uint32_t>> near_ = std::vector<std::atomic<std::uint32_t>>(kNear);
+    std::mutex guard_;  // of what follows
     std::unordered_map<std::uint32_t, std::uint32_t> number_of_;
     std::vector<std::uint32_t> ids_;
-    std::vector<std::uint64_t> writes_;
     std::size_t expected_ = 0;
 };
 
