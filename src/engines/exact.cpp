@@ -31,7 +31,7 @@
 #include <algorithm>
 #include <new>
 
-#include "core/try.h"
+#include "core/parallel.h"
 #include "engines/exact_threads.h"
 
 namespace revisit {
@@ -45,6 +45,10 @@ constexpr unsigned kBatchesAtOnce = 8;                  // of distances tallied 
 constexpr std::size_t kPiece = 4096;                    // accesses attributed together
 constexpr std::size_t kStretch = std::size_t{1} << 20;  // accesses that share a verdict on repeats
 constexpr std::size_t kSample = 1024;                   // looked at for it
+
+// Accesses of a running program that are held back per thread: 7 MiB with sites, and as much again.
+constexpr std::size_t kStreamedChunk = std::size_t{1} << 19;
+constexpr unsigned kCoresForWindows = 4;
 
 bool repeats_often(std::span<const std::uint64_t> blocks) {
     const std::size_t looked_at = std::min(blocks.size(), kSample);
@@ -356,7 +360,15 @@ Result<Profile> ExactEngine::finish() {
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options) {
     if (options.model == StackModel::private_) return make_private(options);
     try {
-        if (std::unique_ptr<Engine> threaded = make_exact_threads(options)) return threaded;
+        ThreadTuning tuning;
+        if (options.streamed) {
+            // Where cores are few, decoding and attribution beside the counting use them already, and a
+            // window for two threads takes more memory than the stack.
+            if (thread_count(options.threads) < kCoresForWindows)
+                return std::make_unique<ExactEngine>(options);
+            tuning.first_chunk = tuning.most_chunk = kStreamedChunk;
+        }
+        if (std::unique_ptr<Engine> threaded = make_exact_threads(options, tuning)) return threaded;
         return std::make_unique<ExactEngine>(options);
     } catch (const std::bad_alloc&) {
         return fail("not enough memory for the exact method");

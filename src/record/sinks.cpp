@@ -225,8 +225,10 @@ class TraceSink : public ProcessSink {
 
 Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options, TakeProfile take,
                                                        const std::vector<CacheSpec>& caches) {
-    std::unique_ptr<Engine> engine = with_caches(TRY(make_engine(options.method, options.engine)),
-                                                 caches, options.engine.granularity);
+    EngineOptions streamed = options.engine;
+    streamed.streamed = true;
+    std::unique_ptr<Engine> engine =
+        with_caches(TRY(make_engine(options.method, streamed)), caches, options.engine.granularity);
     if (options.engine.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
     return std::make_unique<ProfileSink>(std::move(engine), options, TRY(Beside::create(options)),
                                          std::move(take));
