@@ -32,6 +32,7 @@
 #include <new>
 
 #include "core/parallel.h"
+#include "core/try.h"
 #include "engines/exact_threads.h"
 
 namespace revisit {

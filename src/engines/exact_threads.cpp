@@ -12,14 +12,14 @@
 //
 // It begins as one thread would, and goes on so to the end of a short trace. Where a window is long
 // enough, which way is faster is measured, on the trace and the machine at hand (Pace below). Of the
-// first part, one chunk is counted while the other threads wait, which tells what an access costs where
-// nobody else uses the caches; the rest tells what it costs together, and what a first touch does. What
-// a window will take follows from the share of first touches, estimated from an eighth of a chunk and
-// the blocks whose hash falls in a thousandth. If one thread would be faster, it counts with the usual
-// engine and the others are tried again now and then, as seldom as bounds the loss at some three
-// percent. The stack moves from one form to the other. The profile does not depend on any of this.
-// Windows that are too short to measure go by a guess that rather leaves a gain than takes a loss:
-// `bench_parallel lengths` looks for any.
+// first part, one chunk is counted while the other threads wait, which measures what an access costs
+// where nobody else uses the caches; the rest measures what it costs together, and what a first touch
+// does. What a window will take follows from the share of first touches, estimated from an eighth of a
+// chunk and the blocks whose hash falls in a thousandth. If one thread would be faster, it counts with
+// the usual engine and the others are tried again now and then, as seldom as bounds the loss at some
+// three percent. The stack moves from one form to the other. The profile does not depend on any of
+// this. Windows that are too short to measure go by a guess that rather leaves a gain than takes a
+// loss: `bench_parallel lengths` looks for any.
 //
 // Sites, pairs and time distances go the same way: a chunk says when each of its first touches was, and
 // who touched its blocks last and when (chunk_resolver.h). The end of a window of phases is the end of

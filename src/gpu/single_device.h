@@ -1,4 +1,4 @@
-// One device on a trace; single_device.cpp tells how it is fed.
+// One device on a trace; single_device.cpp explains how it is fed.
 #pragma once
 
 #include <exception>
