@@ -576,8 +576,8 @@ struct RecordPass : PassInfoMixin<RecordPass> {
 
 extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo llvmGetPassPluginInfo() {
     return {LLVM_PLUGIN_API_VERSION, "revisit", "1", [](llvm::PassBuilder& builder) {
-                builder.registerOptimizerLastEPCallback(
-                    [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+                builder.registerOptimizerLastEPCallback(  // LLVM 20 adds the phase of LTO
+                    [](llvm::ModulePassManager& passes, llvm::OptimizationLevel, auto...) {
                         passes.addPass(revisit::clang_recorder::RecordPass());
                     });
             }};

@@ -1,5 +1,6 @@
 // Loads, stores and calculations, one instruction at a time.
 #include <llvm/ADT/MapVector.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -238,7 +239,11 @@ void Slicer::write_compare(llvm::ICmpInst& c) {
 }
 
 void Slicer::write_address(llvm::GetElementPtrInst& gep) {
+#if LLVM_VERSION_MAJOR >= 20
+    llvm::SmallMapVector<llvm::Value*, llvm::APInt, 4> scales;
+#else
     llvm::MapVector<llvm::Value*, llvm::APInt> scales;
+#endif
     llvm::APInt offset(64, 0);
     const auto result = reg(&gep);
     if (gep.getType()->isVectorTy() || !in_registers(gep) ||
