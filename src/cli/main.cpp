@@ -1,9 +1,14 @@
 // The program: finds the command, lets it run, turns an Error into one line (a compiler's own words
 // keep theirs) and status 2.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/completion.h"
@@ -27,12 +32,37 @@ std::string one_line(std::string message) {
     return message;
 }
 
+// Threads of our own have nobody to catch what they lack.
+[[noreturn]] void end_without_memory() {
+    try {
+        if (std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::bad_alloc&) {
+        constexpr std::string_view kLine = "revisit: out of memory\n";
+        (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
+        _exit(2);
+    } catch (...) {
+    }
+    std::abort();
+}
+
+// Limits of the process (ulimit) are errors like any other.
+revisit::Result<int> run(revisit::Command& command) {
+    try {
+        return command.run();
+    } catch (const std::bad_alloc&) {
+        return revisit::fail("out of memory");
+    } catch (const std::system_error& error) {
+        return revisit::fail(one_line(error.what()));
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     using namespace revisit;
     // A closed pipe and a limit on file sizes are write errors like any other.
     for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+    std::set_terminate(end_without_memory);
 
     CLI::App app{
         "revisit measures reuse distance: how much other memory a program touches between two uses of\n"
@@ -83,7 +113,7 @@ int main(int argc, char** argv) {
     }
     for (std::size_t i = 0; i < declared.size(); ++i) {
         if (!declared[i]->parsed()) continue;
-        auto status = made[i]->run();
+        auto status = run(*made[i]);
         return status ? *status
                       : complain("revisit " + declared[i]->get_name(), with_hint(status.error()));
     }

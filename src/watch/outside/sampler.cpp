@@ -19,6 +19,9 @@ using Watched = Sample::Watched;
 
 // What stopping a thread and letting it go takes, beside our own time.
 constexpr std::uint64_t kStopCost = 8000;  // nanoseconds
+// A page that is read goes through caches that the program has its data in: programs that touch memory
+// at random (xz) lost as much time afterwards as they had stood still.
+constexpr std::uint64_t kPageCost = 2000;  // nanoseconds
 
 // A trap takes some microseconds, and not always the same: too long to time reuses that come within a
 // few. Where the last one from a use did, its reuse is looked for further ahead instead, and so it is
@@ -498,7 +501,10 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
 Sampler::Taken Sampler::at_stop(Task& t, std::uint64_t since) {
     take_records(t);
     t.is_due = false;
-    std::uint64_t now = clock(t);
+    const std::uint64_t now = clock(t), pages = bench_.memory.pages_read();
+    auto cost_so_far = [&] {
+        return kStopCost + own_time() - since + kPageCost * (bench_.memory.pages_read() - pages);
+    };
     if (!Machine::read_state(t.id, bench_.stopped)) return Taken::nothing;
     if (!t.process->kept) t.process->kept = std::make_unique<Machine::Kept>();
     if (t.process->know_code(bench_.stopped.pc)) bench_.memory.forget_code();
@@ -514,7 +520,7 @@ Sampler::Taken Sampler::at_stop(Task& t, std::uint64_t since) {
         sample(t);
     } else
         begin_replay(t);
-    std::uint64_t cost = kStopCost + own_time() - since;
+    std::uint64_t cost = cost_so_far();
     // A sample's period is all time since the one before, the replay's stop included.
     // Where nobody waits for the stretch to end, the timer ends it.
     std::uint64_t time = sampled ? to_next_sample(t, cost) : stretch_ = Replayer::next_length(t);
@@ -522,7 +528,7 @@ Sampler::Taken Sampler::at_stop(Task& t, std::uint64_t since) {
     t.due_since = now;
     t.events.set_timer(time);
     if (!sampled) t.replay.start = program_time(t);
-    cost = kStopCost + own_time() - since;
+    cost = cost_so_far();
     if (!sampled) t.rating += cost;
     spend(t, cost);
     return sampled ? Taken::sample : Taken::beginning;
