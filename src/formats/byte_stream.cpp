@@ -124,6 +124,7 @@ Result<ByteStream> ByteStream::of_memory(std::string bytes, std::string name) {
     ByteStream stream;
     stream.name_ = std::move(name);
     stream.source_ = TRY(unpacked(std::make_unique<MemorySource>(std::move(bytes)), stream.name_));
+    stream.packed_ = stream.source_->unpacks();
     return stream;
 }
 
@@ -136,7 +137,10 @@ Result<std::span<const std::uint8_t>> ByteStream::peek(std::size_t want) {
             end_ -= begin_;
             begin_ = 0;
         }
-        if (buffer_.size() < std::max(want, block_)) buffer_.resize(std::max(want, block_));
+        // The first bytes tell the format; whoever then reads the file on a way of its own needs no
+        // more of them.
+        const std::size_t block = buffer_.empty() ? want : std::max(want, block_);
+        if (buffer_.size() < block) buffer_.resize(block);
         while (end_ < want && !ended_) {
             const std::size_t count = TRY(source_->read(buffer_.data() + end_, buffer_.size() - end_));
             if (count == 0) ended_ = true;
