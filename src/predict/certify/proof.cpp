@@ -35,28 +35,11 @@
 #include <optional>
 #include <set>
 
+#include "predict/certify/algebra.h"
 #include "predict/fit/fixed_numbers.h"
 
 namespace revisit::predict {
 namespace {
-
-// What is known of a value. Each class contains those before it.
-enum class Class : std::uint8_t {
-    size,       // constants and sizes alone
-    affine,     // and counters, linearly
-    piecewise,  // and quotients, remainders, selections: Presburger functions
-    row,        // bytes: a counter times a declared row, plus constants
-    product,    // a size times a counter: rows of a length that only a size determines
-    outside,
-};
-
-struct Value {
-    Class cls = Class::size;
-    std::int32_t symbol = -1;              // is this symbol plus something of class size
-    std::uint32_t id = 0;                  // the same value has the same id
-    std::optional<std::int64_t> number{};  // of the source; of a symbol, how much is added to it
-    std::int32_t reason = -1;              // why it is outside, index into reasons_
-};
 
 using State = std::vector<Value>;
 
@@ -66,7 +49,7 @@ constexpr std::size_t kMostWork = 2'000'000;  // blocks and instructions
 class Prover {
  public:
     Prover(const Program& program, const Program& other, std::int64_t modulus)
-        : program_(program), modulus_(std::max<std::int64_t>(1, modulus)) {
+        : program_(program), algebra_(std::max<std::int64_t>(1, modulus)) {
         for (std::size_t f = 0; f < program.functions.size(); ++f) {
             const auto& constants = program.functions[f].constants;
             auto& known = literals_.emplace_back();
@@ -100,20 +83,11 @@ class Prover {
         lacks_.emplace(Doubt::Kind::unproven, line, what);
     }
 
-    Value fresh(Class cls) { return {cls, -1, ++ids_, {}, -1}; }
-    Value outside(std::uint32_t line, const std::string& what,
-                  Doubt::Kind kind = Doubt::Kind::unproven) {
-        Value v = fresh(Class::outside);
-        v.reason = static_cast<std::int32_t>(reasons_.size());
-        reasons_.emplace_back(kind, line, what);
-        return v;
-    }
-
     // A condition or an address is here.
     void use(const Value& v, std::uint32_t line, const char* as) {
         if (!checking_) return;
         if (v.cls == Class::outside) {
-            const Doubt& why = reasons_[static_cast<std::size_t>(v.reason)];
+            const Doubt& why = algebra_.reason(v);
             lacks_.emplace(why.kind, why.line ? why.line : line, why.text);
         } else if (v.cls == Class::product) {
             lack(line, std::string(as) +
@@ -166,20 +140,20 @@ class Prover {
         const Function& fn = program_.functions[f];
         if (std::find(active_.begin(), active_.end(), f) != active_.end()) {
             lack(0, "recursion in " + fn.name);
-            return outside(0, "recursion in " + fn.name);
+            return algebra_.outside(0, "recursion in " + fn.name);
         }
         if (active_.size() > kMostDepth || work_ > kMostWork) {
             lack(0, "too much code to go through");
-            return outside(0, "too much code to go through");
+            return algebra_.outside(0, "too much code to go through");
         }
         active_.push_back(f);
         for (Value& v : state)
-            if (v.id == 0) v.id = ++ids_;
+            if (v.id == 0) v.id = algebra_.name();
         for (const Constant& c : fn.constants) {
-            Value v = fresh(Class::size);
+            Value v = algebra_.fresh(Class::size);
             if (const auto at = literals_[f].find(c.reg); at != literals_[f].end())
                 v.number = at->second;
-            if (!c.known) v = outside(0, "a constant that is not known");
+            if (!c.known) v = algebra_.outside(0, "a constant that is not known");
             state[static_cast<std::size_t>(c.reg)] = v;
         }
         const Shape& s = shape(f);
@@ -192,14 +166,7 @@ class Prover {
             region(f, -1, 0, arrived, result);
         }
         active_.pop_back();
-        return result ? *result : fresh(Class::size);
-    }
-
-    Value join(const Value& a, const Value& b) {
-        if (a.id == b.id && a.cls == b.cls && a.symbol == b.symbol) return a;
-        if (a.cls == Class::outside) return a;
-        if (b.cls == Class::outside) return b;
-        return fresh(std::max({a.cls, b.cls, Class::piecewise}));
+        return result ? *result : algebra_.fresh(Class::size);
     }
 
     void arrive(std::map<std::int32_t, State>& arrived, std::int32_t to, State&& state) {
@@ -208,7 +175,7 @@ class Prover {
             at->second = std::move(state);
         else
             for (std::size_t r = 0; r < state.size(); ++r)
-                at->second[r] = join(at->second[r], state[r]);
+                at->second[r] = algebra_.join(at->second[r], state[r]);
     }
 
     void merge(std::optional<State>& into, State&& state) {
@@ -216,7 +183,7 @@ class Prover {
             into = std::move(state);
             return;
         }
-        for (std::size_t r = 0; r < state.size(); ++r) (*into)[r] = join((*into)[r], state[r]);
+        for (std::size_t r = 0; r < state.size(); ++r) (*into)[r] = algebra_.join((*into)[r], state[r]);
     }
 
     static State moved(const State& state, const Edge& e) {
@@ -270,7 +237,7 @@ class Prover {
             } else if (block.exit == Exit::leave && block.value >= 0) {
                 Value v = state[static_cast<std::size_t>(block.value)];
                 v.symbol = -1;
-                result = result ? join(*result, v) : v;
+                result = result ? algebra_.join(*result, v) : v;
             }
             for (const Edge& e : block.edges) {
                 State next = moved(state, e);
@@ -296,7 +263,7 @@ class Prover {
         for (const auto r : changing) {
             Value& v = assumed[static_cast<std::size_t>(r)];
             if (v.cls == Class::outside) continue;
-            v = {std::max(v.cls, Class::affine), ++symbols_, ++ids_, 0, -1};
+            v = {std::max(v.cls, Class::affine), ++symbols_, algebra_.name(), 0, -1};
         }
         const bool was = std::exchange(checking_, false);
         std::optional<Value> ignored;
@@ -314,9 +281,10 @@ class Prover {
             if (v.cls == Class::outside)
                 start[r] = v;
             else if (v.symbol != assumed[r].symbol)
-                start[r] = outside(l.line, "what one iteration leaves to the next is no counter");
+                start[r] =
+                    algebra_.outside(l.line, "what one iteration leaves to the next is no counter");
             else
-                start[r] = counter(before[r], v, l.line);
+                start[r] = algebra_.counter(before[r], v, l.line);
         }
         checking_ = was;
         arrived.clear();
@@ -325,7 +293,7 @@ class Prover {
         // How far a counter has come when the loop ends is a function of what ends it.
         for (auto& [to, state] : arrived)
             for (const auto r : counters)
-                if (state[r].cls < Class::piecewise) state[r] = fresh(Class::piecewise);
+                if (state[r].cls < Class::piecewise) state[r] = algebra_.fresh(Class::piecewise);
         return arrived;
     }
 
@@ -346,99 +314,6 @@ class Prover {
         return changed;
     }
 
-    // A value that starts as `first` and moves by a size every round.
-    Value counter(const Value& first, const Value& after, std::uint32_t line) {
-        if (first.cls == Class::outside) return first;
-        if (!after.number) return fresh(Class::product);
-        if (!followed(*after.number))
-            return outside(line,
-                           "a loop steps by " + std::to_string(*after.number) +
-                               ", whose residues the samples do not follow",
-                           Doubt::Kind::period);
-        return fresh(std::max(first.cls, Class::affine));
-    }
-
-    bool followed(std::int64_t period) const { return period != 0 && modulus_ % std::abs(period) == 0; }
-    // In the class of the largest, or outside with it.
-    Value widest(std::initializer_list<const Value*> from, Class least = Class::size) {
-        Class cls = Class::size;
-        for (const Value* v : from) {
-            if (v->cls == Class::outside) return *v;
-            cls = std::max(cls, v->cls);
-        }
-        if (cls == Class::row && least == Class::piecewise) cls = Class::product;
-        return fresh(cls == Class::size ? cls : std::max(cls, least));
-    }
-
-    static std::optional<std::int64_t> plus(std::optional<std::int64_t> a,
-                                            std::optional<std::int64_t> b, bool negative) {
-        std::int64_t out = 0;
-        if (!a || !b) return std::nullopt;
-        if (negative ? __builtin_sub_overflow(*a, *b, &out) : __builtin_add_overflow(*a, *b, &out))
-            return std::nullopt;
-        return out;
-    }
-
-    Value sum(const Value& a, const Value& b, bool negative) {
-        Value v = widest({&a, &b});
-        if (v.cls == Class::outside) return v;
-        // Where in the row is not shown.
-        if (v.cls == Class::row && std::min(a.cls, b.cls) != Class::size) v.cls = Class::product;
-        if (a.symbol >= 0 && b.symbol < 0 && b.cls == Class::size) {
-            v.symbol = a.symbol;
-            v.number = plus(a.number, b.number, negative);
-        } else if (b.symbol >= 0 && a.symbol < 0 && a.cls == Class::size && !negative) {
-            v.symbol = b.symbol;
-            v.number = plus(b.number, a.number, false);
-        } else if (a.symbol < 0 && b.symbol < 0) {
-            v.number = plus(a.number, b.number, negative);
-        }
-        return v;
-    }
-
-    Value product(const Instruction& i, const Value& a, const Value& b) {
-        Value v = widest({&a, &b});
-        if (v.cls <= Class::size || v.cls == Class::outside) return v;
-        const Value& factor = a.cls == Class::size ? a : b;
-        if (factor.cls != Class::size) return outside(i.line, "a product of two values that both vary");
-        if (!factor.number) return fresh(Class::product);
-        if (std::abs(*factor.number) >= kLargeNumber) return fresh(Class::product);
-        if (!followed(*factor.number))
-            return outside(i.line,
-                           "a factor of " + std::to_string(*factor.number) +
-                               ", whose residues the samples do not follow",
-                           Doubt::Kind::period);
-        return v;
-    }
-
-    // A quotient, a remainder, a shift, a mask: by a number of the source whose period is followed.
-    Value periodic(const Instruction& i, const Value& a, const Value& by, std::int64_t period) {
-        Value v = widest({&a, &by}, Class::piecewise);
-        if (v.cls == Class::size || v.cls == Class::outside) return v;
-        if (v.cls == Class::product || by.cls != Class::size || !by.number)
-            return outside(i.line,
-                           "a quotient, a remainder or a shift by what is no number of the source");
-        if (!followed(period))
-            return outside(i.line,
-                           "a period of " + std::to_string(period) + " that the samples do not follow",
-                           Doubt::Kind::period);
-        return v;
-    }
-
-    Value bitwise(const Instruction& i, const Value& a, const Value& b) {
-        if (i.width == 1) return widest({&a, &b}, Class::piecewise);
-        const Value& mask = b.number && b.symbol < 0 ? b : a;
-        const Value& other = &mask == &b ? a : b;
-        Value v = widest({&a, &b}, Class::piecewise);
-        if (v.cls == Class::size || v.cls == Class::outside) return v;
-        if (!mask.number || mask.symbol >= 0 || mask.cls != Class::size)
-            return outside(i.line, "bits of two values that vary are combined");
-        if (*mask.number == -1 && i.op == Op::bit_xor) return widest({&other});
-        const auto number = static_cast<std::uint64_t>(*mask.number < 0 ? ~*mask.number : *mask.number);
-        const auto bits = 64 - __builtin_clzll(number | 1);
-        return periodic(i, other, mask, bits > 30 ? 0 : std::int64_t{1} << (number ? bits : 0));
-    }
-
     void step(std::uint32_t f, const Instruction& i, State& state, std::size_t depth) {
         const auto at = [&](std::int32_t r) -> Value& { return state[static_cast<std::size_t>(r)]; };
         const auto set = [&](Value v) {
@@ -446,48 +321,49 @@ class Prover {
         };
         switch (i.op) {
             case Op::add:
-                return set(sum(at(i.a), at(i.b), false));
+                return set(algebra_.sum(at(i.a), at(i.b), false));
             case Op::sub:
-                return set(sum(at(i.a), at(i.b), true));
+                return set(algebra_.sum(at(i.a), at(i.b), true));
             case Op::offset: {
-                Value v = sum(at(i.a), at(i.b), false);
+                Value v = algebra_.sum(at(i.a), at(i.b), false);
                 if (at(i.b).cls == Class::row && i.imm != 1 && v.cls != Class::outside)
                     v.cls = Class::product;
                 return set(v);
             }
             case Op::mul:
-                if (at(i.a).cls == Class::affine && is_row(f, i.b)) return set(fresh(Class::row));
-                return set(product(i, at(i.a), at(i.b)));
+                if (at(i.a).cls == Class::affine && is_row(f, i.b))
+                    return set(algebra_.fresh(Class::row));
+                return set(algebra_.product(i, at(i.a), at(i.b)));
             case Op::shl: {
                 Value by = at(i.b);
                 if (by.cls == Class::size && by.number && by.symbol < 0 && *by.number >= 0 &&
                     *by.number < 40) {
                     by.number = std::int64_t{1} << *by.number;
-                    return set(product(i, at(i.a), by));
+                    return set(algebra_.product(i, at(i.a), by));
                 }
-                return set(periodic(i, at(i.a), at(i.b), 0));
+                return set(algebra_.periodic(i, at(i.a), at(i.b), 0));
             }
             case Op::udiv:
             case Op::sdiv:
             case Op::urem:
             case Op::srem:
-                return set(periodic(i, at(i.a), at(i.b), at(i.b).number.value_or(0)));
+                return set(algebra_.periodic(i, at(i.a), at(i.b), at(i.b).number.value_or(0)));
             case Op::lshr:
             case Op::ashr: {
                 const auto by = at(i.b).number.value_or(-1);
-                return set(
-                    periodic(i, at(i.a), at(i.b), by >= 0 && by < 31 ? std::int64_t{1} << by : 0));
+                return set(algebra_.periodic(i, at(i.a), at(i.b),
+                                             by >= 0 && by < 31 ? std::int64_t{1} << by : 0));
             }
             case Op::bit_and:
             case Op::bit_or:
             case Op::bit_xor:
-                return set(bitwise(i, at(i.a), at(i.b)));
+                return set(algebra_.bitwise(i, at(i.a), at(i.b)));
             case Op::select:
                 return set(at(i.b).id == at(i.c).id
                                ? at(i.b)
-                               : widest({&at(i.a), &at(i.b), &at(i.c)}, Class::piecewise));
+                               : algebra_.widest({&at(i.a), &at(i.b), &at(i.c)}, Class::piecewise));
             case Op::abs:
-                return set(widest({&at(i.a)}, Class::piecewise));
+                return set(algebra_.widest({&at(i.a)}, Class::piecewise));
             case Op::trunc:
             case Op::zext:
             case Op::sext:
@@ -498,15 +374,16 @@ class Prover {
                 return access(f, i, state);
             case Op::reserve:
                 use(at(i.a), i.line, "the size of a local array");
-                return set(fresh(Class::size));
+                return set(algebra_.fresh(Class::size));
             case Op::allocate:
                 use(at(i.a), i.line, "the size of an allocation");
                 if (i.b >= 0) use(at(i.b), i.line, "the size of an allocation");
-                return set(depth > 0 || active_.size() > 1
-                               ? outside(i.line, "memory is allocated in a loop or a called function")
-                               : fresh(Class::size));
+                return set(
+                    depth > 0 || active_.size() > 1
+                        ? algebra_.outside(i.line, "memory is allocated in a loop or a called function")
+                        : algebra_.fresh(Class::size));
             case Op::stack_save:
-                return set(fresh(Class::size));
+                return set(algebra_.fresh(Class::size));
             case Op::stack_restore:
                 return;
             case Op::fill:
@@ -530,9 +407,9 @@ class Prover {
                 return;
             }
             case Op::unknown:
-                return set(outside(i.line, "a value that only the data knows"));
+                return set(algebra_.outside(i.line, "a value that only the data knows"));
             default:  // comparisons and clamps
-                return set(widest({&at(i.a), &at(i.b)}, Class::piecewise));
+                return set(algebra_.widest({&at(i.a), &at(i.b)}, Class::piecewise));
         }
     }
 
@@ -541,20 +418,21 @@ class Prover {
         use(at(i.a), i.line, "an address");
         if (i.op == Op::store) {
             if (i.b >= 0)
-                at(i.b) = i.c >= 0 ? at(i.c) : outside(i.line, "a value that only the data knows");
+                at(i.b) =
+                    i.c >= 0 ? at(i.c) : algebra_.outside(i.line, "a value that only the data knows");
             return;
         }
         if (i.dst < 0) return;
         if (i.b >= 0) {
             at(i.dst) = at(i.b);
         } else if (writes_) {
-            at(i.dst) = outside(i.line, "a value that went through memory decides");
+            at(i.dst) = algebra_.outside(i.line, "a value that went through memory decides");
         } else {
             // A pointer kept at one place is to the same array always.
             const auto& r = program_.functions[f].references[static_cast<std::size_t>(i.imm)];
             at(i.dst) = is_scalar(f, i.a) || (r.pointer && at(i.a).cls == Class::size)
-                            ? fresh(Class::size)
-                            : outside(i.line, "an entry of a table decides");
+                            ? algebra_.fresh(Class::size)
+                            : algebra_.outside(i.line, "an entry of a table decides");
         }
     }
 
@@ -579,15 +457,13 @@ class Prover {
     }
 
     const Program& program_;
-    std::int64_t modulus_;
+    Algebra algebra_;
     std::vector<std::map<std::int32_t, std::int64_t>> literals_;  // by function and register
     bool writes_ = false;  // the program stores values that it may need again
     bool checking_ = false;
     std::map<std::uint32_t, Shape> shapes_;
     std::vector<std::uint32_t> active_;
-    std::vector<Doubt> reasons_;
     std::set<Doubt> lacks_;
-    std::uint32_t ids_ = 0;
     std::int32_t symbols_ = 0;
     std::size_t work_ = 0;
 };
