@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command.h"
 #include "core/files.h"
@@ -13,6 +14,7 @@
 #include "predict/certify/verify.h"
 #include "predict/explain.h"
 #include "predict/run/conflicts.h"
+#include "predict/slice/compile_commands.h"
 #include "predict/sweep.h"
 
 namespace revisit {
@@ -37,7 +39,10 @@ Result<std::optional<std::pair<std::string, std::int64_t>>> size_from(const std:
 class PredictCommand : public Command {
  public:
     void declare(CLI::App& app) override {
-        app.add_option("SOURCE", source_, "C, C++, or LLVM IR (.ll, .bc)")->required();
+        app.add_option("SOURCE", sources_,
+                       "C, C++, Fortran, or LLVM IR (.ll, .bc); the first has the function, others are "
+                       "linked with it")
+            ->required();
         app.add_option("--function", function_, "the function to predict (default: the only one)")
             ->type_name("NAME");
         app.add_option("-D", macros_, "define a macro; integers are problem sizes")
@@ -51,6 +56,13 @@ class PredictCommand : public Command {
                        "a file (text, raw integers or .npy), or uniform:LOW..HIGH")
             ->type_name("NAME=FILE")
             ->allow_extra_args(false);
+        app.add_option("--argv", argv_, "predict main, called with these arguments")
+            ->type_name("WORDS");
+        app.add_option("--build-dir", build_dir_,
+                       "take flags and optimization level from compile_commands.json in this folder")
+            ->type_name("FOLDER");
+        app.add_flag("--in-program", in_program_,
+                     "compile the function with its callers in sight, as when the program is linked");
         app.add_option("-I", includes_, "folder for #include")
             ->type_name("FOLDER")
             ->allow_extra_args(false);
@@ -60,6 +72,7 @@ class PredictCommand : public Command {
                        "written; 2, 3, s: as clang optimizes, vectors included")
             ->check(CLI::IsMember({"0", "1", "2", "3", "s"}))
             ->capture_default_str();
+        level_ = app.get_option("--opt");
         app.add_option("-m", machine_, "processor to compile for, as for clang: -march=native")
             ->type_name("arch=NAME")
             ->allow_extra_args(false);
@@ -70,9 +83,8 @@ class PredictCommand : public Command {
             ->check(CLI::IsMember({"auto", "fit", "simulate", "estimate"}))
             ->capture_default_str()
             ->group("Analysis");
-        app.add_option(
-               "--simulate-up-to", simulate_up_to_,
-               "auto: interpret runs of up to N accesses (default: 10M by elements, 40M by blocks)")
+        app.add_option("--simulate-up-to", simulate_up_to_,
+                       "auto: interpret runs of up to N accesses (default: 50M)")
             ->group("Analysis");
         app.add_option("--budget", budget_,
                        "CPU seconds for finding formulas\n"
@@ -199,7 +211,20 @@ class PredictCommand : public Command {
         request.granularity = options.granularity;
         request.bins = options.bins;
         request.seed = options.seed;
-        request.source = {source_, function_, optimise_ == "s" ? 's' : optimise_[0] - '0', {}};
+        request.source.path = sources_.front();
+        request.source.function = function_;
+        request.source.optimise = optimise_ == "s" ? 's' : optimise_[0] - '0';
+        request.source.in_program = in_program_;
+        if (in_program_ && optimise_ == "0")
+            return fail("--in-program: at --opt 0 a function is the same wherever it is called from");
+        if (!argv_.empty()) {
+            for (std::size_t at = 0, end; at < argv_.size(); at = end + 1) {
+                end = std::min(argv_.find(' ', at), argv_.size());
+                if (end > at) request.argv.push_back(argv_.substr(at, end - at));
+            }
+            if (function_.empty()) request.source.function = "main";
+        }
+        if (!build_dir_.empty()) TRY(take_commands(request.source));
         for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
         for (const auto& text : macros_) {
             auto size = size_from(text, "-D");
@@ -222,17 +247,20 @@ class PredictCommand : public Command {
             request.data.push_back({text.substr(0, equals), text.substr(equals + 1)});
         }
         for (const auto& folder : includes_) request.source.flags.push_back("-I" + folder);
-        if (!request.macros.empty() || !request.source.flags.empty())
-            if (const auto unused = TRY(predict::unused_macros(request.source, request.macros));
-                !unused.empty())
-                return fail(source_, "", "-D " + unused.front() + ": the source does not use it");
+        for (std::size_t k = 1; k < sources_.size(); ++k) {
+            predict::Unit unit{sources_[k], {}};
+            if (build_dir_.empty())
+                unit.flags = request.source.flags;
+            else
+                unit.flags = TRY(predict::compile_command(build_dir_, unit.path)).flags;
+            request.source.others.push_back(std::move(unit));
+        }
+        TRY(check_macros(request));
         request.method = method_ == "fit"        ? predict::Method::fit
                          : method_ == "simulate" ? predict::Method::simulate
                          : method_ == "estimate" ? predict::Method::estimate
                                                  : predict::Method::automatic;
-        request.simulate_up_to = simulate_up_to_           ? simulate_up_to_
-                                 : request.granularity > 1 ? 40'000'000
-                                                           : 10'000'000;
+        if (simulate_up_to_) request.simulate_up_to = simulate_up_to_;
         // Ranges let through what is no number.
         if (std::isnan(budget_)) return fail("--budget: expected a number of seconds");
         if (std::isnan(branch_probability_)) return fail("--branch-probability: expected a number");
@@ -240,6 +268,32 @@ class PredictCommand : public Command {
         request.branch_probability = branch_probability_;
         request.estimate = !only_exact_;
         return request;
+    }
+
+    // As the project compiles it; what is given here comes after, and counts.
+    Result<void> take_commands(predict::Source& source) {
+        auto command = TRY(predict::compile_command(build_dir_, source.path));
+        source.flags = std::move(command.flags);
+        if (level_->count() == 0) source.optimise = command.optimise;
+        return {};
+    }
+
+    // A -D that nothing uses is a mistake; those of the project are its own.
+    Result<void> check_macros(const predict::Request& request) const {
+        if (macros_.empty()) return {};
+        std::set<std::string> unused;
+        for (std::size_t k = 0; k < sources_.size(); ++k) {
+            predict::Source one = request.source;
+            if (k > 0) one.path = sources_[k], one.flags = request.source.others[k - 1].flags;
+            const auto names = TRY(predict::unused_macros(one, request.macros));
+            std::set<std::string> here(names.begin(), names.end());
+            if (k > 0) std::erase_if(here, [&](const auto& name) { return !unused.contains(name); });
+            unused = std::move(here);
+        }
+        for (const auto& text : macros_)
+            if (const auto name = text.substr(0, text.find('=')); unused.contains(name))
+                return fail(sources_.front(), "", "-D " + name + ": the source does not use it");
+        return {};
     }
 
     Result<int> run_advise(const predict::Request& request) {
@@ -363,7 +417,10 @@ class PredictCommand : public Command {
         return 0;
     }
 
-    std::string source_, function_;
+    std::vector<std::string> sources_;
+    std::string function_, argv_, build_dir_;
+    bool in_program_ = false;
+    const CLI::Option* level_ = nullptr;
     std::vector<std::string> macros_, parameters_, includes_, machine_, data_;
     std::string optimise_ = "1";
     std::string method_ = "auto";

@@ -132,7 +132,9 @@ Result<Table> read_table(const DataSource& source, const Program& program) {
         std::any_of(program.globals.begin(), program.globals.end(),
                     [&](auto& g) { return g.name == source.name; });
     if (!exists) return fail(given + "no array of that name decides anything here");
-    const auto size = program.memory_needed ? entry_size(program, source.name) : std::nullopt;
+    auto size = program.memory_needed ? entry_size(program, source.name) : std::nullopt;
+    for (const Argument& a : arguments)
+        if (a.inside && a.kind == Kind::integer && a.name == source.name) size = a.width / 8u;
     if (!size || *size > 8) return fail(given + "nothing that is read from it decides anything");
     Table table;
     table.name = source.name;

@@ -8,6 +8,7 @@
 #include "predict/predict.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -42,14 +43,16 @@ class Predictor {
         auto programs = session_.compiled({request_.macros});
         if (!programs) return unexpected(programs.error());
         session_.target = std::move(programs->front());
+        if (!request_.argv.empty()) TRY(take_command_line());
         TRY(known_parameters());
-        if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
-            std::string names;
-            for (const auto& n : open) names += " --param " + n + "=…";
-            return fail(request_.source.path, "", "sizes are missing: give" + names);
-        }
         for (const DataSource& source : request_.data)
             session_.target.data.push_back(TRY(read_table(source, session_.target)));
+        if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
+            std::string names;
+            for (const auto& n : open)
+                names += n.starts_with("argv[") ? " --argv" : " --param " + n + "=…";
+            return fail(request_.source.path, "", "sizes are missing: give" + names);
+        }
         layout_ = depends_on_layout(session_.target, session_.sizes, request_);
         if (!request_.data.empty()) return with_data();
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
@@ -108,13 +111,38 @@ class Predictor {
     }
 
  private:
+    // What main makes numbers of.
+    Result<void> take_command_line() {
+        for (const Argument& a : session_.target.functions.front().arguments) {
+            if (a.name == "argc" && a.kind == Kind::integer)
+                session_.sizes["argc"] = static_cast<std::int64_t>(request_.argv.size()) + 1;
+            if (!a.inside || !a.name.starts_with("argv[")) continue;
+            const auto number = static_cast<std::size_t>(std::atoll(a.name.c_str() + 5));
+            if (number == 0 || number > request_.argv.size())
+                return fail(request_.source.path, "",
+                            "--argv: the program reads " + a.name + ", and " +
+                                std::to_string(request_.argv.size()) + " are given");
+            const auto& text = request_.argv[number - 1];
+            std::int64_t value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error != std::errc{} || end != text.data() + text.size())
+                return fail("--argv " + text + ": " + a.name + " is read as a whole number");
+            session_.sizes[a.name] = value;
+        }
+        return {};
+    }
+
     // What is given must be there, and fit.
     Result<void> known_parameters() const {
         const Program& program = session_.target;
         for (const auto& [name, value] : request_.parameters) {
             const auto& arguments = program.functions.front().arguments;
-            const auto a = std::find_if(arguments.begin(), arguments.end(),
-                                        [&](const Argument& x) { return x.name == name; });
+            auto a = std::find_if(arguments.begin(), arguments.end(), [&](const Argument& x) {
+                return x.name == name && x.kind == Kind::integer;
+            });
+            if (a == arguments.end())
+                a = std::find_if(arguments.begin(), arguments.end(),
+                                 [&](const Argument& x) { return x.name == name; });
             const auto given = "--param " + name + "=" + std::to_string(value);
             if (a == arguments.end()) {
                 if (std::none_of(program.globals.begin(), program.globals.end(),
@@ -245,7 +273,8 @@ class Predictor {
         if (request_.granularity > 1 && has_local_arrays(session_.target))
             p.failures.push_back(
                 "local variables lie where the stack happens to be: their place within a block is not "
-                "known");
+                "known" +
+                by_stack(p));
         if (request_.granularity > 1 && has_small_globals(session_.target))
             p.failures.push_back(
                 "global variables of less than 64 bytes share blocks with whatever the linker puts "
@@ -257,6 +286,17 @@ class Predictor {
         for (const auto& lack : p.unproven)
             if (p.failures.empty()) p.profile.notes.push_back("not proven: " + lack.sentence());
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line.sentence());
+    }
+
+    // What the place of the stack changes, where the run was interpreted.
+    std::string by_stack(const Prediction& p) const {
+        if (p.model || !p.failures.empty()) return "";
+        const auto least = accuracy_by_stack(session_.target, session_.sizes, request_, p.profile);
+        if (!least) return "";
+        char text[80];
+        std::snprintf(text, sizeof text, "; with accuracy %.4f or better, by three other places",
+                      *least);
+        return text;
     }
 
     // Blocks of the heap that need not start where a block of the granularity does.
@@ -330,6 +370,17 @@ class Predictor {
             profile.assumes.push_back(
                 d.name + " holds " +
                 (d.from.starts_with("uniform:") ? "values " + d.from : "what " + d.from + " has"));
+        const auto bulk = [](const Instruction& i) { return i.op == Op::fill || i.op == Op::move; };
+        for (const Function& f : session_.target.functions)
+            if (request_.granularity <= 1 &&
+                std::any_of(f.blocks.begin(), f.blocks.end(), [&](const Block& b) {
+                    return std::any_of(b.code.begin(), b.code.end(), bulk);
+                })) {
+                profile.assumes.push_back(
+                    "memory filled or copied at once is one access to its start, or a read and a "
+                    "write");
+                break;
+            }
         const auto& path = request_.source.path;
         if (!request_.compiler && !path.ends_with(".ll") && !path.ends_with(".bc"))
             profile.assumes.push_back(
@@ -337,7 +388,13 @@ class Predictor {
                 (request_.source.optimise == 1
                      ? ", loops as they are written: not unrolled, no vectors, none turned into memset"
                      : "") +
-                "; called from elsewhere, not inlined into its program");
+                (request_.source.in_program ? "; with its callers in sight, as a function of its own"
+                                            : "; called from elsewhere, not inlined into its program"));
+        std::string inside;
+        for (const Argument& a : session_.target.functions.front().arguments)
+            if (a.inside && !a.name.starts_with("argv["))
+                inside += (inside.empty() ? "" : ", ") + a.name;
+        if (!inside.empty()) profile.assumes.push_back("nothing changes while it runs: " + inside);
         if (request_.granularity > 1)
             profile.assumes.push_back(
                 "arrays of 64 bytes or more, local ones too, start on a 64-byte boundary");

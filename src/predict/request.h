@@ -30,10 +30,11 @@ struct Request {
     Parameters macros;      // sizes given as -D
     Parameters parameters;  // sizes that are arguments or globals
     std::vector<DataSource> data;
+    std::vector<std::string> argv;  // of main, after the program's name
     std::uint64_t granularity = 64;
     Binning bins = Binning::log2();
     Method method = Method::automatic;
-    std::uint64_t simulate_up_to = 3'000'000;      // accesses: interpreted at once
+    std::uint64_t simulate_up_to = 50'000'000;     // accesses: interpreted at once
     std::uint64_t simulate_at_most = 400'000'000;  // accesses: interpreted when no formulas are found
     double budget = 15;                            // seconds of processor time
     double branch_probability = 0.5;

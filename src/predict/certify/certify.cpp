@@ -6,6 +6,8 @@
 //   - larger sizes, not used for fitting, come out right to the last access of every stream: one in the
 //     target's own proportions, fixed numbers included, and one where all sizes are about alike,
 //   - the first million accesses at the target itself are all explained by the cells,
+//   - where the target's control flow can be walked to its end in half a second, it makes as many
+//     accesses as the formulas say,
 //   - the target compiles to the same program as the samples, the data decides nothing, no index leaves
 //     its array, and no fixed number hides a case the samples are too small to meet.
 #include "predict/certify/certify.h"
@@ -26,6 +28,7 @@ constexpr std::uint64_t kHeldOutAccesses = 800'000;
 constexpr std::uint64_t kPrefixAccesses = 1'000'000;
 constexpr std::size_t kComparedRows = 3000;  // of a stream at the target
 constexpr std::size_t kRelations = 4;
+constexpr double kCountSeconds = 0.5;
 constexpr std::uint64_t kMostSteps = 300'000'000;  // of a program that counts and accesses little
 
 std::string name_of(const Model& model, std::size_t stream) {
@@ -295,6 +298,22 @@ void check_prefix(const Session& session, const Model& model, const Learning& le
                             " accesses at the target itself agree");
 }
 
+// All accesses at the target, counted: inner loops go as a whole, so that long runs end soon.
+void check_count(const Session& session, const Learning& learning, Prediction& p) {
+    RunOptions run;
+    run.keep = false;
+    run.max_accesses = std::uint64_t{1} << 52;
+    run.max_steps = run.max_accesses;
+    run.deadline = Deadline(kCountSeconds);
+    const auto counted = interpret(learning.programs.target(), session.sizes, run);
+    if (!counted || !counted->complete) return;  // nothing is known then, and nothing said
+    if (static_cast<double>(counted->count) == p.profile.accesses)
+        p.certificate.push_back("the run at the target, walked to its end, has as many accesses");
+    else
+        p.failures.push_back("the run at the target has " + std::to_string(counted->count) +
+                             " accesses, other than the formulas say");
+}
+
 // Indices must stay inside their row, or rows would share elements.
 void check_extents(const Session& session, const Model& model, Prediction& p) {
     const auto& table = model.table;
@@ -397,6 +416,7 @@ Result<Prediction> certify(const Session& session, std::shared_ptr<Model> model,
     if (p.failures.empty())
         p.profile = evaluate_model(*model, model->design.target, session.request.bins, p.failures,
                                    Deadline(std::max(2.0, session.deadline.left())));
+    if (p.failures.empty() && session.request.granularity <= 1) check_count(session, learning, p);
     return p;
 }
 

@@ -7,13 +7,33 @@
 // since what shares a line is a matter of layout anyway. Cost. Four times kAccesses accesses.
 #include "predict/certify/layouts.h"
 
+#include <algorithm>
+
+#include "revisit/accuracy.h"
+
 namespace revisit::predict {
 namespace {
 
 constexpr std::uint64_t kAccesses = 500'000;
 constexpr int kLayouts = 3;
+constexpr double kMostAccesses = 10'000'000;
 
 }  // namespace
+
+std::optional<double> accuracy_by_stack(const Program& program, const Parameters& parameters,
+                                        const Request& request, const Profile& profile) {
+    if (profile.accesses > kMostAccesses) return std::nullopt;
+    double least = 1;
+    Request other = request;
+    for (const int start : {16, 32, 48}) {
+        other.layout = -start;
+        auto run = simulate(program, parameters, other, request.bins, Deadline(2), UINT64_MAX / 512);
+        if (!run || !run->complete) return std::nullopt;
+        least = std::min(least, accuracy(profile.reuse, run->profile.reuse));
+    }
+    // The compiler may also put them in another order.
+    return std::max(0.0, 1 - 2 * (1 - least) - 1e-3);
+}
 
 std::optional<std::string> depends_on_layout(const Program& program, const Parameters& parameters,
                                              const Request& request) {

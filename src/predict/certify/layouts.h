@@ -8,6 +8,11 @@
 
 namespace revisit::predict {
 
+// How alike the profile is when the stack starts elsewhere within a block; nothing where that takes
+// long.
+std::optional<double> accuracy_by_stack(const Program& program, const Parameters& parameters,
+                                        const Request& request, const Profile& profile);
+
 // A sentence when it does, as far as the beginning of the run shows.
 std::optional<std::string> depends_on_layout(const Program& program, const Parameters& parameters,
                                              const Request& request);

@@ -1,6 +1,8 @@
 // Which argument an address belongs to, and which arguments are still open.
 #include "predict/run/address_space.h"
 
+#include <algorithm>
+
 #include "predict/run/interpret.h"
 
 namespace revisit::predict {
@@ -15,7 +17,9 @@ std::optional<ArgumentPlace> argument_place(std::uint64_t address) {
 std::vector<std::string> open_parameters(const Program& program, const Parameters& parameters) {
     std::vector<std::string> open;
     for (const Argument& a : program.functions.front().arguments)
-        if (a.kind == Kind::integer && a.reg >= 0 && !parameters.contains(a.name))
+        if (a.kind == Kind::integer && a.reg >= 0 && !parameters.contains(a.name) &&
+            std::none_of(program.data.begin(), program.data.end(),
+                         [&](const Table& t) { return a.inside && t.name == a.name; }))
             open.push_back(a.name);
     return open;
 }

@@ -22,9 +22,10 @@ namespace {
 constexpr int kMaxDepth = 4000;
 constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 40;
 
-// By how many lines an object is moved in another layout.
+// By how many lines an object is moved in another layout. Negative ones move the stack alone, by so
+// many bytes, and arrays on it start where their type lets them.
 std::uint64_t shift(int layout, std::uint64_t object) {
-    if (layout == 0) return 0;
+    if (layout <= 0) return 0;
     const auto mixed = (static_cast<std::uint64_t>(layout) * 31 + object + 1) * 0x9E3779B97F4A7C15ull;
     return (mixed >> 44) * kLine;
 }
@@ -86,7 +87,7 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
     }
     trace_.observed.resize(static_cast<std::size_t>(options.watch));
     contexts_.push_back({0, 0});
-    stack_ += shift(options.layout, 1001);
+    stack_ += options.layout < 0 ? bits(-options.layout) : shift(options.layout, 1001);
     heap_ += shift(options.layout, 1002);
     on_stack_.assign(program.functions.size(), 0);
     first_context_.assign(program.functions.size(), 0);
@@ -322,7 +323,7 @@ void Machine::execute(Frame& f) {
     else
         first_context_[f.function] = f.context;
     const auto stack = stack_;
-    stack_ = align_up(stack_, kLine);
+    stack_ = align_up(stack_, options_.layout < 0 ? 16 : kLine);
     std::int32_t block = 0;
     auto& counts = trace_.block_counts[f.function];
     if (function.blocks[0].loop >= 0 && function.loops[function.blocks[0].loop].header == 0)
@@ -427,12 +428,26 @@ void Machine::call(Frame& f, const Instruction& i) {
     }
 }
 
+// One of two numbers, and only the data knows which: as a branch would have it.
+void Machine::choose(Frame& f, const Instruction& i) {
+    doubt(Doubt::Kind::data,
+          "the data decides which of two values is meant; the first with probability " +
+              std::to_string(options_.branch_probability).substr(0, 4),
+          i.line);
+    const bool first = std::uniform_real_distribution<double>()(random_) < options_.branch_probability;
+    f.values[i.dst] = f.values[first ? i.b : i.c];
+    f.known[i.dst] = 1;
+}
+
 inline void Machine::step(Frame& f, const Instruction& i) {
     if (i.op == Op::load) return load(f, i);
     if (i.op == Op::store) return store(f, i);
     auto& v = f.values;
     auto& k = f.known;
-    if (calculate(i, v, k)) return watch(f, i);
+    if (calculate(i, v, k)) {
+        if (i.op == Op::select && !k[i.dst] && k[i.b] && k[i.c]) choose(f, i);
+        return watch(f, i);
+    }
     switch (i.op) {
         case Op::udiv:
         case Op::sdiv:
@@ -443,8 +458,9 @@ inline void Machine::step(Frame& f, const Instruction& i) {
         case Op::reserve: {
             if (!k[i.a]) stop("the size of a local array depends on data", i.line);
             const auto size = bits(v[i.a]) * bits(i.imm);
-            stack_ =
-                align_up(stack_, size >= kLine ? std::max<std::uint64_t>(kLine, bits(i.b)) : bits(i.b));
+            stack_ = align_up(stack_, size >= kLine && options_.layout >= 0
+                                          ? std::max<std::uint64_t>(kLine, bits(i.b))
+                                          : bits(i.b));
             if (size > kLargestObject || stack_ + size > kStackBase + kLargestObject)
                 stop("local variables of more than 2^40 bytes", i.line);
             if (!stack_shared_ && size > 0 &&
@@ -525,9 +541,11 @@ inline void Machine::load(Frame& f, const Instruction& i) {
     access(f, static_cast<std::uint32_t>(i.imm), address,
            program_.functions[f.function].references[i.imm].size);
     if (i.dst < 0) return;
-    if (i.b >= 0) {
+    if (i.b >= 0 && (f.known[i.b] || given_.empty())) {
         f.values[i.dst] = f.values[i.b];
         f.known[i.dst] = f.known[i.b];
+    } else if (i.c >= 0) {
+        load_end(f, i, address);
     } else if (const auto at = memory_.find(address);
                at != memory_.end() &&
                at->second.bytes >= program_.functions[f.function].references[i.imm].size) {

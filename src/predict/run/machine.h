@@ -104,10 +104,13 @@ class Machine {
     void call(Frame& f, const Instruction& i);
     void step(Frame& f, const Instruction& i);
     void watch(const Frame& f, const Instruction& i);
+    void choose(Frame& f, const Instruction& i);
     void divide(Frame& f, const Instruction& i);
     void load(Frame& f, const Instruction& i);
     void note_entry(std::uint64_t address);
     bool load_given(Frame& f, const Instruction& i, std::uint64_t address);
+    void load_end(Frame& f, const Instruction& i, std::uint64_t address);
+    std::int64_t found_array(std::uint64_t address, std::uint32_t bytes);
     void overwrite_given(std::uint64_t address, std::uint32_t bytes);
     void store(Frame& f, const Instruction& i);
     // What a store covers, in part or whole, is no longer what it was.

@@ -29,9 +29,8 @@ bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address) 
     // The heap and the stack hold what was written here, or nothing.
     const bool elsewhere = address >= kArgumentBase || address < kHeapBase;
     if (r.pointer && elsewhere && found_ < kMostFound) {
-        f.values[i.dst] = signed_of(argument_base(kFirstFound + found_++));
+        f.values[i.dst] = found_array(address, bytes);
         f.known[i.dst] = 1;
-        memory_[address] = {f.values[i.dst], bytes};
         return true;
     }
     for (const auto& [start, end, table] : given_) {
@@ -50,6 +49,21 @@ bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address) 
         return true;
     }
     return false;
+}
+
+std::int64_t Machine::found_array(std::uint64_t address, std::uint32_t bytes) {
+    const auto start = signed_of(argument_base(kFirstFound + found_++));
+    memory_[address] = {start, bytes};
+    return start;
+}
+
+// The pointer before it is where the vector starts.
+void Machine::load_end(Frame& f, const Instruction& i, std::uint64_t address) {
+    const Reference& r = program_.functions[f.function].references[i.imm];
+    const auto start = memory_.find(address - 8);
+    f.values[i.dst] = (start == memory_.end() ? found_array(address - 8, 8) : start->second.value) +
+                      f.values[i.c] * static_cast<std::int64_t>(r.element);
+    f.known[i.dst] = f.known[i.c];
 }
 
 void Machine::overwrite_given(std::uint64_t address, std::uint32_t bytes) {
@@ -84,10 +98,6 @@ void Machine::transfer(Frame& f, const Instruction& i) {
             access(f, static_cast<std::uint32_t>(i.imm) + (moving && write ? 1 : 0),
                    (write ? to : from) + at,
                    static_cast<std::uint32_t>(std::min(kLongest, length - at)));
-    if (length > 0)
-        doubt(Doubt::Kind::bulk,
-              "a block of memory is copied or filled at once; by elements only its start counts",
-              i.line);
     if (program_.memory_needed)
         doubt(Doubt::Kind::general, "integers are copied in bulk; the copies' values are not followed",
               i.line);

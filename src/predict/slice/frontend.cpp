@@ -69,9 +69,20 @@ Result<int> run_program(std::vector<std::string> arguments, std::string& out, st
 namespace {
 
 bool is_source(const std::string& path) {
-    static const std::set<std::string> known{".c",   ".i",   ".C",  ".cc", ".cpp",
-                                             ".cxx", ".c++", ".ii", ".ll", ".bc"};
+    static const std::set<std::string> known{".c",   ".i",   ".C",   ".cc", ".cpp", ".cxx",
+                                             ".c++", ".ii",  ".ll",  ".bc", ".f",   ".f90",
+                                             ".F90", ".f95", ".f03", ".f08"};
     return known.contains(std::filesystem::path(path).extension().string());
+}
+
+Result<void> readable(const std::string& path) {
+    if (access(path.c_str(), R_OK) != 0) return fail(path, "", "cannot be read");
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) return fail(path, "", "is no file");
+    if (!is_source(path))
+        return fail(path, "",
+                    "is neither C (.c, .cpp), Fortran (.f90) nor LLVM IR (.ll, .bc), by its name");
+    return {};
 }
 
 }  // namespace
@@ -108,14 +119,15 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
         return fail(
             "reading C and LLVM IR is not in this build: revisit-slice is not beside it (built without "
             "LLVM 19)");
-    if (access(source.path.c_str(), R_OK) != 0) return fail(source.path, "", "cannot be read");
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(source.path, ignored))
-        return fail(source.path, "", "is no file");
-    if (!is_source(source.path))
-        return fail(source.path, "", "is neither C (.c, .cpp) nor LLVM IR (.ll, .bc), by its name");
     std::vector<std::string> arguments{helper, source.level(), source.function, source.path};
     arguments.insert(arguments.end(), source.flags.begin(), source.flags.end());
+    TRY(readable(source.path));
+    for (const Unit& unit : source.others) {
+        TRY(readable(unit.path));
+        arguments.insert(arguments.end(), {"--unit", unit.path});
+        arguments.insert(arguments.end(), unit.flags.begin(), unit.flags.end());
+    }
+    if (source.in_program) arguments.emplace_back("--in-program");
     for (const auto& m : macros) {
         arguments.push_back("--");
         for (const auto& [name, value] : m)

@@ -8,11 +8,19 @@
 
 namespace revisit::predict {
 
+// A further file of the same program.
+struct Unit {
+    std::string path;
+    std::vector<std::string> flags;
+};
+
 struct Source {
     std::string path;
     std::string function;
     int optimise = 1;                // 0, 1, 2, 3 or 's'
     std::vector<std::string> flags;  // -I, -march, -D of everything that is not a size
+    std::vector<Unit> others = {};   // linked with it
+    bool in_program = false;  // compiled with its callers in sight, not as one called from elsewhere
 
     std::string level() const { return optimise == 's' ? "s" : std::to_string(optimise); }
 };

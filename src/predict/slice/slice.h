@@ -48,7 +48,8 @@ enum class Op : std::uint8_t {
     sext,
     copy,
     offset,    // dst = a + b * imm
-    load,      // dst (-1: value not needed) = memory at a; b = slot register or -1; imm = reference
+    load,      // dst (-1: value not needed) = memory at a; b = slot register or -1; imm = reference;
+               // c = -1, or the number of elements up to this end of a vector
     store,     // memory at a = c (-1: not needed); b = slot register or -1; imm = reference
     reserve,   // dst = address of imm * a bytes on the stack, aligned to b
     allocate,  // dst = address of a bytes (times b unless -1) on the heap, aligned to imm at least
@@ -119,8 +120,9 @@ struct Reference {
     bool write = false;
     bool pointer = false;  // a pointer is read that decides an address
     std::uint32_t size = 0;
-    std::string array;       // what is accessed: "A", "i"
-    std::string expression;  // as the bracket notation writes it: "A~i~k"
+    std::uint64_t element = 0;  // of the end of a vector: bytes of one of its elements
+    std::string array;          // what is accessed: "A", "i"
+    std::string expression;     // as the bracket notation writes it: "A~i~k"
     std::string file;
     std::uint32_t line = 0;
     std::uint32_t column = 0;
@@ -144,6 +146,7 @@ struct Argument {
     std::uint8_t width = 64;
     bool is_signed = false;  // as far as debug info says
     bool alone = false;      // a pointer declared restrict: nothing else points there
+    bool inside = false;     // read from a place behind another argument, or part of one
 };
 
 struct Constant {

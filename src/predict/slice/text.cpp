@@ -69,14 +69,14 @@ void put_block(std::string& out, const Block& b) {
 void put_function(std::string& out, const Function& f) {
     put_record(out, "function", f.name, f.registers);
     for (const Argument& a : f.arguments)
-        put_record(out, "argument", a.name, a.kind, a.reg, a.width, a.is_signed, a.alone);
+        put_record(out, "argument", a.name, a.kind, a.reg, a.width, a.is_signed, a.alone, a.inside);
     for (const Constant& c : f.constants)
         put_record(out, "constant", c.reg, c.global, c.value, c.known);
     for (const Loop& l : f.loops)
         put_record(out, "loop", l.header, l.parent, l.induction, l.variable, l.line);
     for (const Reference& r : f.references)
-        put_record(out, "reference", r.write, r.pointer, r.size, r.array, r.expression, r.file, r.line,
-                   r.column, r.inlined, r.extents);
+        put_record(out, "reference", r.write, r.pointer, r.size, r.element, r.array, r.expression,
+                   r.file, r.line, r.column, r.inlined, r.extents);
     for (const Call& c : f.calls) put_record(out, "call", c.function, c.dst, c.arguments);
     for (const Block& b : f.blocks) put_block(out, b);
 }
@@ -193,6 +193,7 @@ Result<std::vector<Program>> programs_from_text(std::string_view text) {
                 a.width = in.number<std::uint8_t>();
                 a.is_signed = in.number<bool>();
                 a.alone = in.number<bool>();
+                a.inside = in.number<bool>();
                 f.arguments.push_back(std::move(a));
             } else if (kind == "constant") {
                 Constant c;
@@ -214,6 +215,7 @@ Result<std::vector<Program>> programs_from_text(std::string_view text) {
                 r.write = in.number<bool>();
                 r.pointer = in.number<bool>();
                 r.size = in.number<std::uint32_t>();
+                r.element = in.number<std::uint64_t>();
                 r.array = in.name();
                 r.expression = in.name();
                 r.file = in.name();

@@ -23,6 +23,14 @@ void Slicer::write_call(llvm::CallBase& c) {
         out_->calls.push_back(std::move(call));
         return;
     }
+    if (const auto in = inputs_.find(&c); in != inputs_.end()) {
+        if (!needed_.count(&c)) return;
+        const auto value = input(in->second, width_of(c.getType()), Kind::integer);
+        const auto d = reg(&c);
+        auto& copy = emit(Op::copy, c);
+        copy.dst = d, copy.a = value;
+        return;
+    }
     if (const auto bulk = bulk_access(c)) {
         std::int64_t id = 0;
         if (bulk->from) id = reference(c, bulk->from, false, kAtOnce);

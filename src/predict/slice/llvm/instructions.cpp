@@ -75,7 +75,9 @@ void Slicer::collect_extents(const llvm::GEPOperator& gep, Reference& r) {
 }
 
 void Slicer::write(llvm::Instruction& i) {
-    if (i.isTerminator() || isa<llvm::PHINode>(i) || isa<llvm::DbgInfoIntrinsic>(i)) return;
+    if ((i.isTerminator() && !isa<llvm::InvokeInst>(i)) || isa<llvm::PHINode>(i) ||
+        isa<llvm::DbgInfoIntrinsic>(i))
+        return;
     if (auto* l = dyn_cast<llvm::LoadInst>(&i)) {
         const auto id =
             reference(i, l->getPointerOperand(), false, layout_.getTypeStoreSize(l->getType()));
@@ -85,8 +87,17 @@ void Slicer::write(llvm::Instruction& i) {
         out.imm = id;
         out.b = slot(l->getPointerOperand());
         if (needed_.count(l)) {
-            out.dst = reg(l);
-            out_->references.back().pointer = l->getType()->isPointerTy() && out.b < 0;
+            // Registers may be added while this one is written.
+            const auto at = block_->code.size() - 1;
+            const auto d = reg(l);
+            if (const auto in = inputs_.find(l); in != inputs_.end())
+                block_->code[at].b = input(in->second, width_of(l->getType()), Kind::integer);
+            if (const auto end = ends_.find(l); end != ends_.end()) {
+                block_->code[at].c = input(end->second.size, 64, Kind::integer);
+                out_->references.back().element = end->second.element;
+            }
+            block_->code[at].dst = d;
+            out_->references.back().pointer = l->getType()->isPointerTy() && block_->code[at].b < 0;
         }
         return;
     }
@@ -138,6 +149,7 @@ void Slicer::write(llvm::Instruction& i) {
 
 void Slicer::write_value(llvm::Instruction& i) {
     if (is_whole_comparison(&i) || is_whole_conversion(&i)) return write_whole(i);
+    if (auto* x = dyn_cast<llvm::ExtractValueInst>(&i); x && packed_.count(x)) return write_packed(*x);
     if (auto* gep = dyn_cast<llvm::GetElementPtrInst>(&i)) return write_address(*gep);
     const auto binary = [&]() -> std::optional<Op> {
         switch (i.getOpcode()) {

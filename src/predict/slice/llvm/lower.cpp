@@ -24,6 +24,7 @@ using llvm::dyn_cast;
 using llvm::isa;
 
 Program Slicer::run() {
+    find_inputs();
     for (auto* f : functions_) seed(*f);
     while (!work_.empty()) {
         const auto* v = work_.pop_back_val();
@@ -113,6 +114,9 @@ void Slicer::finish(llvm::BasicBlock& b, Block& block,
         block.exit = Exit::leave;
         if (ret->getReturnValue() && needed_.count(ret->getReturnValue()))
             block.value = reg(ret->getReturnValue());
+    } else if (auto* invoke = dyn_cast<llvm::InvokeInst>(t)) {
+        block.exit = Exit::jump;  // nothing is thrown
+        edge(invoke->getNormalDest());
     } else {
         block.exit = Exit::trap;
     }

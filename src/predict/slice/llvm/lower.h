@@ -24,7 +24,8 @@ std::string readable_name(const std::string& mangled);
 // Raises the module to what optimised code does. Level 1: scalars in registers, invariant loads
 // hoisted, without unrolling, vectorising or loops turned into memset, so that loops keep the shape of
 // the source. Levels 2, 3 and s: everything clang does there.
-void optimise(llvm::Module& module, const std::string& function, char level);
+// With `in_program` callers are in sight: their constants and what nobody reads count.
+void optimise(llvm::Module& module, const std::string& function, char level, bool in_program);
 
 Result<Program> lower(llvm::Module& module, const std::string& function);
 

@@ -1,16 +1,19 @@
 // revisit-slice: C or LLVM IR in, slices out. Run by `revisit predict`; a program of its own so that
 // only it loads libLLVM.
 //
-//   revisit-slice OPT FUNCTION SOURCE [COMMON -D/-I FLAGS…] [-- FLAGS OF ONE VARIANT…]…
+//   revisit-slice OPT FUNCTION SOURCE [-D/-I FLAGS…] [--unit SOURCE [FLAGS…]]… [--in-program]
+//                 [-- FLAGS OF ONE VARIANT…]…
 //
 //   revisit-slice macros '' SOURCE FLAGS…      prints the names among the -D flags that change nothing
 //
-// Compiles the source once a variant (macros are the sizes) and prints one program for each. clang's
-// own messages go to standard error; exit status 2 is a source that does not compile.
+// Compiles the source once a variant (macros are the sizes), links it with the other units, and prints
+// one program for each variant. clang's own messages go to standard error; exit status 2 is a source
+// that does not compile.
 #include <fcntl.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IRReader/IRReader.h>
+#include <llvm/Linker/Linker.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
@@ -40,17 +43,43 @@ struct Compilation {
     pid_t child = -1;
 };
 
-// Starts clang; the caller waits.
-Compilation compile(const std::string& clang, const std::string& source, char level,
-                    const Flags& common, const Flags& own, const std::string& folder,
-                    std::size_t number) {
-    Compilation c{folder + "/" + std::to_string(number) + ".bc", -1};
-    Flags arguments{clang, "-g", "-fno-discard-value-names", "-emit-llvm", "-c", "-o", c.output, "-w"};
-    arguments.push_back(std::string("-O") + level);
-    if (level != '0') arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});
-    arguments.insert(arguments.end(), common.begin(), common.end());
+// One file with its flags.
+struct Unit {
+    std::string source;
+    Flags flags;
+};
+
+bool is_intermediate(const std::string& path) {
+    return ends_with(path, ".ll") || ends_with(path, ".bc");
+}
+
+bool is_fortran(const std::string& path) {
+    for (const char* end : {".f", ".f90", ".F90", ".f95", ".f03", ".f08"})
+        if (ends_with(path, end)) return true;
+    return false;
+}
+
+// Starts the compiler; the caller waits.
+Compilation compile(const std::string& clang, const Unit& unit, char level, const Flags& own,
+                    const std::string& output) {
+    Compilation c{output, -1};
+    Flags arguments{clang, "-g", "-emit-llvm", "-c", "-o", c.output, "-w"};
+    if (is_fortran(unit.source)) {
+        const char* flang = std::getenv("REVISIT_FLANG");
+        arguments[0] = flang ? flang : "flang-new-19";
+        arguments.pop_back();
+        // Loops as they are written: flang's own passes are clang's, and run here.
+        arguments.push_back("-O0");
+    } else {
+        arguments.insert(arguments.end(), {"-fno-discard-value-names", std::string("-O") + level});
+        if (level != '0') arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});
+        // What a vector holds is known from its whole type only.
+        if (!ends_with(unit.source, ".c") && !ends_with(unit.source, ".i"))
+            arguments.emplace_back("-fstandalone-debug");
+    }
+    arguments.insert(arguments.end(), unit.flags.begin(), unit.flags.end());
     arguments.insert(arguments.end(), own.begin(), own.end());
-    arguments.push_back(source);
+    arguments.push_back(unit.source);
     std::vector<char*> raw;
     for (auto& a : arguments) raw.push_back(a.data());
     raw.push_back(nullptr);
@@ -123,19 +152,28 @@ bool defines(const std::string& path, const std::string& function) {
     return !module || !revisit::predict::functions_named(*module, function).empty();
 }
 
-int slice(const std::string& path, char level, const std::string& given) {
-    llvm::LLVMContext context;
+std::unique_ptr<llvm::Module> read(const std::string& path, llvm::LLVMContext& context) {
     llvm::SMDiagnostic error;
     auto module = llvm::parseIRFile(path, error, context);
-    if (!module) {
-        std::fprintf(
-            stderr, "no LLVM IR that LLVM 19 reads: %s",
-            error.getLineNo() > 0 ? ("line " + std::to_string(error.getLineNo()) + ": ").c_str() : "");
-        std::fprintf(stderr, "%s\n", error.getMessage().str().c_str());
-        return 2;
+    if (module) return module;
+    std::fprintf(
+        stderr, "no LLVM IR that LLVM 19 reads: %s",
+        error.getLineNo() > 0 ? ("line " + std::to_string(error.getLineNo()) + ": ").c_str() : "");
+    std::fprintf(stderr, "%s\n", error.getMessage().str().c_str());
+    return nullptr;
+}
+
+int slice(const std::vector<std::string>& paths, char level, const std::string& given,
+          bool in_program) {
+    llvm::LLVMContext context;
+    auto module = read(paths.front(), context);
+    if (!module) return 2;
+    for (std::size_t k = 1; k < paths.size(); ++k) {
+        auto other = read(paths[k], context);
+        if (!other || llvm::Linker::linkModules(*module, std::move(other))) return 2;
     }
     const auto function = revisit::predict::chosen_function(*module, given);
-    if (level != '0') revisit::predict::optimise(*module, function, level);
+    if (level != '0') revisit::predict::optimise(*module, function, level, in_program);
     const auto program = revisit::predict::lower(*module, function);
     if (!program) {
         std::fprintf(stderr, "%s\n", program.error().message.c_str());
@@ -146,23 +184,75 @@ int slice(const std::string& path, char level, const std::string& given) {
     return 0;
 }
 
+// One variant: every unit compiled, at most `jobs` at once, then sliced.
+class Variant {
+ public:
+    Variant(const std::string& clang, const std::vector<Unit>& units, char level, const Flags& own,
+            const std::string& folder, std::size_t number) {
+        for (std::size_t u = 0; u < units.size(); ++u) {
+            if (is_intermediate(units[u].source))
+                started_.push_back({units[u].source, 0});
+            else
+                started_.push_back(
+                    compile(clang, units[u], level, own,
+                            folder + "/" + std::to_string(number) + "-" + std::to_string(u) + ".bc"));
+            if (started_.back().child < 0)
+                std::fprintf(stderr, "cannot run the compiler of %s\n", units[u].source.c_str());
+        }
+    }
+
+    // Whether all of them compile.
+    bool wait() {
+        bool fine = true;
+        for (Compilation& c : started_) {
+            int result = 0;
+            if (c.child > 0)
+                fine &= waitpid(c.child, &result, 0) == c.child && WIFEXITED(result) &&
+                        WEXITSTATUS(result) == 0;
+            fine &= c.child >= 0;
+        }
+        return fine;
+    }
+
+    std::vector<std::string> outputs() const {
+        std::vector<std::string> paths;
+        for (const Compilation& c : started_) paths.push_back(c.output);
+        return paths;
+    }
+
+    void remove() const {
+        for (const Compilation& c : started_)
+            if (c.child != 0) unlink(c.output.c_str());
+    }
+
+ private:
+    std::vector<Compilation> started_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
     const char level = argv[1][0];
     const std::string function = argv[2], source = argv[3];
-    Flags common;
+    std::vector<Unit> units{{source, {}}};
     std::vector<Flags> variants;
+    bool in_program = false;
     for (int i = 4; i < argc; ++i) {
-        if (std::string(argv[i]) == "--")
+        const std::string word = argv[i];
+        if (word == "--")
             variants.emplace_back();
+        else if (word == "--in-program")
+            in_program = true;
+        else if (word == "--unit" && i + 1 < argc)
+            units.push_back({argv[++i], {}});
         else
-            (variants.empty() ? common : variants.back()).push_back(argv[i]);
+            (variants.empty() ? units.back().flags : variants.back()).push_back(word);
     }
     if (variants.empty()) variants.emplace_back();
-    if (ends_with(source, ".ll") || ends_with(source, ".bc"))
-        return std::string(argv[1]) == "macros" ? 0 : slice(source, '0', function);
+    const bool macros = std::string(argv[1]) == "macros";
+    if (is_intermediate(source) && units.size() == 1)
+        return macros ? 0 : slice({source}, '0', function, false);
 
     const char* override_clang = std::getenv("REVISIT_CLANG");
     const std::string clang = override_clang ? override_clang : REVISIT_CLANG_PATH;
@@ -172,44 +262,39 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "cannot make a temporary folder %s\n", folder.c_str());
         return 2;
     }
-    if (std::string(argv[1]) == "macros") {
-        const int done = print_unused_macros(clang, source, common, folder);
+    if (macros) {
+        const int done =
+            is_fortran(source) ? 0 : print_unused_macros(clang, source, units.front().flags, folder);
         rmdir(folder.c_str());
         return done;
     }
-    std::string compiled = source;  // or a file around it
+    const std::size_t jobs =
+        static_cast<std::size_t>(std::max(1L, std::min(8L, sysconf(_SC_NPROCESSORS_ONLN))));
+    std::vector<Variant> started;
+    const auto start = [&] {
+        const auto number = started.size();
+        started.emplace_back(clang, units, level, variants[number], folder, number);
+    };
     int status = 0;
-    const std::size_t jobs = std::max(1L, std::min(8L, sysconf(_SC_NPROCESSORS_ONLN)));
-    std::vector<Compilation> started;
-    for (std::size_t i = 0; i < variants.size(); ++i) {
+    for (std::size_t i = 0; i < variants.size() && status == 0; ++i) {
         // The first alone: a source that does not compile says so once.
-        while (started.size() < variants.size() && started.size() < (i == 0 ? 1 : i + jobs))
-            started.push_back(compile(clang, compiled, level, common, variants[started.size()], folder,
-                                      started.size()));
-        int result = 0;
-        const bool ran =
-            started[i].child > 0 && waitpid(started[i].child, &result, 0) == started[i].child;
-        if (started[i].child < 0) std::fprintf(stderr, "cannot run %s\n", clang.c_str());
-        if (i == 0 && ran && result == 0 && function.find('<') != std::string::npos &&
-            !defines(started[0].output, function)) {
-            compiled = instantiating(source, function, folder);
-            started[0] = compile(clang, compiled, level, common, variants[0], folder, 0);
-            if (started[0].child > 0) waitpid(started[0].child, &result, 0);
+        while (started.size() < variants.size() && started.size() < (i == 0 ? 1 : i + jobs)) start();
+        bool compiles = started[i].wait();
+        if (i == 0 && compiles && function.find('<') != std::string::npos &&
+            !defines(started[0].outputs().front(), function)) {
+            units.front().source = instantiating(source, function, folder);
+            started.clear();
+            start();
+            compiles = started[0].wait();
         }
-        if (status == 0)
-            status = ran && WIFEXITED(result) && WEXITSTATUS(result) == 0
-                         ? slice(started[i].output, level, function)
-                         : 2;
-        unlink(started[i].output.c_str());
-        if (status != 0) {
-            for (std::size_t k = i + 1; k < started.size(); ++k) {
-                waitpid(started[k].child, &result, 0);
-                unlink(started[k].output.c_str());
-            }
-            break;
+        status = compiles ? slice(started[i].outputs(), level, function, in_program) : 2;
+        started[i].remove();
+        for (std::size_t k = i + 1; k < started.size() && status != 0; ++k) {
+            started[k].wait();
+            started[k].remove();
         }
     }
-    if (compiled != source) unlink(compiled.c_str());
+    if (units.front().source != source) unlink(units.front().source.c_str());
     rmdir(folder.c_str());
     return status;
 }

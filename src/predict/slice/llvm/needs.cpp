@@ -73,6 +73,7 @@ void Slicer::propagate(const llvm::Value* v) {
     }
     const auto* i = dyn_cast<llvm::Instruction>(v);
     if (!i) return;
+    if (inputs_.count(i) || packed_.count(i)) return;
     if (const auto* l = dyn_cast<llvm::LoadInst>(i))
         return need_memory(object_of(l->getPointerOperand()));
     if (const auto* c = dyn_cast<llvm::CallBase>(i)) {

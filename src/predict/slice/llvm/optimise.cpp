@@ -10,6 +10,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/IPO/Internalize.h>
 
 #include "predict/slice/llvm/lower.h"
 
@@ -41,14 +42,24 @@ std::unique_ptr<llvm::TargetMachine> machine_of(const llvm::Module& module, char
 
 }  // namespace
 
-void optimise(llvm::Module& module, const std::string& function, char level) {
+void optimise(llvm::Module& module, const std::string& function, char level, bool in_program) {
+    if (in_program) {
+        // As when the whole program is linked: only main is called from elsewhere. The function stays
+        // one, or there would be nothing to predict.
+        llvm::internalizeModule(module,
+                                [](const llvm::GlobalValue& v) { return v.getName() == "main"; });
+        if (auto* f = module.getFunction(function)) {
+            f->addFnAttr(llvm::Attribute::NoInline);
+            f->removeFnAttr(llvm::Attribute::AlwaysInline);
+        }
+    }
     // Whoever calls the function and fills its arrays is elsewhere: nothing may be concluded from their
     // absence here (write-only arrays deleted, arguments replaced by a caller's constants). Static
     // variables of functions stay as they are: one that is only written is deleted by any compiler.
     for (auto& g : module.globals())
-        if (g.hasLocalLinkage() && !is_static_local(g))
+        if (g.hasLocalLinkage() && !is_static_local(g) && !in_program)
             g.setLinkage(llvm::GlobalValue::ExternalLinkage);
-    if (auto* f = module.getFunction(function)) {
+    if (auto* f = in_program ? nullptr : module.getFunction(function)) {
         f->setLinkage(llvm::GlobalValue::ExternalLinkage);
         f->addFnAttr(llvm::Attribute::NoInline);
         f->removeFnAttr(llvm::Attribute::AlwaysInline);

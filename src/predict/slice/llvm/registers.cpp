@@ -141,6 +141,17 @@ std::int32_t Slicer::reg(const llvm::Value* v) {
             if (const auto* g = dyn_cast<llvm::GlobalVariable>(base))
                 return constant(offset.getSExtValue(), global_index(g), true, v);
         }
+        // The address of a global as a number.
+        if (const auto* e = dyn_cast<llvm::ConstantExpr>(c);
+            e && e->getOpcode() == llvm::Instruction::PtrToInt && c->getType()->isIntegerTy(64)) {
+            llvm::APInt offset(64, 0);
+            const auto* base =
+                e->getOperand(0)->stripAndAccumulateConstantOffsets(layout_, offset, true);
+            if (const auto* g = dyn_cast<llvm::GlobalVariable>(base)) {
+                program_.addresses_compared = true;
+                return constant(offset.getSExtValue(), global_index(g), true, v);
+            }
+        }
         return constant(0, -1, false, v);
     }
     return fresh(registers_, v);

@@ -37,6 +37,20 @@ class Slicer {
     void need_memory(const llvm::Value* object);
     bool carries(const llvm::StoreInst* s) const;
 
+    // Numbers that come in through memory (inputs.cpp).
+    struct Packed {
+        std::string name;
+        std::uint8_t bits;
+        bool pointer;
+    };
+    struct End {
+        std::string size;
+        std::uint64_t element;  // bytes
+    };
+    void find_inputs();
+    std::int32_t input(const std::string& name, std::uint8_t width, Kind kind);
+    void write_packed(const llvm::ExtractValueInst& i);
+
     // Registers.
     std::int32_t global_index(const llvm::GlobalVariable* g);
     // What is initialised; where that is zero, of constants and of static state; the rest is input.
@@ -94,6 +108,9 @@ class Slicer {
     llvm::DenseSet<const llvm::Value*> needed_objects_;
     llvm::SmallVector<const llvm::Value*, 64> work_;
     llvm::DenseMap<const llvm::GlobalVariable*, std::int32_t> globals_;
+    llvm::DenseMap<const llvm::Value*, std::string> inputs_;
+    llvm::DenseMap<const llvm::Value*, End> ends_;
+    llvm::DenseMap<const llvm::Value*, std::vector<Packed>> packed_;
     Program program_;
 
     Function* out_ = nullptr;

@@ -190,6 +190,7 @@ std::int64_t promised_alignment(const llvm::CallBase& allocation) {
 bool is_harmless(const llvm::Function* f) {
     if (f->isIntrinsic() || f->doesNotAccessMemory() || f->onlyAccessesInaccessibleMemory())
         return true;
+    if (is_number_reader(f)) return true;
     static const llvm::StringRef names[] = {
         "free",  "sqrt",    "sqrtf",  "exp",    "expf",     "pow",    "powf",     "sin",    "cos",
         "log",   "fabs",    "fabsf",  "fmax",   "fmin",     "floor",  "ceil",     "printf", "fprintf",

@@ -43,6 +43,8 @@ bool touches_memory(const llvm::IntrinsicInst& call);
 bool is_allocation(const llvm::Function* f);
 // Of the block an allocation returns, in bytes.
 std::int64_t promised_alignment(const llvm::CallBase& allocation);
+// Makes text a number: atoi and its like.
+bool is_number_reader(const llvm::Function* f);
 // Calls that touch no memory we count: mathematics, freeing, output.
 bool is_harmless(const llvm::Function* f);
 
