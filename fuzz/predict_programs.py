@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Looks for false certificates: random programs, predicted by formulas and interpreted whole.
 
-    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine]
+    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine] [--opt 0|1|2|3|all] [--verify]
 
 Each program mixes what misleads fits: counters that wrap, casts to narrow types, unions, state machines,
 tables, tiles, early exits, nested calls. With --affine, each has plain nests whose sizes are within a few of a relation such
-as n = 2 m + k, where ranges of one array begin to overlap. A prediction that says exact and differs from the run in any bin is
+as n = 2 m + k, where ranges of one array begin to overlap. With --verify, each is predicted in the way that predict
+chooses and compared with a recorded run of the compiled program, which shares nothing with the prediction but the
+compiler. --opt all takes one level of optimization after the other. A prediction that says exact and differs from the run in any bin is
 shrunk, statement by statement, and printed as a kernel for tests/hostile_kernels.txt. Exit status 1 when
 there is any.
 """
@@ -82,7 +84,7 @@ class Program:
         top = {"n": self.n, "m": self.m}[size]
         if depth >= 2:
             size, top = str(r.randint(3, 40)), 40
-        kind = r.randrange(8)
+        kind = r.randrange(11)
         if kind == 0:
             head = f"for(int {v}={size}-1;{v}>=0;{v}--){{"
         elif kind == 1:
@@ -99,6 +101,13 @@ class Program:
             tile = r.choice([4, 8, 16])
             head = f"for(int {v}={w};{v}<{w}+{tile}&&{v}<{size};{v}++){{"
             top = max(top, t + tile)
+        elif kind == 8:
+            head = f"for(unsigned {v}={size};{v}-- >0;){{"
+        elif kind == 9:
+            head = f"for(long {v}=0;{v}!={size};{v}++){{if({v}==2*m-{r.randint(1, 9)})break;"
+        elif kind == 10 and counters:
+            w, t = r.choice(counters)
+            head = f"for(unsigned short {v}={w};{v}<{size};{v}+={r.randint(1, 3)}){{"
         elif kind == 5:
             head = f"for(int {v}=0;{v}<{size}-{r.randint(1, 5)};{v}++){{"
         else:
@@ -166,6 +175,14 @@ class Program:
 
     def access(self, counters):
         r = self.rng
+        if r.random() < 0.08:
+            return f"{{double*p=A+{self.index(counters)},*q=A+{self.index(counters)};*p+=*q;if(p-A>{r.randint(3, 300)})B[q-A]+=1;}}"
+        if r.random() < 0.06:
+            return f"S[{self.index(counters)}]=S[{self.index(counters)}];"
+        if r.random() < 0.06:
+            return f"K[{self.index(counters)}]+=K[{self.index(counters)}];"
+        if r.random() < 0.05:
+            return f"__builtin_memcpy(C+({self.index(counters)})%500,B+({self.index(counters)})%500,8*(1+{r.choice(['m/4', '3', 'n%5'])}));"
         if r.random() < 0.45:
             return f"{r.choice('ABC')}[{self.index(counters)}]+=1;"
         return f"{r.choice('PQ')}[{self.index(counters)}][{self.index(counters)}]+=1;"
@@ -176,7 +193,8 @@ class Program:
 
     def text(self):
         used = "".join(d for d, _, _, _ in self.state)
-        return ("double A[%d],B[%d],C[%d],P[%d][%d],Q[%d][%d];\n" % ((DIM,) * 7) + "\n".join(self.tables) + "\n" +
+        return ("double A[%d],B[%d],C[%d],P[%d][%d],Q[%d][%d];\n" % ((DIM,) * 7) +
+                "struct{double x,y,z;}S[%d];char K[%d];\n" % (DIM, DIM) + "\n".join(self.tables) + "\n" +
                 "\n".join(self.helpers) + "\nvoid f(int n,int m){" + used + self.text_of(self.body) + "}\n")
 
     def shrunk(self):
@@ -226,12 +244,13 @@ class Affine(Program):
         return "double A[9000],B[9000];\nvoid f(int n,int m,int k){" + self.text_of(self.body) + "}\n"
 
 
-def predict(build, path, program, granularity, method):
+def predict(build, path, program, granularity, method, opt):
     more = ["--param", f"k={program.k}"] if isinstance(program, Affine) else []
     done = subprocess.run(
         [f"{build}/revisit", "predict", path, "--function", "f", *more, "--param", f"n={program.n}", "--param",
          f"m={program.m}", "--granularity", str(granularity), "--bins", "exact", "--method", method, "--json",
-         "--budget", "6"] + (["--only-exact"] if method == "fit" else []),
+         "--budget", "6", "--opt", opt] + (["--only-exact"] if method == "fit" else []) +
+        (["--verify"] if method == "auto" else []),
         capture_output=True, text=True, timeout=120, check=False)
     if done.returncode not in (0, 1, 2):
         return {"crash": done.returncode, "stderr": done.stderr}
@@ -241,17 +260,24 @@ def predict(build, path, program, granularity, method):
         return None
 
 
-def is_false(build, path, program, granularity):
+def is_false(build, path, program, granularity, opt, verify):
     """None: no certificate; False: it holds; True: it is false."""
     with open(path, "w", encoding="utf-8") as out:
         out.write(program.text())
     try:
-        fitted = predict(build, path, program, granularity, "fit")
+        if verify:
+            checked = predict(build, path, program, granularity, "auto", opt)
+            if checked and "crash" in checked:
+                return True
+            if not checked or not checked.get("exact"):
+                return None
+            return not any(n.endswith("is equal in every bin") for n in checked["notes"])
+        fitted = predict(build, path, program, granularity, "fit", opt)
         if fitted and "crash" in fitted:
             return True
         if not fitted or not fitted.get("exact"):
             return None
-        truth = predict(build, path, program, granularity, "simulate")
+        truth = predict(build, path, program, granularity, "simulate", opt)
     except subprocess.TimeoutExpired:
         return None
     return bool(truth) and (truth["reuse"] != fitted["reuse"] or truth["accesses"] != fitted["accesses"])
@@ -264,6 +290,8 @@ def main():
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--keep", help="write programs that are called exact and are not into this folder")
     options.add_argument("--affine", action="store_true", help="plain nests with sizes near a relation")
+    options.add_argument("--opt", default="1", choices=["0", "1", "2", "3", "s", "all"])
+    options.add_argument("--verify", action="store_true", help="compare with recorded runs")
     args = options.parse_args()
     end = time.time() + args.seconds
     tried = exact = wrong = 0
@@ -273,17 +301,18 @@ def main():
         while time.time() < end:
             program = (Affine if args.affine else Program)(random.Random(seed))
             granularity = 64 if seed % 4 == 0 else 1
-            verdict = is_false(args.build, path, program, granularity)
+            opt = "0123"[seed // 4 % 4] if args.opt == "all" else args.opt
+            verdict = is_false(args.build, path, program, granularity, opt, args.verify)
             tried += 1
             exact += verdict is not None
             if verdict:
                 wrong += 1
                 smaller = True
                 while smaller and time.time() < end:
-                    smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity)), None)
+                    smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity, opt, args.verify)), None)
                     program = smaller or program
                 text = f"## random{seed} n={program.n} m={program.m} {f'k={program.k} ' if args.affine else ''}" \
-                       f"granularity={granularity}\n{program.text()}"
+                       f"granularity={granularity} opt={opt}\n{program.text()}"
                 print(text, flush=True)
                 if args.keep:
                     os.makedirs(args.keep, exist_ok=True)
