@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "byte_trace.h"
 #include "engines/hierarchy.h"
 #include "engines/set_associative.h"
 #include "models/tlbs.h"
@@ -18,14 +19,7 @@
 namespace revisit {
 namespace {
 
-struct ByteTrace {
-    std::vector<std::uint64_t> addresses;
-    std::vector<std::uint32_t> sites, sizes;
-    std::vector<std::uint16_t> threads;
-    std::vector<std::uint8_t> flags;
-
-    AccessBatch batch() const { return {addresses, sites, sizes, threads, flags}; }
-};
+using testing::ByteTrace;
 
 // Threads that walk and jump in memory of their own and in memory that all share.
 ByteTrace random_trace(std::uint64_t seed, std::size_t count, unsigned threads, std::uint64_t bytes,
@@ -38,12 +32,11 @@ ByteTrace random_trace(std::uint64_t seed, std::size_t count, unsigned threads, 
         const auto thread = static_cast<std::uint16_t>(random() % threads);
         const bool common = chance(0.05);
         at[thread] = chance(0.1) ? random() % bytes : (at[thread] + 8) % bytes;
-        out.addresses.push_back((common ? 0 : (thread + 1) * (bytes + 4096)) +
-                                (common ? random() % 4096 : at[thread]));
-        out.sites.push_back(static_cast<std::uint32_t>(random() % 7));
-        out.sizes.push_back(static_cast<std::uint32_t>(1u << random() % 5));
-        out.threads.push_back(thread);
-        out.flags.push_back(chance(common ? 0.1 : written) ? kWrite : 0);
+        const std::uint64_t address =
+            (common ? 0 : (thread + 1) * (bytes + 4096)) + (common ? random() % 4096 : at[thread]);
+        const auto site = static_cast<std::uint32_t>(random() % 7);
+        const auto size = static_cast<std::uint32_t>(1u << random() % 5);
+        out.add(thread, chance(common ? 0.1 : written), address, size, site);
     }
     return out;
 }

@@ -1,3 +1,4 @@
+#include <map>
 #include <random>
 
 #include "engines/set_associative.h"
@@ -112,6 +113,58 @@ TEST(Engines, phases_follow_each_other_and_sum_to_the_whole) {
     EngineOptions options;
     options.phases = 4;
     EXPECT_FALSE(make_engine("sample", options));
+}
+
+// A site of each half of the run, and one of both: windows know which ran when, and what they did there
+// sums to what they did in all, in powers of two.
+TEST(Engines, phases_know_their_sites) {
+    std::mt19937_64 random(5);
+    constexpr std::size_t kLength = 40'000;
+    std::vector<std::uint64_t> blocks(kLength);
+    std::vector<std::uint32_t> sites(kLength);
+    std::vector<std::uint16_t> threads(kLength);
+    std::vector<std::uint8_t> flags(kLength);
+    for (std::size_t i = 0; i < kLength; i++) {
+        const bool late = i >= kLength / 2;
+        sites[i] = random() % 4 == 0 ? 9 : late ? 5 : 3;
+        blocks[i] = random() % (late ? 2'000 : 60);
+        threads[i] = static_cast<std::uint16_t>(random() % 3);
+        flags[i] = random() % 16 == 0 ? kWrite : 0;
+    }
+    for (StackModel model : {StackModel::single, StackModel::private_})
+        for (bool pairs : {false, true})
+            for (unsigned workers : {1, 2}) {
+                EngineOptions options;
+                options.model = model;
+                options.shared = options.sharing = model == StackModel::private_;
+                options.sites = true;
+                options.pairs = pairs;
+                options.threads = workers;
+                options.phases = 6;
+                auto engine = make_engine("exact", options).value();
+                for (std::size_t at = 0; at < kLength; at += 7'001) {
+                    BlockBatch batch{blocks, sites, threads, flags};
+                    ASSERT_TRUE(
+                        engine->add(batch.part(at, std::min<std::size_t>(7'001, kLength - at))));
+                }
+                const Profile profile = engine->finish().value();
+                ASSERT_EQ(profile.phases.size(), 6u);
+                std::map<std::uint32_t, Histogram> sums;
+                for (const Phase& phase : profile.phases) {
+                    double all = 0;
+                    for (const PhaseSite& one : phase.sites) {
+                        all += one.accesses;
+                        EXPECT_EQ(one.accesses, one.reuse.total());
+                        sums[one.site].merge(one.reuse);
+                        if (one.site == 3) EXPECT_LT(phase.begin, kLength / 2);
+                        if (one.site == 5) EXPECT_GT(phase.end, kLength / 2);
+                    }
+                    EXPECT_EQ(all, phase.end - phase.begin);
+                }
+                ASSERT_EQ(sums.size(), 3u);
+                for (const Site& site : profile.sites)
+                    EXPECT_EQ(sums[site.id], site.reuse.rebin(Binning::log2())) << site.id;
+            }
 }
 
 TEST(Engines, unknown_names_and_models_are_refused) {

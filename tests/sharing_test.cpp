@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "byte_trace.h"
 #include "core/frequent.h"
 #include "revisit/blocks.h"
 #include "revisit/revisit.h"
@@ -16,22 +17,7 @@
 namespace revisit {
 namespace {
 
-struct ByteTrace {
-    std::vector<std::uint64_t> addresses;
-    std::vector<std::uint32_t> sites, sizes;
-    std::vector<std::uint16_t> threads;
-    std::vector<std::uint8_t> flags;
-
-    void add(std::uint16_t thread, bool write, std::uint64_t address, std::uint32_t size,
-             std::uint32_t site) {
-        addresses.push_back(address);
-        sites.push_back(site);
-        sizes.push_back(size);
-        threads.push_back(thread);
-        flags.push_back(write ? kWrite : 0);
-    }
-    AccessBatch batch() const { return {addresses, sites, sizes, threads, flags}; }
-};
+using testing::ByteTrace;
 
 // line, writer's site and thread, victim's site and thread, false sharing → count and bytes of both.
 using Key = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool>;

@@ -24,6 +24,7 @@ struct LineUse {
     double fetches = 0;
     double bytes = 0;         // used, over all fetches
     std::uint64_t parts = 0;  // bit i: part i of a line's 64 was used in some fetch
+    double error = 0;         // of bytes / fetches, where fetches were sampled: 95 % half-width
 };
 
 // A place in the source; `line` 0 = unknown.
@@ -50,6 +51,8 @@ struct Site {
         {};                              // of processor time, at its source line; where it was sampled
     std::optional<double> regular = {};  // of its misses, on a constant stride: prefetchers hide them
     LineUse line_use = {};               // of what it fetched, where Profile::line_use is there
+    std::string member = {};  // of the data's type that it accesses, "particle.mass"; empty: not known
+    std::uint64_t member_offset = 0;  // in that type, in bytes
 };
 
 // A node of the calling-context tree: `call` made from `parent`. Index 0 is the root.
@@ -80,6 +83,8 @@ struct Object {
     double accesses = 0;
     Histogram reuse;
     LineUse line_use = {};
+    std::string type = {};         // of its elements, where debug information names it: "particle"
+    std::uint64_t type_bytes = 0;  // of one element
 };
 
 // First touches and invalidated reuses of a site, by call path: pairs show neither.
@@ -116,12 +121,14 @@ struct Sharing {
     SharingSide writer, victim;
     double count = 0;
     bool false_sharing = false;
+    double error = 0;  // of count, where it was sampled: 95 % half-width
 };
 
 struct SharingTotals {
     double invalidated = 0;
     double false_sharing = 0;  // of these
     double unlisted = 0;       // of these: too rare to be in the list
+    double error = 0;          // of invalidated, where it was sampled: 95 % half-width
 };
 
 // The same run in blocks of another size.
@@ -138,12 +145,20 @@ struct LineUseTotals {
     LineUse use;
 };
 
+// What a site did in a window of the run.
+struct PhaseSite {
+    std::uint32_t site = 0;
+    double accesses = 0;
+    Histogram reuse;  // one bin per power of two
+};
+
 // A window of the run, cut by accesses or by time.
 struct Phase {
     double begin = 0;  // in accesses
     double end = 0;
     double distinct = 0;
     Histogram reuse;
+    std::vector<PhaseSite> sites = {};  // those with most accesses first; where sites are counted
 };
 
 // Some of the runs that a merge summed: what differs between groups of runs is the noise of the sum.

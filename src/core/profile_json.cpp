@@ -67,6 +67,7 @@ void put_line_use(Json& out, const LineUse& use) {
     out["fetches"] = number(use.fetches);
     out["used_bytes"] = number(use.bytes);
     out["used_parts"] = ranges_json(use.parts);
+    if (use.error > 0) out["used_error"] = number(use.error);
 }
 
 Json site_json(const Site& site) {
@@ -84,6 +85,10 @@ Json site_json(const Site& site) {
         put_frame(out["loop"], site.loop);
     }
     if (!site.data.empty()) out["data"] = site.data;
+    if (!site.member.empty()) {
+        out["member"] = site.member;
+        out["member_offset"] = site.member_offset;
+    }
     out["accesses"] = number(site.accesses);
     if (site.writes != 0) out["writes"] = number(site.writes);
     if (site.time_share) out["time_share"] = *site.time_share;
@@ -120,6 +125,10 @@ Json pair_json(const Pair& pair) {
 
 Json object_json(const Object& object) {
     Json out = {{"kind", object.kind}, {"name", object.name}, {"bytes", object.bytes}};
+    if (!object.type.empty()) {
+        out["type"] = object.type;
+        out["type_bytes"] = object.type_bytes;
+    }
     if (object.context != 0) out["context"] = object.context;
     out["accesses"] = number(object.accesses);
     put_line_use(out, object.line_use);
@@ -169,6 +178,19 @@ Json sharing_json(const Sharing& one) {
     out["victim"] = side_json(one.victim);
     out["count"] = number(one.count);
     out["false_sharing"] = one.false_sharing;
+    if (one.error > 0) out["error"] = number(one.error);
+    return out;
+}
+
+Json phase_json(const Phase& phase) {
+    Json out = {{"begin", number(phase.begin)},
+                {"end", number(phase.end)},
+                {"distinct", number(phase.distinct)},
+                {"reuse", histogram_json(phase.reuse)}};
+    for (const PhaseSite& one : phase.sites)
+        out["sites"].push_back({{"site", one.site},
+                                {"accesses", number(one.accesses)},
+                                {"reuse", histogram_json(one.reuse)}});
     return out;
 }
 
@@ -213,12 +235,7 @@ std::string to_json(const Profile& profile) {
     put_list(out, "pairs", profile.pairs, pair_json);
     put_list(out, "touches", profile.touches, touch_json);
     put_list(out, "objects", profile.objects, object_json);
-    put_list(out, "phases", profile.phases, [](const Phase& phase) {
-        return Json{{"begin", number(phase.begin)},
-                    {"end", number(phase.end)},
-                    {"distinct", number(phase.distinct)},
-                    {"reuse", histogram_json(phase.reuse)}};
-    });
+    put_list(out, "phases", profile.phases, phase_json);
     put_list(out, "runs", profile.runs, [](const RunGroup& group) {
         return Json{{"runs", number(group.runs)},
                     {"accesses", number(group.accesses)},
@@ -250,11 +267,13 @@ std::string to_json(const Profile& profile) {
         put_line_use(totals, profile.line_use->use);
         put(out, "line_use", totals);
     }
-    if (profile.sharing_totals)
-        put(out, "sharing_totals",
-            {{"invalidated", number(profile.sharing_totals->invalidated)},
-             {"false_sharing", number(profile.sharing_totals->false_sharing)},
-             {"unlisted", number(profile.sharing_totals->unlisted)}});
+    if (profile.sharing_totals) {
+        Json totals = {{"invalidated", number(profile.sharing_totals->invalidated)},
+                       {"false_sharing", number(profile.sharing_totals->false_sharing)},
+                       {"unlisted", number(profile.sharing_totals->unlisted)}};
+        if (profile.sharing_totals->error > 0) totals["error"] = number(profile.sharing_totals->error);
+        put(out, "sharing_totals", totals);
+    }
     put_list(out, "sharing", profile.sharing, sharing_json);
     out += "\n}\n";
     return out;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -51,6 +52,8 @@ auto key_of(const FirstTouch& touch) {
 }
 
 void add_line_use(LineUse& into, const LineUse& other) {
+    const double all = into.fetches + other.fetches;
+    if (all > 0) into.error = std::hypot(into.error * into.fetches, other.error * other.fetches) / all;
     into.fetches += other.fetches;
     into.bytes += other.bytes;
     into.parts |= other.parts;
@@ -165,6 +168,10 @@ struct ProfileMerger::Indexes {
                     mine.regular = site.regular;
                 mine.accesses += site.accesses;
                 mine.writes += site.writes;
+                if (mine.member.empty()) {
+                    mine.member = site.member;
+                    mine.member_offset = site.member_offset;
+                }
                 add_line_use(mine.line_use, site.line_use);
                 mine.reuse.merge(site.reuse);
             }
@@ -236,6 +243,10 @@ struct ProfileMerger::Indexes {
             } else {
                 Object& mine = into.objects[at];
                 mine.bytes = std::max(mine.bytes, object.bytes);
+                if (mine.type.empty()) {
+                    mine.type = object.type;
+                    mine.type_bytes = object.type_bytes;
+                }
                 mine.accesses += object.accesses;
                 add_line_use(mine.line_use, object.line_use);
                 mine.reuse.merge(object.reuse);
@@ -251,6 +262,7 @@ struct ProfileMerger::Indexes {
             sum.invalidated += other.sharing_totals->invalidated;
             sum.false_sharing += other.sharing_totals->false_sharing;
             sum.unlisted += other.sharing_totals->unlisted;
+            sum.error = std::hypot(sum.error, other.sharing_totals->error);
             into.sharing_totals = sum;
         }
         if (other.sharing.empty()) return;

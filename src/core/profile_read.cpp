@@ -122,6 +122,8 @@ bool read_line_use_key(JsonReader& in, std::string_view key, LineUse& use) {
         use.bytes = in.number();
     else if (key == "used_parts")
         use.parts = read_ranges(in);
+    else if (key == "used_error")
+        use.error = in.number();
     else
         return false;
     return true;
@@ -139,6 +141,10 @@ Site read_site(JsonReader& in) {
             site.offset = in.whole();
         else if (key == "data")
             site.data = in.text();
+        else if (key == "member")
+            site.member = in.text();
+        else if (key == "member_offset")
+            site.member_offset = in.whole();
         else if (key == "accesses")
             site.accesses = in.number();
         else if (key == "writes")
@@ -222,6 +228,10 @@ Object read_object(JsonReader& in) {
             object.kind = in.text();
         else if (key == "name")
             object.name = in.text();
+        else if (key == "type")
+            object.type = in.text();
+        else if (key == "type_bytes")
+            object.type_bytes = in.whole();
         else if (key == "bytes")
             object.bytes = in.whole();
         else if (key == "context")
@@ -268,6 +278,21 @@ RunGroup read_run_group(JsonReader& in) {
     return group;
 }
 
+PhaseSite read_phase_site(JsonReader& in) {
+    PhaseSite site;
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "site")
+            site.site = in.whole32();
+        else if (key == "accesses")
+            site.accesses = in.number();
+        else if (key == "reuse")
+            site.reuse = read_histogram(in);
+        else
+            in.skip();
+    });
+    return site;
+}
+
 Phase read_phase(JsonReader& in) {
     Phase phase;
     in.object(kObject, [&](std::string_view key) {
@@ -279,6 +304,8 @@ Phase read_phase(JsonReader& in) {
             phase.distinct = in.number();
         else if (key == "reuse")
             phase.reuse = read_histogram(in);
+        else if (key == "sites")
+            in.array(kArray, [&](std::size_t) { phase.sites.push_back(read_phase_site(in)); });
         else
             in.skip();
     });
@@ -342,6 +369,8 @@ Sharing read_sharing(JsonReader& in) {
             one.count = in.number();
         else if (key == "false_sharing")
             one.false_sharing = in.boolean().value_or(false);
+        else if (key == "error")
+            one.error = in.number();
         else
             in.skip();
     });
@@ -357,6 +386,8 @@ SharingTotals read_sharing_totals(JsonReader& in) {
             totals.false_sharing = in.number();
         else if (key == "unlisted")
             totals.unlisted = in.number();
+        else if (key == "error")
+            totals.error = in.number();
         else
             in.skip();
     });

@@ -38,6 +38,12 @@ class Relay {
         changed_.notify_all();
     }
 
+    // Returns when all jobs are done; more may come.
+    void drain() {
+        std::unique_lock lock(guard_);
+        changed_.wait(lock, [&] { return waiting_.empty() && !working_; });
+    }
+
     // Returns when all jobs are done; none may come after it.
     void finish() {
         {
@@ -56,11 +62,14 @@ class Relay {
             if (waiting_.empty()) return;
             Job job = std::move(waiting_.front());
             waiting_.pop_front();
+            working_ = true;
             changed_.notify_all();
             lock.unlock();
             work_(job);
             lock.lock();
+            working_ = false;
             spare_.push_back(std::move(job));
+            changed_.notify_all();
         }
     }
 
@@ -71,6 +80,7 @@ class Relay {
     std::deque<Job> waiting_;
     std::vector<Job> spare_;
     bool finishing_ = false;
+    bool working_ = false;
     std::thread thread_;
 };
 

@@ -341,6 +341,12 @@ Result<Histogram> ExactEngine::reuse_so_far() {
     return distances_.histogram();
 }
 
+Result<void> ExactEngine::sites_so_far(SiteOctaves& out) {
+    TRY(settle());
+    if (sites_) sites_->add_so_far(out);
+    return {};
+}
+
 Result<Profile> ExactEngine::finish() {
     try {
         TRY(settle());

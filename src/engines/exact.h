@@ -30,13 +30,14 @@ struct ExactTuning {
     std::uint64_t narrow_times = TimeDistances::kNarrowTimes;
 };
 
-class ExactEngine : public Engine {
+class ExactEngine : public Engine, public SiteSnapshots {
  public:
     explicit ExactEngine(const EngineOptions& options, const ExactTuning& tuning = {});
 
     Result<void> add(const BlockBatch& batch) override;
     Result<Profile> finish() override;
     Result<Histogram> reuse_so_far() override;
+    Result<void> sites_so_far(SiteOctaves& out) override;
 
     // What counting on several threads needs (exact_threads.cpp).
     // So many blocks are thought to come, in so many accesses: nothing need grow or be renumbered on

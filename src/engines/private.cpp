@@ -17,7 +17,8 @@
 //
 // Which write took a block that a thread comes back for is kept beside the thread's entry (sharing.h).
 //
-// The shared stack, when asked for as well, is the exact engine on the same blocks.
+// The shared stack, when asked for as well, is the exact engine on the same blocks, on a thread of its
+// own (shared_stack.h); attribution to sites has another.
 //
 // Source. Schuff, Kulkarni, Pai 2010 for the model; the directory is that of any coherence protocol.
 #include "engines/private.h"
@@ -117,13 +118,7 @@ struct PrivateEngine::Thread {
 
 PrivateEngine::PrivateEngine(const EngineOptions& options) : options_(options), times_(options.bins) {
     if (options.sites || options.pairs) sites_.emplace(options);
-    if (options.sharing) sharing_.emplace();
-    if (options.shared) {
-        EngineOptions plain = options;
-        plain.model = StackModel::single;
-        plain.time = plain.sites = plain.pairs = false;
-        shared_ = std::make_unique<ExactEngine>(plain);
-    }
+    if (options.sharing || options.shared) beside_.emplace(options);
 }
 
 REVISIT_INLINE PrivateEngine::Thread& PrivateEngine::thread(std::uint16_t id) {
@@ -141,7 +136,7 @@ PrivateEngine::Thread& PrivateEngine::new_thread(std::uint16_t id) {
 
 Result<void> PrivateEngine::add(const BlockBatch& batch) {
     try {
-        if (shared_) TRY(shared_->add({batch.blocks, {}, {}, {}}));
+        if (beside_) TRY(beside_->add(batch.blocks));
         for (std::size_t at = 0; at < batch.count(); at += kPiece)
             TRY(add_piece(batch.part(at, std::min(kPiece, batch.count() - at))));
         return {};
@@ -212,7 +207,8 @@ std::uint32_t PrivateEngine::access(Thread& mine, std::uint64_t block, bool writ
         mine.blocks[at].value = mine.stack.raise(position) | (sole ? kSole : 0);
     } else {
         distance = value == kLost ? SiteAttribution::kInvalidated : SiteAttribution::kCold;
-        if (value == kLost && sharing_) sharing_->add(block, mine.blocks.touch(at), by, write);
+        if (value == kLost && options_.sharing)
+            beside_->add_invalidated(block, mine.blocks.touch(at), by, write);
         sole = fetch(mine, block, write, by);
         const std::uint32_t now = mine.stack.fetch() | (sole ? kSole : 0);
         if (value == 0)
@@ -269,7 +265,7 @@ void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::siz
         std::uint32_t& value = other.blocks[at].value;
         other.stack.make_hole(value & ~kSole);
         value = kLost;
-        if (sharing_) other.blocks.touch(at) = by;
+        if (options_.sharing) other.blocks.touch(at) = by;
     });
     directory_.hold_alone(entry, mine.index);
 }
@@ -288,7 +284,26 @@ Result<void> PrivateEngine::renumber(Thread& mine) {
     return {};
 }
 
+Result<Histogram> PrivateEngine::reuse_so_far() {
+    ThreadCounter all(options_.bins);
+    for (const auto& thread : threads_) all.merge(thread->counter);
+    return all.histogram();
+}
+
+Result<void> PrivateEngine::sites_so_far(SiteOctaves& out) {
+    if (sites_) sites_->add_so_far(out);
+    return {};
+}
+
 Result<Profile> PrivateEngine::finish() {
+    try {
+        return profile_of_all();
+    } catch (const std::bad_alloc&) {
+        return fail("not enough memory for the private model's profile");
+    }
+}
+
+Result<Profile> PrivateEngine::profile_of_all() {
     Profile profile;
     profile.method = "exact";
     profile.model = "private";
@@ -306,8 +321,7 @@ Result<Profile> PrivateEngine::finish() {
     profile.reuse = all.histogram();
     if (options_.time) profile.time = times_.histogram();
     if (sites_) sites_->fill(profile);
-    if (sharing_) sharing_->fill(profile);
-    if (shared_) profile.shared = TRY(shared_->finish()).reuse;
+    if (beside_) TRY(beside_->fill(profile));
     return profile;
 }
 

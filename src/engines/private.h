@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "engines/block_table.h"
-#include "engines/exact.h"
 #include "engines/private_stack.h"
-#include "engines/sharing.h"
-#include "engines/site_attribution.h"
+#include "engines/shared_stack.h"
+#include "engines/site_attribution_thread.h"
 #include "engines/thread_counter.h"
 #include "revisit/engine.h"
 
@@ -49,16 +48,19 @@ class HolderDirectory {
     std::uint32_t free_ = 0;
 };
 
-class PrivateEngine : public Engine {
+class PrivateEngine : public Engine, public SiteSnapshots {
  public:
     explicit PrivateEngine(const EngineOptions& options);
 
     Result<void> add(const BlockBatch& batch) override;
     Result<Profile> finish() override;
+    Result<Histogram> reuse_so_far() override;
+    Result<void> sites_so_far(SiteOctaves& out) override;
 
  private:
     struct Thread;
 
+    Result<Profile> profile_of_all();
     Thread& thread(std::uint16_t id);
     [[gnu::noinline]] Thread& new_thread(std::uint16_t id);
     Result<void> add_piece(const BlockBatch& piece);
@@ -77,9 +79,8 @@ class PrivateEngine : public Engine {
     std::vector<Thread*> by_id_;  // null: not met yet
     HolderDirectory directory_;
     DistanceCounter times_;
-    std::optional<SiteAttribution> sites_;
-    std::optional<SharingTally> sharing_;
-    std::unique_ptr<ExactEngine> shared_;
+    std::optional<SiteAttributionThread> sites_;
+    std::optional<SharedStack> beside_;
     std::vector<std::uint32_t> distances_;  // of a piece, when attributed
     std::vector<std::uint32_t> use_sites_;
 };

@@ -48,7 +48,10 @@ Result<std::unique_ptr<Engine>> make_engine(std::string_view name, const EngineO
     std::string names;
     for (const EngineEntry& entry : kEngines) {
         if (entry.name == name) {
-            auto engine = TRY(entry.make(options));
+            // Windows look at sites as they go; chunks on several threads know them at their end.
+            EngineOptions one_by_one = options;
+            if (options.phases != 0 && (options.sites || options.pairs)) one_by_one.threads = 1;
+            auto engine = TRY(entry.make(one_by_one));
             if (options.phases != 0) engine = TRY(make_phased(std::move(engine), options));
             return make_checked(std::move(engine));
         }

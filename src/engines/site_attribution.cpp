@@ -137,6 +137,12 @@ void SiteAttribution::make_pairs(std::span<const SiteAttribution> pieces) {
         if (!pairs_.is_selective()) (void)pair_counter(pair.key);
 }
 
+void SiteAttribution::add_so_far(SiteOctaves& out) const {
+    for (const auto& [id, tally] : attribution_.sites) tally.reuse.add_to(out[id], options_.bins);
+    for (const auto& [key, counter] : attribution_.pairs)
+        counter.add_to(out[static_cast<std::uint32_t>(key)], options_.bins);
+}
+
 void SiteAttribution::fill(Profile& profile) const {
     if (!options_.pairs) {
         attribution_.fill(profile, options_.bins, options_.sites, false);

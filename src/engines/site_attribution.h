@@ -51,6 +51,7 @@ class SiteAttribution {
     void add_pieces(std::span<SiteAttribution> pieces, std::size_t chunks);
 
     void fill(Profile& profile) const;
+    void add_so_far(SiteOctaves& out) const;
 
  private:
     struct CachedPair {

@@ -55,6 +55,16 @@ void SiteAttributionThread::fill(Profile& profile) {
     attribution_.fill(profile);
 }
 
+void SiteAttributionThread::add_so_far(SiteOctaves& out) {
+    if (apart_ && !filling_.distances.empty()) {
+        relay_.hand_over(std::move(filling_));
+        filling_ = relay_.take();
+    }
+    relay_.drain();
+    if (out_of_memory_) throw std::bad_alloc();
+    attribution_.add_so_far(out);
+}
+
 SiteAttribution SiteAttributionThread::take() {
     finish();
     return std::move(attribution_);

@@ -22,6 +22,8 @@ class SiteAttributionThread {
     // Both wait for all that was added, and may throw what the thread met. Nothing is added afterwards.
     void fill(Profile& profile);
     SiteAttribution take();
+    // Waits for all that was added; more may be.
+    void add_so_far(SiteOctaves& out);
 
  private:
     struct Job {

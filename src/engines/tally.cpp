@@ -59,6 +59,17 @@ Histogram SmallCounter::histogram(const Binning& binning) const {
     return out;
 }
 
+void SmallCounter::add_to(OctaveCounts& out, const Binning& binning) const {
+    out.cold += cold;
+    out.invalidated += invalidated;
+    for (auto [low, count] : sparse_) out.add(low, count);
+    for (std::uint64_t low = 0; !slots_.empty(); low = binning.high_edge(low)) {
+        const std::uint64_t index = binning.index(low);
+        if (index >= slots_.size()) break;
+        if (slots_[index] != 0) out.add(low, slots_[index]);
+    }
+}
+
 void Attribution::merge(const Attribution& other) {
     for (const auto& [id, tally] : other.sites) {
         SiteTally& mine = sites[id];

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engines/site_octaves.h"
 #include "revisit/engine.h"
 
 namespace revisit {
@@ -24,6 +25,7 @@ class SmallCounter {
     std::uint64_t total() const;
     void merge(const SmallCounter& other);
     Histogram histogram(const Binning& binning) const;
+    void add_to(OctaveCounts& out, const Binning& binning) const;
 
     std::uint64_t cold = 0;
     std::uint64_t invalidated = 0;
