@@ -131,11 +131,29 @@ TEST(Interleave, stamped_slots_are_merged_by_time) {
     put_access(begin, 100);
     for (std::uint64_t i = 0; i < 4; i++) put_access(slow, i);
     for (std::uint64_t i = 0; i < 4; i++) put_access(fast, 10 + i);
-    ASSERT_TRUE(order.add(slot_of(0, begin, 0, 1)));
+    ASSERT_TRUE(order.add(slot_of(0, begin, 0, 95)));
     ASSERT_TRUE(order.add(slot_of(1, fast, 100, 140)));  // at 100, 110, 120, 130
     ASSERT_TRUE(order.add(slot_of(0, slow, 95, 215)));   // at 95, 125, 155, 185
     ASSERT_TRUE(order.flush());
     EXPECT_EQ(out.text, "0:100 0:0 1:10 1:11 1:12 0:1 1:13 0:2 0:3");
+}
+
+// Two threads that each fill a slot in a moment and then wait for the analyzer, in turn: on their own
+// they would have run side by side.
+TEST(Interleave, time_spent_waiting_for_the_analyzer_is_filled) {
+    Collected out;
+    Interleaver order(Interleaving::by_stamps, out.feed());
+    std::vector<std::uint64_t> first, second;
+    for (std::uint64_t i = 0; i < 3; i++) put_access(first, i);
+    for (std::uint64_t i = 0; i < 3; i++) put_access(second, 10 + i);
+    std::vector<std::uint64_t> begin;
+    put_access(begin, 100);
+    ASSERT_TRUE(order.add(slot_of(0, begin, 0, 90)));
+    ASSERT_TRUE(order.add(slot_of(1, begin, 95, 100)));
+    ASSERT_TRUE(order.add(slot_of(0, first, 385, 390)));   // 90, 190, 290
+    ASSERT_TRUE(order.add(slot_of(1, second, 395, 400)));  // 100, 200, 300
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:100 0:0 1:100 1:10 0:1 1:11 0:2 1:12");
 }
 
 }  // namespace

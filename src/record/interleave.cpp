@@ -141,11 +141,15 @@ Result<void> Interleaver::add_turns(const SlotView& slot) {
 // enough slots that one with earlier records is not to be expected.
 Result<void> Interleaver::add_stamped(const SlotView& slot) {
     constexpr std::size_t kSlotsPerThread = 2, kMostSlots = 512;
-    threads_[slot.thread];
+    Clock& clock = threads_[slot.thread];
+    // A thread opens its next slot at once; if that took until later, it waited for the analyzer. On
+    // its own it would have gone on meanwhile, as others would.
+    const std::uint64_t began = clock.now != 0 ? std::min(clock.now, slot.began) : slot.began;
+    const std::uint64_t lasts = slot.ended > began ? slot.ended - began : 0;
+    clock.now = slot.ended;
     if (threads_.size() == 1) return feed_(slot);
     Turn turn;
     turn.thread = slot.thread;
-    const std::uint64_t lasts = slot.ended > slot.began ? slot.ended - slot.began : 0;
     for (std::size_t at = 0; at < slot.words.size();) {
         const std::optional<std::size_t> more = record_length(slot.words[at]);
         if (!more || at + *more >= slot.words.size()) {
@@ -160,7 +164,7 @@ Result<void> Interleaver::add_stamped(const SlotView& slot) {
             turn.records.push_back(
                 {static_cast<std::uint32_t>(turn.words.size()),
                  static_cast<std::uint32_t>(record.size()),
-                 slot.began + static_cast<std::uint64_t>(share * static_cast<double>(lasts))});
+                 began + static_cast<std::uint64_t>(share * static_cast<double>(lasts))});
             turn.words.insert(turn.words.end(), record.begin(), record.end());
         }
         at += record.size();

@@ -11,7 +11,8 @@
 //       analyzed: A1 B1 A2 B2 A3 B3 A4 B4 A5 …
 //
 //   stamps (clang):    a slot carries the times when it was opened and handed over; its records lie
-//                      evenly between them.
+//                      evenly from the end of the thread's slot before it to its own end: between the
+//                      two slots the thread waited for the analyzer.
 //
 // What synchronisation fixes stays. The clock of a new thread begins at that of its creator. A thread
 // that waited for a futex goes on at the time of the call that woke it, or of the exit that did. A
