@@ -151,7 +151,8 @@ class Decoder {
     const std::uint32_t* labels(Block& block, std::uint32_t count);
     const std::uint32_t* make_labels(const Block& block, std::uint32_t context);
     std::uint32_t label_with_object(std::uint32_t label, std::uint64_t address);
-    std::uint32_t find_or_make_object_label(std::uint32_t label, std::uint32_t object);
+    std::uint32_t find_or_make_object_label(std::uint32_t label, std::uint32_t object,
+                                            std::uint64_t address);
     std::uint32_t object_at(std::uint64_t address, std::uint32_t place);
     Thread& thread(std::uint32_t number);
     std::uint32_t thread_root(std::uint32_t number);

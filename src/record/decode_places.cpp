@@ -143,23 +143,26 @@ std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t addr
     if (label >= last_object_.size())
         last_object_.resize(std::max<std::size_t>(label + 1, 2 * last_object_.size()));
     if (last_object_[label].object == object) return last_object_[label].label;
-    return find_or_make_object_label(label, object);
+    return find_or_make_object_label(label, object, address);
 }
 
 // An object that is rare on this path counts on any path; one that is rare at this instruction is not
 // told.
-std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint32_t object) {
+std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint32_t object,
+                                                 std::uint64_t address) {
     const std::uint64_t key = both(label, object);
     auto found = object_labels_.find(key);
     if (found == object_labels_.end()) {
         const Label on_path = origins_.labels[label];
         const bool any_path = on_path.context == running_->root;
         if (!(any_path ? objects_of_sites_ : objects_on_paths_).admit(key, 1, accesses_))
-            return any_path
-                       ? label
-                       : find_or_make_object_label(this->label(on_path.place, running_->root), object);
+            return any_path ? label
+                            : find_or_make_object_label(this->label(on_path.place, running_->root),
+                                                        object, address);
         found = object_labels_.emplace(key, static_cast<std::uint32_t>(origins_.labels.size())).first;
         origins_.labels.push_back({on_path.place, on_path.context, object});
+        if (auto begins = objects_->beginning_of(address))
+            origins_.labels.back().offset = address - *begins;
     }
     if (label < last_object_.size()) last_object_[label] = {object, found->second};
     return found->second;

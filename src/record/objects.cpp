@@ -21,6 +21,8 @@ ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origin
 // Of blocks that are gone, so many are remembered as there are live ones, and these at least.
 constexpr std::size_t kLeastRemembered = std::size_t{1} << 16;
 
+constexpr std::uint64_t kLarge = 4096;  // bytes of a block
+
 void ObjectMap::remember(std::uint64_t address, std::uint64_t size, std::uint32_t object) {
     if (!keeps_extents_ || size == 0) return;
     if (extents_.size() > 2 * extents_at_clearing_ + kLeastRemembered) {
@@ -104,6 +106,7 @@ void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_
     const std::uint32_t object = object_of("heap", place, context);
     release(address);  // one whose end was not seen
     heap_[address] = {size, object};
+    if (size >= kLarge) large_[address] = size;
     remember(address, size, object);
     std::uint64_t& live = live_bytes_[object];
     live += size;
@@ -125,10 +128,31 @@ void ObjectMap::release(std::uint64_t address) {
     if (found == heap_.end()) return;
     live_bytes_[found->second.object] -= found->second.size;
     mark(address, found->second.size, kNowhere, 4);
+    if (found->second.size >= kLarge) large_.erase(address);
     heap_.erase(found);
 }
 
-// Any segment of a file shows where all its symbols lie; the first one seen does.
+// Asked once for each instruction and object: small blocks are found by trying where they may begin.
+std::optional<std::uint64_t> ObjectMap::beginning_of(std::uint64_t address) const {
+    auto page = pages_.find(address >> kPageShift);
+    if (page == pages_.end()) return std::nullopt;
+    std::uint32_t held = page->second.all;
+    if (held == kMixed) held = page->second.cells[(address & kPageMask) >> page->second.cell_shift];
+    if (held == kNowhere) return std::nullopt;
+    if (held >= kSymbol) return symbols_[held - kSymbol].low;
+    auto after = large_.upper_bound(address);
+    if (after != large_.begin() && address < std::prev(after)->first + std::prev(after)->second)
+        return std::prev(after)->first;
+    for (std::uint64_t at = address & ~std::uint64_t{15}; at + kLarge > address; at -= 16) {
+        auto block = heap_.find(at);
+        if (block == heap_.end()) continue;
+        if (address < at + block->second.size) return at;
+        break;
+    }
+    return std::nullopt;
+}
+
+// Any segment of a file tells where all its symbols lie; the first one seen does.
 void ObjectMap::map_file(const Module& module) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(module.path, ignored)) return;

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -54,7 +55,10 @@ class ObjectMap {
     void keep_extents() { keeps_extents_ = true; }
     std::vector<Extent> extents() const;
 
-    // The object for blocks that were allocated at `place`; known from samples, so nothing is marked.
+    // Where the object that find() tells begins there; nothing for stacks and mapped pages.
+    std::optional<std::uint64_t> beginning_of(std::uint64_t address) const;
+
+    // The object for blocks that were allocated at `place`; told by samples, so nothing is marked.
     std::uint32_t heap_object(std::uint32_t place, std::uint64_t bytes);
 
     // The object for stack accesses of the function that `place` lies in.
@@ -97,6 +101,7 @@ class ObjectMap {
     };
     Found found_[1024];  // pages looked up lately; forgotten when pages come or go
     std::unordered_map<std::uint64_t, HeapBlock> heap_;
+    std::map<std::uint64_t, std::uint64_t> large_;                    // of these: address → size
     std::unordered_map<std::uint64_t, std::uint32_t> heap_objects_;   // context and place
     std::unordered_map<std::uint32_t, std::uint64_t> live_bytes_;     // by heap object
     std::unordered_map<std::uint32_t, std::uint32_t> stack_objects_;  // by place

@@ -67,6 +67,32 @@ double seconds_per_access(const Profile& profile, const Site& site) {
     return *site.time_share * seconds / site.accesses;
 }
 
+// Members of the data that are used at a place, and those that others use, most accesses first.
+std::string split_text(const Profile& profile, const PathFrame& at, const Site& worst) {
+    std::map<std::string, double> here, elsewhere;
+    for (const Site& site : profile.sites)
+        if (!site.member.empty() && site.data == worst.data)
+            (own_place(profile, site, 0).frame == at.frame ? here : elsewhere)[site.member] +=
+                site.accesses;
+    for (const auto& [name, accesses] : here) elsewhere.erase(name);
+    auto names = [](const std::map<std::string, double>& members) {
+        std::vector<std::pair<double, std::string>> order;
+        for (const auto& [name, accesses] : members) order.emplace_back(-accesses, name);
+        std::ranges::sort(order);
+        constexpr std::size_t kNamed = 6;
+        std::string text;
+        for (std::size_t i = 0; i < std::min(kNamed, order.size()); ++i)
+            text += (i == 0 ? "" : ", ") + order[i].second;
+        return text;
+    };
+    if (here.empty())
+        return "split the struct: the fields that are used here into an array of their own, the others "
+               "into a second one";
+    return fmt::format("split the struct: {} into an array of their own, {} into a second one",
+                       names(here),
+                       elsewhere.empty() ? "the others" : names(elsewhere) + " and the rest");
+}
+
 }  // namespace
 
 std::string ranges_text(std::uint64_t mask) {
@@ -83,7 +109,9 @@ std::string ranges_text(std::uint64_t mask) {
 
 std::string line_use_text(const LineUse& use, const Profile& profile) {
     if (use.fetches <= 0 || !profile.line_use) return {};
-    return fmt::format("{:.2g} of {} bytes", use.bytes / use.fetches, profile.line_use->line);
+    const std::string error =
+        use.error > 0 ? fmt::format(" ± {:.{}f}", use.error, use.error < 1 ? 1 : 0) : "";
+    return fmt::format("{:.2g}{} of {} bytes", use.bytes / use.fetches, error, profile.line_use->line);
 }
 
 void advise_padding(const RuleInput& in, std::vector<Advice>& out) {
@@ -182,10 +210,7 @@ void advise_splitting(const RuleInput& in, std::vector<Advice>& out) {
                                       : "");
         advice.where = fmt::format("counted in a cache of {}", in.profile.line_use->cache);
         if (fields)
-            advice.help = {
-                "split the struct: the fields that are used here into an array of their own, the "
-                "others into a second one",
-                "or a struct of arrays"};
+            advice.help = {split_text(in.profile, place.at, site), "or a struct of arrays"};
         else
             advice.help = {"walk along memory, so that a line is used up before it leaves the cache",
                            "put what is used together side by side"};

@@ -221,15 +221,16 @@ class ContextList {
 };
 
 struct Budget {
-    std::size_t sites, pairs, objects;
+    std::size_t sites, pairs, objects, phases;
 };
 
-void put_line_use(Buffer& out, const LineUse& use) {
-    if (use.fetches <= 0) return;
-    put(out, ",");
-    put_number(out, use.fetches);
-    put(out, ",");
-    put_number(out, use.bytes);
+// Three numbers; none where nothing follows and nothing was fetched.
+void put_line_use(Buffer& out, const LineUse& use, bool something_follows) {
+    if (use.fetches <= 0 && !something_follows) return;
+    for (double value : {use.fetches, use.bytes, use.error}) {
+        put(out, ",");
+        put_number(out, value);
+    }
 }
 
 void put_site(Buffer& out, Pool& pool, const Site& site) {
@@ -241,7 +242,8 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     put_number(out, site.writes);
     put(out, ",");
     put_histogram(out, pool, site.reuse);
-    const bool measured = site.time_share || site.regular || site.line_use.fetches > 0;
+    const bool measured =
+        site.time_share || site.regular || site.line_use.fetches > 0 || !site.member.empty();
     if (measured || !site.inlined.empty() || site.loop.line != 0 || !site.data.empty()) {
         put(out, ",[");
         for (std::size_t i = 0; i < site.inlined.size(); ++i)
@@ -260,7 +262,9 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     if (measured)
         fmt::format_to(std::back_inserter(out), ",{:.4g},{:.4g}", site.time_share.value_or(-1),
                        site.regular.value_or(-1));
-    put_line_use(out, site.line_use);
+    put_line_use(out, site.line_use, !site.member.empty());
+    if (!site.member.empty())
+        fmt::format_to(std::back_inserter(out), ",{},{}", pool.text(site.member), site.member_offset);
     put(out, "]");
 }
 
@@ -321,7 +325,9 @@ void put_object(Buffer& out, Pool& pool, ContextList& contexts, const Object& ob
     put_number(out, object.accesses);
     put(out, ",");
     put_histogram(out, pool, object.reuse);
-    put_line_use(out, object.line_use);
+    put_line_use(out, object.line_use, !object.type.empty());
+    if (!object.type.empty())
+        fmt::format_to(std::back_inserter(out), ",{},{}", pool.text(object.type), object.type_bytes);
     put(out, "]");
 }
 
@@ -437,6 +443,7 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
         put(out, "]");
     }
     put(out, "],\"phases\":[");
+    const std::size_t phases_end = out.size() + budget.phases;
     for (std::size_t i = 0; i < profile.phases.size(); ++i) {
         const Phase& phase = profile.phases[i];
         put(out, i == 0 ? "[" : ",[");
@@ -445,6 +452,12 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
             put(out, ",");
         }
         put_histogram(out, pool, phase.reuse);
+        for (std::size_t k = 0; k < phase.sites.size() && out.size() < phases_end; ++k) {
+            fmt::format_to(std::back_inserter(out), "{}[{},", k == 0 ? ",[" : ",", phase.sites[k].site);
+            put_histogram(out, pool, phase.sites[k].reuse);
+            put(out, "]");
+            if (k + 1 == phase.sites.size() || out.size() >= phases_end) put(out, "]");
+        }
         put(out, "]");
     }
     put(out, "]}");
@@ -487,7 +500,7 @@ Result<std::string> html_page(const std::vector<PageProfile>& profiles, const Pa
         return fail("the HTML page is not in this build; install esbuild (or nodejs) and build again");
 
     std::size_t each = options.most_bytes / std::max<std::size_t>(1, profiles.size());
-    Budget budget{each * 35 / 100, each * 40 / 100, each * 10 / 100};
+    Budget budget{each * 30 / 100, each * 35 / 100, each * 10 / 100, each * 10 / 100};
     Pool pool;
     Buffer list;
     for (std::size_t i = 0; i < profiles.size(); ++i) {

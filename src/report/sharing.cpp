@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -81,6 +82,19 @@ std::string object_text(const std::string& object, std::uint64_t offset) {
     return object.empty() ? "" : fmt::format("{} + {}", object, offset);
 }
 
+std::string error_text(double error) {
+    return error > 0 ? " ± " + format_count(error) : "";
+}
+
+// "global stats + 8, stats.hits": with the member where it is known.
+std::string field_text(const SharingSide& side, const Profile& profile) {
+    std::string text = object_text(side.object, side.offset);
+    if (text.empty()) return "bytes " + ranges_text(side.bytes);
+    auto site = std::ranges::find(profile.sites, side.site, &Site::id);
+    return site == profile.sites.end() || site->member.empty() ? text
+                                                               : text + " (" + site->member + ")";
+}
+
 }  // namespace
 
 std::vector<SharedLine> shared_lines(const Profile& profile) {
@@ -93,6 +107,7 @@ std::vector<SharedLine> shared_lines(const Profile& profile) {
         line.line = one.line;
         line.invalidated += one.count;
         if (one.false_sharing) line.false_sharing += one.count;
+        line.error = std::hypot(line.error, one.error);
         line.records.push_back(i);
         auto& bytes = uses[one.line];
         bytes.resize(64);
@@ -121,8 +136,8 @@ std::vector<SharedLine> shared_lines(const Profile& profile) {
 }
 
 bool is_worth_mending(const SharedLine& line, const Profile& profile) {
-    return line.false_sharing >= kLeastWorthMending &&
-           line.false_sharing >= kWorthMending * profile.accesses;
+    const double least = line.false_sharing - line.error;
+    return least >= kLeastWorthMending && least >= kWorthMending * profile.accesses;
 }
 
 std::string sharing_advice(const SharedLine& line, const Profile& profile) {
@@ -130,13 +145,10 @@ std::string sharing_advice(const SharedLine& line, const Profile& profile) {
     for (const std::size_t index : line.records) {
         const Sharing& one = profile.sharing[index];
         if (!one.false_sharing) continue;
-        const std::string written = object_text(one.writer.object, one.writer.offset),
-                          missed = object_text(one.victim.object, one.victim.offset);
         return fmt::format(
             "give {} a cache line of its own, apart from {}: {} writes it and invalidates the line of "
             "{}",
-            written.empty() ? "bytes " + ranges_text(one.writer.bytes) : written,
-            missed.empty() ? "bytes " + ranges_text(one.victim.bytes) : missed, place_text(one.writer),
+            field_text(one.writer, profile), field_text(one.victim, profile), place_text(one.writer),
             place_text(one.victim));
     }
     return "";
@@ -150,17 +162,19 @@ Result<std::string> shared_line_table(const Profile& profile, std::size_t rows) 
     const SharingTotals& totals = *profile.sharing_totals;
     const double all = std::max(profile.accesses, 1e-300);
     std::string text = fmt::format(
-        "Shared lines: {} reuses were invalidated by other threads' writes ({} of all accesses), {} of "
+        "Shared lines: {}{} reuses were invalidated by other threads' writes ({} of all accesses), {} "
+        "of "
         "them by false sharing\n",
-        format_count(totals.invalidated), percent(totals.invalidated / all),
+        format_count(totals.invalidated), error_text(totals.error), percent(totals.invalidated / all),
         percent(totals.invalidated > 0 ? totals.false_sharing / totals.invalidated : 0));
     const std::vector<SharedLine> lines = shared_lines(profile);
     for (std::size_t i = 0; i < std::min(rows, lines.size()); ++i) {
         const SharedLine& line = lines[i];
         text += fmt::format("\n{:#x}{}\n", line.line,
                             line.object.empty() ? "" : "  " + object_text(line.object, line.offset));
-        text += fmt::format("  {} invalidated ({} of all accesses), {} false; threads {}\n",
-                            format_count(line.invalidated), percent(line.invalidated / all),
+        text += fmt::format("  {}{} invalidated ({} of all accesses), {} false; threads {}\n",
+                            format_count(line.invalidated), error_text(line.error),
+                            percent(line.invalidated / all),
                             percent(line.false_sharing / line.invalidated), threads_text(line.threads));
         constexpr std::size_t kRanges = 16, kRecords = 4;
         for (std::size_t r = 0; r < std::min(kRanges, line.bytes.size()); ++r) {
@@ -176,10 +190,11 @@ Result<std::string> shared_line_table(const Profile& profile, std::size_t rows) 
             text += fmt::format("    and {} more ranges\n", line.bytes.size() - kRanges);
         for (std::size_t r = 0; r < std::min(kRecords, line.records.size()); ++r) {
             const Sharing& one = profile.sharing[line.records[r]];
-            text += fmt::format("    {:>8}  {}  thread {} {} → thread {} {}{}\n",
-                                format_count(one.count), one.false_sharing ? "false" : "true ",
-                                one.writer.thread, place_text(one.writer), one.victim.thread,
-                                place_text(one.victim), one.victim.write ? "" : " (read)");
+            text +=
+                fmt::format("    {:>8}{}  {}  thread {} {} → thread {} {}{}\n", format_count(one.count),
+                            error_text(one.error), one.false_sharing ? "false" : "true ",
+                            one.writer.thread, place_text(one.writer), one.victim.thread,
+                            place_text(one.victim), one.victim.write ? "" : " (read)");
         }
         if (line.records.size() > kRecords)
             text += fmt::format("    and {} more pairs\n", line.records.size() - kRecords);

@@ -27,6 +27,7 @@ struct SharedLine {
     std::uint64_t offset = 0;  // of that byte in the object
     double invalidated = 0;
     double false_sharing = 0;
+    double error = 0;  // of both, where they were sampled
     std::vector<std::uint32_t> threads;
     std::vector<SharedBytes> bytes;
     std::vector<std::size_t> records;  // of Profile::sharing, most frequent first
@@ -37,7 +38,8 @@ struct SharedLine {
 // By falling number of invalidated reuses.
 std::vector<SharedLine> shared_lines(const Profile& profile);
 
-// Lines whose false sharing is worth mending: one access in 5000 and 100 in all at least.
+// Lines whose false sharing is worth mending: one access in 5000 and 100 in all at least; of sampled
+// ones, beyond their error.
 bool is_worth_mending(const SharedLine& line, const Profile& profile);
 
 // What to do about such a line, in one sentence; empty for others.

@@ -14,6 +14,7 @@
 
 #include "symbols/origins.h"
 #include "symbols/symbolize.h"
+#include "symbols/types.h"
 
 namespace revisit {
 namespace {
@@ -149,6 +150,73 @@ class UsedContexts {
         inlined_;
 };
 
+// Members of the data's types, where debug information tells them.
+class MembersExplained {
+ public:
+    MembersExplained(const Origins& origins, Resolver& resolver) : a_(origins), resolver_(resolver) {}
+
+    const DataType* type_of(std::uint32_t index) {
+        auto [found, is_new] = types_.try_emplace(index, nullptr);
+        if (is_new) found->second = find_type(a_.objects[index]);
+        return found->second;
+    }
+
+    void add(std::uint32_t site, const Label& label, double accesses) {
+        // What is accessed in a library's copy is the caller's business, and any member.
+        if (label.offset == kNoOffset || resolver_.place(label.place).frame.line == 0) return;
+        const DataType* type = type_of(label.object);
+        if (type == nullptr) return;
+        const TypeMember* member = type->at(label.offset);
+        votes_[site][member ? Vote{type->name + "." + member->name, member->offset} : Vote{}] +=
+            accesses;
+    }
+
+    // A site has a member if nearly all of its accesses are to it.
+    void fill(std::vector<Site>& sites) const {
+        constexpr double kNearlyAll = 0.9;
+        for (const auto& [site, votes] : votes_) {
+            double all = 0;
+            for (const auto& [vote, accesses] : votes) all += accesses;
+            for (const auto& [vote, accesses] : votes)
+                if (accesses >= kNearlyAll * all && !vote.first.empty()) {
+                    sites[site].member = vote.first;
+                    sites[site].member_offset = vote.second;
+                }
+        }
+    }
+
+ private:
+    using Vote = std::pair<std::string, std::uint64_t>;
+
+    const DataType* find_type(const DataObject& object) {
+        const DataType* type = nullptr;
+        if (object.kind == "global") {
+            // "counters (app)": the symbol, and the file that has it
+            const std::size_t at = object.name.rfind(" (");
+            const std::string name = object.name.substr(0, at);
+            const std::string file =
+                at == std::string::npos ? "" : object.name.substr(at + 2, object.name.size() - at - 3);
+            for (const Module& module : a_.modules)
+                if (type == nullptr && std::filesystem::path(module.path).filename() == file)
+                    type = finder_.of_variable(module.path, name);
+        } else if (object.kind == "heap" && object.place != kNowhere) {
+            const Resolved& at = resolver_.place(object.place);
+            std::vector<Frame> frames{at.frame};
+            frames.insert(frames.end(), at.inlined.begin(), at.inlined.end());
+            if (!at.module.empty()) return finder_.of_allocation(at.module, frames);
+            // The compiler named the place: the program is the first of the modules.
+            if (!a_.modules.empty()) type = finder_.of_allocation(a_.modules[0].path, frames);
+        }
+        return type;
+    }
+
+    const Origins& a_;
+    Resolver& resolver_;
+    TypeFinder finder_;
+    std::map<std::uint32_t, const DataType*> types_;
+    std::map<std::uint32_t, std::map<Vote, double>> votes_;  // by site
+};
+
 // Sharing by label: looks its sides up and sums what is the same then.
 class SharingExplained {
  public:
@@ -251,6 +319,7 @@ void explain(Profile& profile, const Origins& a) {
     std::map<std::uint32_t, ThreadProfile> threads;
     std::map<std::pair<std::uint32_t, std::uint32_t>, FirstTouch> touches;  // site, context
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> objects_of_sites;
+    MembersExplained members(a, resolver);
     for (const Site& from : profile.sites) {
         if (from.id >= a.labels.size()) continue;
         Label label = label_of(from.id);
@@ -277,6 +346,7 @@ void explain(Profile& profile, const Origins& a) {
             continue;
         }
         objects_of_sites[{to.id, label.object}] += from.accesses;
+        members.add(to.id, label, from.accesses);
         Object& object = objects[label.object];
         object.accesses += from.accesses;
         object.reuse.merge(from.reuse);
@@ -298,6 +368,22 @@ void explain(Profile& profile, const Origins& a) {
         to.distances.merge(from.distances);
     }
 
+    for (Phase& phase : profile.phases) {
+        std::map<std::uint32_t, PhaseSite> sums;
+        for (const PhaseSite& from : phase.sites) {
+            if (from.site >= a.labels.size()) continue;
+            PhaseSite& to = sums[site_of(a.labels[from.site].place)];
+            to.accesses += from.accesses;
+            to.reuse.merge(from.reuse);
+        }
+        phase.sites.clear();
+        for (auto& [site, sum] : sums) {
+            sum.site = site;
+            phase.sites.push_back(std::move(sum));
+        }
+        std::ranges::stable_sort(phase.sites, std::greater(), &PhaseSite::accesses);
+    }
+
     SharingExplained sharing(a, resolver, profile.granularity);
     for (const Sharing& one : profile.sharing)
         sharing.add(one, site_of, [&](std::uint32_t context) { return plain[context].node; });
@@ -316,7 +402,9 @@ void explain(Profile& profile, const Origins& a) {
             sites[of.first].data = object.kind + " " + resolver.object_name(object);
         }
 
-    // Objects of one name stay apart only where a context distinguishes them.
+    members.fill(sites);
+
+    // Objects of one name stay apart only where a context tells them apart.
     std::map<std::tuple<std::string, std::string, std::uint32_t>, Object> named;
     for (auto& [index, object] : objects) {
         const DataObject& from = a.objects[index];
@@ -327,6 +415,10 @@ void explain(Profile& profile, const Origins& a) {
         to.name = name;
         to.bytes += from.bytes;
         to.context = context;
+        if (const DataType* type = members.type_of(index)) {
+            to.type = type->name;
+            to.type_bytes = type->bytes;
+        }
         to.accesses += object.accesses;
         to.reuse.merge(object.reuse);
         add(to.line_use, object.line_use);

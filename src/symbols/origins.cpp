@@ -38,7 +38,10 @@ TraceInfo to_trace_info(const Origins& a) {
     for (const ContextNode& c : a.contexts) json["contexts"].push_back({c.parent, c.place});
     for (const DataObject& o : a.objects)
         json["objects"].push_back({o.kind, o.name, o.bytes, o.place, o.context});
-    for (const Label& l : a.labels) json["labels"].push_back({l.place, l.context, l.object});
+    for (const Label& l : a.labels) {
+        json["labels"].push_back({l.place, l.context, l.object});
+        if (l.offset != kNoOffset) json["labels"].back().push_back(l.offset);
+    }
     if (!a.extents.empty()) json["extents"] = Json::array();
     for (const Extent& e : a.extents) json["extents"].push_back({e.low, e.high, e.object});
     info.extra_json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -60,7 +63,10 @@ Result<Origins> origins_from(const TraceInfo& info) {
         for (const Json& c : json.at("contexts")) a.contexts.push_back({c.at(0), c.at(1)});
         for (const Json& o : json.at("objects"))
             a.objects.push_back({o.at(0), o.at(1), o.at(2), o.at(3), o.at(4)});
-        for (const Json& l : json.at("labels")) a.labels.push_back({l.at(0), l.at(1), l.at(2)});
+        for (const Json& l : json.at("labels")) {
+            a.labels.push_back({l.at(0), l.at(1), l.at(2)});
+            if (l.size() > 3) a.labels.back().offset = l.at(3);
+        }
         if (auto extents = json.find("extents"); extents != json.end())
             for (const Json& e : *extents) a.extents.push_back({e.at(0), e.at(1), e.at(2)});
     } catch (const Json::exception&) {

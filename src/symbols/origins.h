@@ -56,10 +56,14 @@ struct Extent {
     bool operator==(const Extent&) const = default;
 };
 
+inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
+
 struct Label {
     std::uint32_t place = 0;
     std::uint32_t context = 0;
     std::uint32_t object = kNowhere;
+    std::uint64_t offset =
+        kNoOffset;  // in the object, of the first access: an instruction has one member
     bool operator==(const Label&) const = default;
 };
 

@@ -1,9 +1,9 @@
 // What to do, cache by cache: findings.cpp worked it out, and the terminal says the same.
-import {Advice, Level, Profile, profiles, sources} from './data';
+import {Advice, Level, Profile, sources} from './data';
 import {Child, h} from './dom';
 import {bytes, count, percent} from './format';
 import {dataLink, link, toCode, toSource} from './links';
-import {change, view} from './state';
+import {change, current, view} from './state';
 
 function item(profile: Profile, one: Advice): Child {
   const site = one.reuse === undefined ? undefined : profile.siteById.get(one.reuse);
@@ -20,7 +20,8 @@ function item(profile: Profile, one: Advice): Child {
 }
 
 export function advice(): HTMLElement {
-  const profile = profiles[view.profile]!, levels = profile.report.caches;
+  const profile = current(), levels = profile.report.caches;
+  if (profile.stretch) return h('div', {class: 'card'}, h('h3', {}, 'Advice is for the whole run'));
   if (!levels.length)
     return h('div', {class: 'card'}, h('h3', {}, 'No advice'), h('p', {}, profile.report.left_out ?? 'No caches are known: give some with --cache.'));
   const level: Level = levels.find(one => one.name === view.level) ?? levels[levels.length > 1 ? 1 : 0]!;

@@ -1,7 +1,7 @@
 // Where in the code: one place, seen three ways. The list, the source or the flame graph on the left choose it; what
 // is known about it stands on the right and stays in view.
 import {HitTable} from './cache';
-import {Profile, profiles, sources} from './data';
+import {Profile, sources} from './data';
 import {Child, h, replace} from './dom';
 import {count, percent, span} from './format';
 import {compactControls} from './controls';
@@ -9,7 +9,7 @@ import {flame, Tree, treeOf} from './flame';
 import {noPlace, placePane} from './place';
 import {By, gather, kBys, keyOfLine, lineUseText, matches, median, Place, tooFewSamples, usedPerLine, weigh} from './places';
 import {sourcePane} from './source';
-import {change, chosenCache, onChange, view} from './state';
+import {change, chosenCache, current, onChange, view} from './state';
 import {table} from './table';
 
 const kPanes = [['list', 'List'], ['source', 'Source'], ['flame', 'Flame graph']] as const;
@@ -55,7 +55,7 @@ function placeList(profile: Profile, by: By, places: Place[], all: number, hits:
 }
 
 export function code(): HTMLElement {
-  const profile = profiles[view.profile]!;
+  const profile = current();
   if (profile.sites.length === 0)
     return h('div', {class: 'card'}, h('h3', {}, 'No places in this profile'),
       h('p', {}, 'It was made from addresses alone. Profile the program itself with ', h('code', {}, 'revisit profile -- PROGRAM'),

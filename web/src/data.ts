@@ -39,16 +39,19 @@ export interface Site {
   regular: number;    // share of its misses on a constant stride; -1: not measured
   fetches: number;    // lines it fetched into the cache of Profile.lineUse
   usedBytes: number;  // of these lines, before they left it
+  usedError: number;  // of bytes per line, where lines were sampled
+  member: string;     // of its data's type: "particle.mass"; empty: not known
+  memberOffset: number;
 }
 export interface Context { parent: number; function: string; file: string; line: number; module: string; offset: number }
 // `shared`: calls that both paths begin with; `meet`: where they part, in the user's own code.
 export interface Pair { index: number; use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram; shared: number; meet: string }
-export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram; fetches: number; usedBytes: number }
+export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram; fetches: number; usedBytes: number; usedError: number; type: string; typeBytes: number }
 // One side of a line that threads invalidate for each other; `bytes` are ranges of the line, the end not included.
 export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][] }
 export interface SharedLine { line: string; object: string; offset: number; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean; advice?: string }
 export interface Thread { id: number; accesses: number; reuse: Histogram }
-export interface Phase { begin: number; end: number; distinct: number; reuse: Histogram }
+export interface Phase { begin: number; end: number; distinct: number; reuse: Histogram; sites: {site: number; reuse: Histogram}[] }
 // What did not fit: how many, and all of them summed.
 export interface Rest { number: number; weight: number; reuse: Histogram }
 
@@ -105,6 +108,7 @@ export interface Profile {
   hasPairs: boolean;
   hasObjects: boolean;
   pairsOf: (site: number) => Pair[];  // that end there
+  stretch?: {from: number; to: number; of: number};  // windows of the run that this is about
 }
 
 interface Packed {
@@ -160,7 +164,7 @@ export function load(text: string): void {
       inlined: (r[9] ?? []).map(frame),
       loop: r[10] ? frame(r[10]) : undefined,
       data: r[11] === undefined ? '' : word(r[11]), timeShare: r[12] ?? -1, regular: r[13] ?? -1,
-      fetches: r[14] ?? 0, usedBytes: r[15] ?? 0,
+      fetches: r[14] ?? 0, usedBytes: r[15] ?? 0, usedError: r[16] ?? 0, member: r[17] === undefined ? '' : word(r[17]), memberOffset: r[18] ?? 0,
     })));
     lazily(profile, 'siteById', () => new Map(profile.sites.map(site => [site.id, site])));
     lazily(profile, 'contexts', () => p.contexts.map((r: number[]): Context =>
@@ -169,10 +173,12 @@ export function load(text: string): void {
       ({index, use: r[0], reuse: r[1], useContext: r[2], reuseContext: r[3], count: r[4], distances: new Histogram(r[5]),
         shared: r[6] ?? 0, meet: r[7] === undefined ? '' : word(r[7])})));
     lazily(profile, 'objects', () => p.objects.map((r: any[]): DataObject =>
-      ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: new Histogram(r[5]), fetches: r[6] ?? 0, usedBytes: r[7] ?? 0})));
+      ({kind: word(r[0]), name: word(r[1]), bytes: r[2], context: r[3], accesses: r[4], reuse: new Histogram(r[5]), fetches: r[6] ?? 0, usedBytes: r[7] ?? 0, usedError: r[8] ?? 0,
+        type: r[9] === undefined ? '' : word(r[9]), typeBytes: r[10] ?? 0})));
     lazily(profile, 'touches', () => (p.touches ?? []).map((r: number[]) => ({site: r[0]!, context: r[1]!, reuse: new Histogram([r[2]!, r[3]!])})));
     lazily(profile, 'threads', () => p.threads.map((r: any[]): Thread => ({id: r[0], accesses: r[1], reuse: new Histogram(r[2])})));
-    lazily(profile, 'phases', () => p.phases.map((r: any[]): Phase => ({begin: r[0], end: r[1], distinct: r[2], reuse: new Histogram(r[3])})));
+    lazily(profile, 'phases', () => p.phases.map((r: any[]): Phase => ({begin: r[0], end: r[1], distinct: r[2], reuse: new Histogram(r[3]),
+      sites: (r[4] ?? []).map((one: any[]) => ({site: one[0], reuse: new Histogram(one[1])}))})));
     let byReuse: Map<number, Pair[]> | null = null;
     profile.pairsOf = site => {
       if (!byReuse) {
@@ -235,6 +241,37 @@ export function merged(histograms: Histogram[]): Histogram {
     for (let i = 0; i < histogram.bins; ++i) counts.set(histogram.edge(i), (counts.get(histogram.edge(i)) ?? 0) + histogram.count(i));
   }
   return new Histogram([cold, invalidated, ...[...counts].sort((a, b) => lowOf(a[0]) - lowOf(b[0])).flat()]);
+}
+
+// The profile of some windows of the run. What windows do not know (pairs, call paths, threads, time) is not in it.
+let lastStretch: Profile | null = null, lastWhole: Profile | null = null;
+export function stretchOf(whole: Profile, from: number, to: number): Profile {
+  if (from < 0 || to < from || to >= whole.phases.length) return whole;
+  if (lastStretch && lastWhole === whole && lastStretch.stretch!.from === from && lastStretch.stretch!.to === to) return lastStretch;
+  const phases = whole.phases.slice(from, to + 1), byId = new Map<number, Histogram[]>();
+  for (const phase of phases) for (const one of phase.sites) {
+    const list = byId.get(one.site);
+    if (list) list.push(one.reuse);
+    else byId.set(one.site, [one.reuse]);
+  }
+  const reuse = merged(phases.map(phase => phase.reuse));
+  const sites = whole.sites.filter(site => byId.has(site.id)).map((site): Site => {
+    const here = merged(byId.get(site.id)!);
+    return {...site, reuse: here, accesses: here.total, writes: site.writes * here.total / Math.max(1, site.accesses), timeShare: -1, fetches: 0, usedBytes: 0};
+  });
+  const byData = new Map<string, Histogram[]>();
+  for (const site of sites) byData.set(site.data, [...byData.get(site.data) ?? [], site.reuse]);
+  const objects = whole.objects.filter(object => byData.has(`${object.kind} ${object.name}`)).map((object): DataObject => {
+    const here = merged(byData.get(`${object.kind} ${object.name}`)!);
+    return {...object, reuse: here, accesses: here.total, fetches: 0, usedBytes: 0};
+  });
+  const none: Rest = {number: 0, weight: 0, reuse: new Histogram([0, 0])};
+  lastWhole = whole;
+  lastStretch = Object.create(whole, Object.getOwnPropertyDescriptors({
+    reuse, sites, siteById: new Map(sites.map(site => [site.id, site])), objects, accesses: reuse.total, pairs: [], touches: [], threads: [], sharing: [],
+    hasPairs: false, hasObjects: objects.length > 0, pairsOf: () => [], restSites: none, restPairs: none, restObjects: none, shared: undefined,
+    time: undefined, lineUse: undefined, stretch: {from, to, of: whole.phases.length}})) as Profile;
+  return lastStretch;
 }
 
 // The root first. `contexts[0]` is the root and is left out.

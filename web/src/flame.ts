@@ -32,7 +32,7 @@ export function treeOf(profile: Profile, sites: Site[]): Tree {
     node.site = site;
     return node;
   };
-  if (profile.contexts.length > 1) {
+  if (profile.contexts.length > 1 && !profile.stretch) {
     const nodes: Node[] = [root], depth = [0], paired = new Map<number, Histogram[]>();
     profile.contexts.forEach((frame, i) => {
       if (i === 0) return;
@@ -60,6 +60,19 @@ export function treeOf(profile: Profile, sites: Site[]): Tree {
       for (const name of [fileName(site.module), fileName(site.file), site.function]) if (name) node = below(node, name);
       tree.leaves.push({node: leaf(node, site), histogram: site.reuse});
     }
+  }
+  return tree;
+}
+
+// The same misses by data: object → member of its type → line.
+export function dataTree(sites: Site[]): Tree {
+  const tree: Tree = {root: fresh('all data'), leaves: [], remainders: []};
+  for (const site of sites) {
+    let node = below(tree.root, site.data || 'no object known');
+    if (site.member) node = below(node, site.member);
+    node = below(node, siteName(site, site.id));
+    node.site = site;
+    tree.leaves.push({node, histogram: site.reuse});
   }
   return tree;
 }
@@ -165,7 +178,7 @@ function tint(name: string): number {
   return Math.abs(hash) % 5;
 }
 
-export function flame(tree: Tree, hits: HitTable, pick: (site: Site) => void): Child {
+export function flame(tree: Tree, hits: HitTable, pick: (site: Site) => void, what = 'functions'): Child {
   weigh(tree, hits);
   const root = tree.root;
   if (root.misses <= 0) return h('p', {class: 'quiet'}, 'Nothing misses in this cache.');
@@ -196,7 +209,7 @@ export function flame(tree: Tree, hits: HitTable, pick: (site: Site) => void): C
     replace(crumbs, around ? [h('b', {class: 'name'}, around), ' '] : path.map((node, i) => [i ? ' › ' : '', node === top ? h('b', {}, node.name)
       : h('button', {type: 'button', class: 'plain', onclick: () => { top = node; show(); }}, node.name)]), ' ',
       around ? h('button', {type: 'button', onclick: () => { around = ''; show(); }}, 'Back to the flame graph')
-        : top !== root && !top.site && h('button', {type: 'button', onclick: () => { around = top.name; show(); }}, 'Callers and callees'));
+        : what === 'functions' && top !== root && !top.site && h('button', {type: 'button', onclick: () => { around = top.name; show(); }}, 'Callers and callees'));
     let matched = 0;
     const sum = (node: Node): void => {
       if (word && node.name.toLowerCase().includes(word)) matched += node.misses;
@@ -212,7 +225,7 @@ export function flame(tree: Tree, hits: HitTable, pick: (site: Site) => void): C
   };
   show();
   return [h('div', {class: 'filters'},
-    h('input', {type: 'search', placeholder: 'search functions', 'aria-label': 'Search the flame graph', oninput: (event: any) => {
+    h('input', {type: 'search', placeholder: `search ${what}`, 'aria-label': 'Search the flame graph', oninput: (event: any) => {
       word = event.target.value.trim().toLowerCase();
       show();
     }}), found), crumbs, picture,

@@ -8,7 +8,7 @@ import {bytes, count} from './format';
 import {overview} from './overview';
 import {data, phases, threads} from './parts';
 import {sharing} from './sharing';
-import {change, forgetListeners, fragment, onChange, start, view} from './state';
+import {change, current, forgetListeners, fragment, onChange, start, view} from './state';
 
 interface Tab { name: string; title: string; there: (profile: Profile) => boolean; draw: () => HTMLElement }
 const kTabs: Tab[] = [
@@ -37,12 +37,21 @@ function measured(profile: Profile): Child {
     h('dl', {}, profile.report.measured.map(([what, text]) => [h('dt', {}, what), h('dd', {}, text)])));
 }
 
+// Of a stretch, every tab but Phases, where it is chosen, and Compare shows that stretch.
+function stretchBar(tab: string): Child {
+  const stretch = current().stretch;
+  if (!stretch || tab === 'phases' || tab === 'compare') return null;
+  return h('p', {class: 'warning stretch'}, h('b', {}, `windows ${stretch.from + 1} to ${stretch.to + 1} of ${stretch.of}`),
+    ' alone; pairs, call paths, threads and time are known for the whole run only. ',
+    h('button', {type: 'button', onclick: () => change({from: -1, to: -1})}, 'Whole run'));
+}
+
 function render(): void {
   forgetListeners();
   onChange(what => { if (what === 'view') render(); });
   const focused = (document.activeElement as HTMLElement | null)?.dataset?.filter !== undefined;
-  const profile = profiles[view.profile]!;
-  const tabs = kTabs.filter(tab => tab.there(profile));
+  const profile = profiles[view.profile]!, shown = current();
+  const tabs = kTabs.filter(tab => tab.there(shown));
   const tab = tabs.find(tab => tab.name === view.tab) ?? tabs[0]!;
   document.title = `${title(profile)} · revisit`;
   const nav = h('nav', {'aria-label': 'Sections'}, tabs.map(entry =>
@@ -58,7 +67,7 @@ function render(): void {
         profiles.length > 1 && h('label', {class: 'which'}, 'Profile ', h('select', {onchange: (event: any) => change({profile: Number(event.target.value), pick: ''})},
           profiles.map((one, i) => h('option', {value: i, selected: i === view.profile}, one.label)))),
         measured(profile)), nav),
-    h('main', {id: 'main', tabindex: -1}, h('h2', {class: 'unseen'}, tab.title), tab.draw()),
+    h('main', {id: 'main', tabindex: -1}, h('h2', {class: 'unseen'}, tab.title), stretchBar(tab.name), tab.draw()),
     h('footer', {class: 'quiet'}, 'Made by revisit. This page is one file and talks to nobody; the address bar keeps the view.'));
   if (focused) {
     const input = document.querySelector<HTMLInputElement>('[data-filter]');

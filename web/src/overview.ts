@@ -1,11 +1,12 @@
 // What was measured, and what any cache makes of it.
 import {Bar, barChart, lineChart, Tick} from './chart';
 import {associativeCurve, blocksOf, Cache, curveAt, CurvePoint, HitTable, missRatioCurve, predict} from './cache';
-import {Histogram, merged, octaves, percentile, Profile, profiles} from './data';
+import {Histogram, octaves, percentile, Profile} from './data';
 import {Child, h, replace} from './dom';
 import {bytes, count, percent, signed, sizeSpec, span, withError} from './format';
-import {change, chosenCache, comparable, onChange, view} from './state';
+import {change, chosenCache, comparable, current, onChange, view} from './state';
 import {link, toCode} from './links';
+import {gather, weigh} from './places';
 import {behind} from './table';
 import {controls, nearestSize} from './controls';
 
@@ -189,6 +190,15 @@ function first(profile: Profile): HTMLElement {
            h('p', {}, link('All advice', {tab: 'advice'}))]) : null);
 }
 
+// In a stretch of the run: the lines with most misses there.
+function worstHere(profile: Profile): Child {
+  const hits = new HitTable(chosenCache()), places = gather(profile, 'line'), all = Math.max(1e-300, weigh(places, hits));
+  const worst = places.sort((a, b) => b.misses - a.misses).slice(0, 4).filter(place => place.misses >= 0.5);
+  return worst.length ? h('section', {class: 'card'}, h('h3', {}, `Most misses in ${cacheWords(hits.cache)}, in these windows`),
+    h('ol', {class: 'worst'}, worst.map(place => h('li', {}, h('b', {}, percent(place.misses / all, 1)), ' ', link(`${place.name} ${place.detail}`, toCode(place.sites[0]!)),
+      place.sites[0]!.data ? h('div', {class: 'quiet'}, place.sites[0]!.data) : '')))) : null;
+}
+
 // TLBs, where pages were counted beside lines, and what huge pages would do.
 function pagesCard(profile: Profile): Child {
   const {pages, huge_pages, typical_tlbs, line_use} = profile.report;
@@ -205,15 +215,12 @@ function pagesCard(profile: Profile): Child {
 }
 
 export function overview(): HTMLElement {
-  const profile = profiles[view.profile]!;
+  const profile = current();
   if (profile.reuse.total <= 0 && !profile.time) return h('div', {}, h('p', {}, 'No accesses: nothing to show.'));
-  const part = view.from >= 0 && view.to >= view.from && view.to < profile.phases.length;
-  const reuse = part ? merged(profile.phases.slice(view.from, view.to + 1).map(phase => phase.reuse)) : profile.reuse;
+  const reuse = profile.reuse;
   return h('div', {},
-    h('p', {class: 'headline' + (profile.report.few_samples ? ' warning' : '')}, profile.report.lead),
-    part ? h('p', {class: 'warning'}, `Below: windows ${view.from + 1} to ${view.to + 1} of ${profile.phases.length} only. `,
-      h('button', {type: 'button', onclick: () => change({from: -1, to: -1})}, 'Whole run')) : null,
-    first(profile),
+    profile.stretch ? null : h('p', {class: 'headline' + (profile.report.few_samples ? ' warning' : '')}, profile.report.lead),
+    profile.stretch ? worstHere(profile) : first(profile),
     reuse.total > 0 && cachePanel(profile, reuse),
     facts(profile),
     h('div', {class: 'pair-of-cards'}, pagesCard(profile),

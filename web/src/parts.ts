@@ -1,17 +1,18 @@
 // By data object, by thread, by phase.
 import {barChart, heatMap, kHeatLeft} from './chart';
 import {HitTable} from './cache';
-import {split, filterBox} from './code';
-import {DataObject, octaves, pathOf, Phase, Profile, profiles, Thread} from './data';
+import {split, filterBox, segments} from './code';
+import {DataObject, octaves, pathOf, Phase, Profile, profiles, Site, Thread} from './data';
 import {Child, h, replace} from './dom';
 import {bytes, count, fileName, percent, span} from './format';
 import {cacheWords, histogramCard} from './overview';
 import {compactControls} from './controls';
+import {dataTree, flame} from './flame';
 import {link, toCode} from './links';
 import {byLevel, lineUse} from './place';
-import {lineUseText, median, siteName, tooFewSamples, usedPerLine} from './places';
+import {frameName, lineUseText, median, siteName, tooFewSamples, usedPerLine} from './places';
 import {lineText} from './source';
-import {change, chosenCache, onChange, view} from './state';
+import {change, chosenCache, current, onChange, view} from './state';
 import {behind, table} from './table';
 
 // Left and right panes that follow the sliders and the choice.
@@ -30,7 +31,7 @@ function live(left: (hits: HitTable) => Child, right: (hits: HitTable) => Child,
 const keyOfObject = (object: DataObject) => `${object.kind} ${object.name}`;
 
 export function data(): HTMLElement {
-  const profile = profiles[view.profile]!;
+  const profile = current();
   const words = view.filter.toLowerCase().split(/\s+/);
   const objects = profile.objects.filter(object => words.every(word => keyOfObject(object).toLowerCase().includes(word)));
   const where = (object: DataObject) => {
@@ -43,6 +44,9 @@ export function data(): HTMLElement {
     return objects.find(object => keyOfObject(object) === view.pick) ?? best;
   };
   return live(hits => {
+    if (view.pane === 'flame')
+      return flame(dataTree(profile.sites.filter(site => words.every(word => site.data.toLowerCase().includes(word)))), hits,
+        site => site.data && change({pick: site.data}, 'pick'), 'data and members');
     const rows = objects.map(object => ({object, misses: hits.misses(object.reuse)}));
     const all = rows.reduce((sum, row) => sum + row.misses, 0), rest = profile.restObjects, picked = chosen(hits);
     return table([
@@ -62,7 +66,30 @@ export function data(): HTMLElement {
   }, hits => {
     const object = chosen(hits);
     return object ? objectPane(profile, object, hits) : h('p', {class: 'quiet'}, 'No data matches the filter.');
-  }, h('div', {class: 'filters'}, filterBox('name, kind')));
+  }, h('div', {class: 'filters'}, segments('Show', [['list', 'List'], ['flame', 'Icicle']], view.pane === 'flame' ? 'flame' : 'list', pane => change({pane})), filterBox('name, kind')));
+}
+
+interface MemberRow { name: string; offset: number; misses: number; accesses: number; writes: number; lines: Site[] }
+
+// Misses by member of the object's type; what no member is known of is one row.
+function memberTable(object: DataObject, sites: Site[], hits: HitTable): Child {
+  if (!sites.some(site => site.member)) return null;
+  const rows = new Map<string, MemberRow>();
+  for (const site of sites) {
+    const row = rows.get(site.member) ?? {name: site.member || 'several, or not known', offset: site.member ? site.memberOffset : -1, misses: 0, accesses: 0, writes: 0, lines: []};
+    row.misses += hits.misses(site.reuse);
+    row.accesses += site.accesses;
+    row.writes += site.writes;
+    row.lines.push(site);
+    rows.set(site.member, row);
+  }
+  const all = Math.max(1, [...rows.values()].reduce((sum, row) => sum + row.misses, 0));
+  return [h('h4', {}, `Members of ${object.type}`, object.typeBytes ? h('span', {class: 'quiet'}, ` ${object.typeBytes} B`) : ''), table<MemberRow>([
+    {title: 'member', wide: true, value: row => row.name, show: row => [h('code', {class: 'name'}, row.name), h('span', {class: 'quiet'}, row.offset >= 0 ? ` +${row.offset}` : '')]},
+    {title: 'misses', value: row => row.misses, show: row => count(row.misses), bar: row => row.misses / all},
+    {title: 'accesses', value: row => row.accesses, show: row => count(row.accesses)},
+    {title: 'writes', minor: true, value: row => row.writes / Math.max(1, row.accesses), show: row => percent(row.writes / Math.max(1, row.accesses), 0)},
+  ], [...rows.values()], {name: 'members', caption: `Misses by member of ${object.type}`, sort: 1, rowsPerPage: 10})];
 }
 
 // Lines that touch an object, with their text: it names the member.
@@ -74,10 +101,11 @@ function objectPane(profile: Profile, object: DataObject, hits: HitTable): HTMLE
     h('h3', {}, h('span', {class: 'name'}, object.name || 'unnamed'), h('span', {class: 'quiet'}, ` ${object.kind}`)),
     h('p', {}, object.bytes ? `${bytes(object.bytes)}, ` : '', `${count(object.accesses)} accesses.`,
       object.bytes > hits.cache.bytes ? ` ${(object.bytes / hits.cache.bytes).toPrecision(2)} times the chosen cache.` : ''),
-    byLevel(object.reuse, hits), lineUse(profile, object),
+    byLevel(object.reuse, hits), lineUse(profile, object), memberTable(object, sites.map(row => row.site), hits),
     sites.length ? [h('h4', {}, 'Accessed by'), table([
       {title: 'line', wide: true, value: (row: typeof sites[0]) => siteName(row.site, row.site.id),
        show: row => [link(h('span', {class: 'name'}, siteName(row.site, row.site.id)), toCode(row.site), 'Show this line'), h('span', {class: 'quiet'}, ' ' + row.site.function),
+                     row.site.member ? h('span', {class: 'quiet'}, ` ${row.site.member}`) : '',
                      lineText(row.site.file, row.site.line) ? h('code', {class: 'member'}, lineText(row.site.file, row.site.line)) : '']},
       {title: 'misses', value: row => row.misses, show: row => count(row.misses), bar: row => row.misses / all},
       {title: 'writes', value: row => row.site.writes / Math.max(1, row.site.accesses), show: row => percent(row.site.writes / Math.max(1, row.site.accesses), 0)},
@@ -88,7 +116,7 @@ function objectPane(profile: Profile, object: DataObject, hits: HitTable): HTMLE
 }
 
 export function threads(): HTMLElement {
-  const profile = profiles[view.profile]!;
+  const profile = current();
   const chosen = (hits: HitTable) => {
     let best = profile.threads[0]!;
     for (const thread of profile.threads) if (hits.misses(thread.reuse) > hits.misses(best.reuse)) best = thread;
@@ -133,6 +161,24 @@ function wide(draw: (hits: HitTable) => HTMLElement): HTMLElement {
 // Neighbouring windows drawn as one column, where there are more than a screen can tell apart.
 const kColumns = 240;
 
+// Functions that make most accesses, and their shares of each column.
+function functionsOf(profile: Profile, columns: {windows: Phase[]; total: number}[]): {names: string[]; share: (column: number, name: string) => number} {
+  const all = new Map<string, number>();
+  const shares = columns.map(column => {
+    const here = new Map<string, number>();
+    for (const phase of column.windows) for (const one of phase.sites) {
+      const site = profile.siteById.get(one.site);
+      if (!site) continue;
+      const name = frameName(site), accesses = one.reuse.total;
+      here.set(name, (here.get(name) ?? 0) + accesses / column.total);
+      all.set(name, (all.get(name) ?? 0) + accesses);
+    }
+    return here;
+  });
+  const names = [...all].sort((a, b) => a[1] - b[1]).slice(-10).map(([name]) => name);
+  return {names, share: (column, name) => shares[column]!.get(name) ?? 0};
+}
+
 export function phases(): HTMLElement {
   const profile = profiles[view.profile]!;
   const each = Math.ceil(profile.phases.length / kColumns);
@@ -149,6 +195,7 @@ export function phases(): HTMLElement {
   const lows = [...new Set(columns.flatMap(column => [...column.shares.keys()]))].sort((a, b) => a - b);
   const share = (column: number, row: number) =>
     row === lows.length ? columns[column]!.infinite : columns[column]!.shares.get(lows[row]!) ?? 0;
+  const ran = functionsOf(profile, columns);
   const choose = (from: number, to: number) => view.from < 0 || (view.from !== view.to && view.to - view.from >= each)
     ? change({from, to}) : change({from: Math.min(from, view.from), to: Math.max(to, view.to)});
   const label = (low: number) => low === 0 ? '0' : `≥ ${span(low, profile.granularity)}`;
@@ -159,7 +206,7 @@ export function phases(): HTMLElement {
     const step = Math.max(1, Math.round(columns.length / 6));
     const range = (column: typeof columns[0]) => `${count(column.begin)} – ${count(column.end)}`;
     return h('section', {class: 'card'}, h('h3', {}, 'Over the run'),
-      h('p', {class: 'quiet'}, `Misses in a cache of ${cacheWords(chosenCache())}, by window of the run. Click a column to see that stretch in the Overview; click a second one to widen it.`),
+      h('p', {class: 'quiet'}, `Misses in a cache of ${cacheWords(chosenCache())}, by window of the run. Click a column, and all tabs show that stretch; click a second one to widen it.`),
       stretch && h('p', {}, h('b', {}, stretch), ' ', link('show in the Overview', {tab: 'overview'}), ' ',
         h('button', {type: 'button', onclick: () => change({from: -1, to: -1})}, 'Whole run')),
       barChart({
@@ -181,6 +228,15 @@ export function phases(): HTMLElement {
                   each === 1 ? `, median ${span(median(column.windows[0]!.reuse), profile.granularity)}, ${count(blocks)} blocks` : ''];
         },
       }),
+      ran.names.length ? [h('h4', {}, 'Functions'), h('p', {class: 'quiet'}, 'The stronger the colour, the larger the share of the window’s accesses that the function makes.'),
+        heatMap({
+          label: `Functions over ${columns.length} windows of the run. Use left and right arrows to read values.`,
+          columns: columns.length, rows: ran.names, value: (column, row) => ran.share(column, ran.names[row]!),
+          columnTicks: columns.map((column, at) => ({at, label: count(column.begin)})).filter((_, i) => i % step === 0),
+          xTitle: 'accesses since the start',
+          tell: at => [h('b', {}, range(columns[at]!)), ' ', ran.names.map(name => ({name, share: ran.share(at, name)})).filter(one => one.share >= 0.005)
+            .sort((a, b) => b.share - a.share).slice(0, 4).map(one => `${one.name} ${percent(one.share, 0)}`).join(', ')],
+        })] : null,
       behind<Phase>([
         {title: 'begin', value: phase => phase.begin, show: phase => count(phase.begin)},
         {title: 'end', value: phase => phase.end, show: phase => count(phase.end)},

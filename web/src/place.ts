@@ -26,7 +26,7 @@ export function byLevel(reuse: Place['reuse'], hits: HitTable): HTMLElement {
 }
 
 // ThreadSpotter's fetch utilization.
-export function lineUse(profile: Profile, of: {fetches: number; usedBytes: number}): Child {
+export function lineUse(profile: Profile, of: {fetches: number; usedBytes: number; usedError?: number}): Child {
   if (!profile.lineUse || of.fetches <= 0) return null;
   const share = usedPerLine(of) / profile.lineUse.line;
   return h('p', {}, 'Line use: ', h('b', {}, lineUseText(profile, of)), ` (${percent(share, 0)}) of each of the ${count(of.fetches)} lines fetched are used before they leave a cache of ${profile.lineUse.cache}.`);
@@ -44,9 +44,10 @@ function kinds(place: Place, hits: HitTable): Child {
 
 export function placePane(profile: Profile, place: Place, hits: HitTable): HTMLElement {
   const ids = new Set(place.sites.map(site => site.id));
-  const all = place.sites.flatMap(site => profile.pairsOf(site.id)).filter((pair, i, list) => list.indexOf(pair) === i);
+  const all = [...new Set(place.sites.flatMap(site => profile.pairsOf(site.id)))];
   const inlined = place.sites.find(site => site.inlined.length)?.inlined ?? [];
   const data = [...new Set(place.sites.map(site => site.data).filter(name => name))];
+  const members = [...new Set(place.sites.map(site => site.member).filter(name => name))].slice(0, 6);
   const regular = place.sites.filter(site => site.regular >= 0);
   const single = place.sites.every(site => site.file === place.file && site.line === place.line);
   return h('div', {},
@@ -58,7 +59,8 @@ export function placePane(profile: Profile, place: Place, hits: HitTable): HTMLE
       place.timeShare >= 0 ? [', ', h('b', {}, percent(place.timeShare, 1)), ' of the processor time'] : '',
       regular.length ? `, ${percent(regular.reduce((sum, site) => sum + site.regular * site.accesses, 0) / Math.max(1, regular.reduce((sum, site) => sum + site.accesses, 0)), 0)} of misses on a constant stride (prefetchers hide them)` : '', '.'),
     byLevel(place.reuse, hits), kinds(place, hits), lineUse(profile, place),
-    data.length ? h('p', {}, 'Data: ', data.slice(0, 6).map((name, i) => [i ? ', ' : '', dataLink(profile, name)])) : null,
+    data.length ? h('p', {}, 'Data: ', data.slice(0, 6).map((name, i) => [i ? ', ' : '', dataLink(profile, name)]),
+      members.length ? [', member ', members.map((name, i) => [i ? ', ' : '', h('code', {class: 'name'}, name)])] : '') : null,
     why(profile, place, ids, all, hits),
     single && view.pane !== 'source' ? excerpt(place.file, place.line) : null,
     disassembly(profile, place, hits),

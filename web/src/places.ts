@@ -22,6 +22,7 @@ export interface Place {
   reuse: Histogram;
   fetches: number;
   usedBytes: number;
+  usedError: number;
 }
 
 export const offsetOf = (site: {module: string; offset: number}) =>
@@ -63,13 +64,15 @@ export function gather(profile: Profile, by: By): Place[] {
       place.sites.push(site);
       place.accesses += site.accesses;
       place.writes += site.writes;
+      const fetches = Math.max(1e-300, place.fetches + site.fetches);
+      place.usedError = Math.hypot(place.usedError * place.fetches, site.usedError * site.fetches) / fetches;
       place.fetches += site.fetches;
       place.usedBytes += site.usedBytes;
       if (site.timeShare >= 0) place.timeShare = Math.max(0, place.timeShare) + site.timeShare;
     } else {
       places.set(key, {key, name, detail, file: site.file, line: site.line, sites: [site], accesses: site.accesses,
                        writes: site.writes, misses: 0, missRate: 0, timeShare: site.timeShare, rank: 0, reuse: site.reuse,
-                       fetches: site.fetches, usedBytes: site.usedBytes});
+                       fetches: site.fetches, usedBytes: site.usedBytes, usedError: site.usedError});
     }
   }
   for (const place of places.values()) if (place.sites.length > 1) place.reuse = merged(place.sites.map(site => site.reuse));
@@ -90,8 +93,8 @@ export function weigh(places: Place[], table: HitTable): number {
 
 // Bytes of each line that are used before it leaves the cache the profile counted them in.
 export const usedPerLine = (of: {fetches: number; usedBytes: number}) => of.fetches > 0 ? of.usedBytes / of.fetches : 0;
-export const lineUseText = (profile: Profile, of: {fetches: number; usedBytes: number}) =>
-  profile.lineUse && of.fetches > 0 ? `${Number(usedPerLine(of).toPrecision(2))} of ${profile.lineUse.line} B` : '–';
+export const lineUseText = (profile: Profile, of: {fetches: number; usedBytes: number; usedError?: number}) =>
+  profile.lineUse && of.fetches > 0 ? `${Number(usedPerLine(of).toPrecision(2))}${of.usedError ? ` ± ${of.usedError.toFixed(of.usedError < 1 ? 1 : 0)}` : ''} of ${profile.lineUse.line} B` : '–';
 
 export const median = (histogram: Histogram) => Math.round(percentile(histogram, 0.5));
 

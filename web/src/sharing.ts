@@ -1,11 +1,11 @@
 // Cache lines that threads share: which bytes of a line which thread uses, and whose write invalidates whose copy.
-import {Profile, profiles, SharedLine, SharingSide} from './data';
+import {Profile, SharedLine, SharingSide} from './data';
 import {Child, h, replace} from './dom';
 import {split, filterBox} from './code';
 import {count} from './format';
 import {codeLink, dataLink} from './links';
 import {siteName} from './places';
-import {change, lineSize, onChange, view} from './state';
+import {change, current, lineSize, onChange, view} from './state';
 import {table} from './table';
 
 interface Line { key: string; object: string; offset: number; count: number; falseCount: number; events: SharedLine[] }
@@ -75,7 +75,7 @@ function linePane(profile: Profile, line: Line): Child {
 }
 
 export function sharing(): HTMLElement {
-  const profile = profiles[view.profile]!;
+  const profile = current();
   const words = view.filter.toLowerCase().split(/\s+/);
   const lines = gatherLines(profile.sharing).filter(line => words.every(word => `${line.object} ${line.key}`.toLowerCase().includes(word)));
   const most = Math.max(1, ...lines.map(line => line.count));

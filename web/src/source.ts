@@ -68,14 +68,21 @@ function pieces(file: string): Piece[][] {
 }
 const text = (line: Piece[]): Child => line.map(([scope, part]) => scope ? h('span', {class: scope}, part) : part);
 
-interface Cost { misses: number; accesses: number; far: number; time: number }
+interface Cost { misses: number; accesses: number; far: number; time: number; inlined: number }
 
-// Where a line stands for code that was inlined elsewhere, all of the body counts at its own lines.
+// All lines of an inlined body count at their own lines; the call shows what was inlined there beside its own.
 function costs(profile: Profile, file: string, hits: HitTable): Map<number, Cost> {
   const out = new Map<number, Cost>();
+  const at = (line: number): Cost => out.get(line) ?? {misses: 0, accesses: 0, far: 0, time: -1, inlined: 0};
   for (const site of profile.sites) {
+    // The call that a body was inlined at, once however deep it lies.
+    for (const line of new Set(site.inlined.filter(frame => frame.file === file && frame.line > 0).map(frame => frame.line))) {
+      const entry = at(line);
+      entry.inlined += hits.misses(site.reuse);
+      out.set(line, entry);
+    }
     if (site.file !== file) continue;
-    const entry = out.get(site.line) ?? {misses: 0, accesses: 0, far: 0, time: -1};
+    const entry = at(site.line);
     entry.misses += hits.misses(site.reuse);
     entry.accesses += site.accesses;
     entry.far = Math.max(entry.far, median(hits.missed(site.reuse)));
@@ -94,9 +101,9 @@ export function sourcePane(profile: Profile, place: Place | null, hits: HitTable
   for (const entry of found.values()) most = Math.max(most, entry.misses);
   const rows = pieces(place.file).map((line, i) => {
     const number = i + 1, entry = found.get(number);
-    return h('tr', {class: (number === place.line ? 'picked ' : '') + (entry ? 'pickable' : ''), 'data-line': number, onclick: entry ? () => pick(place.file, number) : null},
-      h('td', {class: 'number'}, entry ? h('button', {type: 'button', class: 'pick', 'aria-label': `Line ${number}`, onclick: (event: Event) => { event.stopPropagation(); pick(place.file, number); }}, number) : number),
-      h('td', {class: 'figure bar', style: `--share:${entry && most ? 100 * entry.misses / most : 0}%`}, entry ? count(entry.misses) : ''),
+    return h('tr', {class: (number === place.line ? 'picked ' : '') + (entry?.accesses ? 'pickable' : ''), 'data-line': number, onclick: entry?.accesses ? () => pick(place.file, number) : null},
+      h('td', {class: 'number'}, entry?.accesses ? h('button', {type: 'button', class: 'pick', 'aria-label': `Line ${number}`, onclick: (event: Event) => { event.stopPropagation(); pick(place.file, number); }}, number) : number),
+      h('td', {class: 'figure bar', style: `--share:${entry && most ? 100 * entry.misses / most : 0}%`}, entry ? [entry.accesses ? count(entry.misses) : '', entry.inlined >= 0.5 ? h('span', {class: 'quiet', title: 'in code that was inlined here'}, ` +${count(entry.inlined)}`) : ''] : ''),
       timed && h('td', {class: 'figure bar time', style: `--share:${entry && entry.time > 0 ? 100 * entry.time : 0}%`}, entry && entry.time >= 0 ? percent(entry.time, 0) : ''),
       h('td', {class: 'figure'}, entry && entry.far ? span(entry.far, profile.granularity) : ''),
       h('td', {class: 'text'}, text(line)));

@@ -1,5 +1,5 @@
 // What is looked at, kept in the URL's fragment so that a link shows the same view, and back and forward work.
-import {caches, profiles} from './data';
+import {caches, Profile, profiles, stretchOf} from './data';
 import {Cache} from './cache';
 
 export interface View {
@@ -41,6 +41,9 @@ export function chosenCache(): Cache {
   const line = lineSize(), bytes = Math.max(line, Math.floor(view.size / view.threads / line) * line);
   return {name: 'chosen', bytes, ways: view.ways, line};
 }
+
+// What is looked at: the chosen profile, or the windows of it that were chosen.
+export const current = (): Profile => stretchOf(profiles[view.profile]!, view.from, view.to);
 
 // Caches whose lines are the blocks of this profile.
 export const comparable = () => caches.filter(cache => cache.line === lineSize());

@@ -42,8 +42,8 @@ export function profile(folder, {sampled = false, moved = 900000} = {}) {
   const file = join(folder, 'particles.c'), frame = (name, line) => ({module: 'particles', function: name, file, line});
   const object = 'heap main (particles.c:26)';
   const sites = [
-    {id: 1, offset: 16, ...frame('move', 10), loop: frame('move', 9), data: object, accesses: 5000000, writes: 2500000, reuse: near(4000000, moved, 100000), time_share: 0.6, regular: 0.98},
-    {id: 2, offset: 32, ...frame('energy', 16), loop: frame('energy', 15), data: object, accesses: 5000000, reuse: near(4200000, 800000), time_share: 0.3, regular: 0.97},
+    {id: 1, offset: 16, ...frame('move', 10), loop: frame('move', 9), data: object, member: 'particle.x', member_offset: 0, accesses: 5000000, writes: 2500000, reuse: near(4000000, moved, 100000), time_share: 0.6, regular: 0.98},
+    {id: 2, offset: 32, ...frame('energy', 16), loop: frame('energy', 15), data: object, member: 'particle.mass', member_offset: 16, accesses: 5000000, reuse: near(4200000, 800000), time_share: 0.3, regular: 0.97},
     {id: 3, offset: 48, ...frame('count', 21), data: 'global hits', accesses: 400000, writes: 200000, reuse: near(340000, 0, 8, 60000), time_share: 0.05},
     {id: 4, offset: 64, ...frame('main', 26), data: object, accesses: 100, reuse: near(90, 10), time_share: 0.01},
   ];
@@ -61,9 +61,11 @@ export function profile(folder, {sampled = false, moved = 900000} = {}) {
     sites,
     contexts: [{parent: 0}, {parent: 0, module: '/lib/libc.so.6', function: '__libc_start_call_main', offset: 8}, {parent: 1, offset: 4, ...frame('main', 28)}, {parent: 1, offset: 8, ...frame('main', 29)}],
     pairs: [{use: 2, reuse: 1, use_context: 3, reuse_context: 2, count: moved, distances: far(moved)}, {use: 1, reuse: 2, use_context: 2, reuse_context: 3, count: 800000, distances: far(800000)}],
-    objects: [{kind: 'heap', name: 'main (particles.c:26)', bytes: 6400000, context: 2, accesses: 10000100, reuse: near(8200090, moved + 800010, 100000)},
+    objects: [{kind: 'heap', name: 'main (particles.c:26)', bytes: 6400000, type: 'particle', type_bytes: 64, context: 2, accesses: 10000100, reuse: near(8200090, moved + 800010, 100000)},
               {kind: 'global', name: 'hits', bytes: 64, accesses: 400000, reuse: near(340000, 0, 8, 60000)}],
-    phases: Array.from({length: 20}, (_, i) => ({begin: i * accesses / 20, end: (i + 1) * accesses / 20, distinct: 100000, reuse: near(500000, i < 10 ? 0 : 170000, i === 0 ? 100000 : 0)})),
+    phases: Array.from({length: 20}, (_, i) => ({begin: i * accesses / 20, end: (i + 1) * accesses / 20, distinct: 100000, reuse: near(500000, i < 10 ? 0 : 170000, i === 0 ? 100000 : 0),
+      sites: i < 10 ? [{site: 1, accesses: 500000, reuse: near(500000, 0, i === 0 ? 100000 : 0)}]
+        : [{site: 1, accesses: 400000, reuse: near(300000, 100000)}, {site: 2, accesses: 270000, reuse: near(200000, 70000)}]})),
     sharing: [{line: 4210752, object: 'global hits', offset: 0, writer: side(0, 0), victim: side(1, 8), count: 40000, false_sharing: true},
               {line: 4210752, object: 'global hits', offset: 8, writer: side(1, 8), victim: side(0, 0), count: 20000, false_sharing: true}],
   };

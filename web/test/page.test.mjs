@@ -149,6 +149,37 @@ const tests = {
     await open('plain.html', 'tab=code');
     assert.match(await page.textContent('#detail'), /The source is not in this page/);
   },
+  async 'a stretch of phases shows everywhere'() {
+    await open('particles.html', 'from=12&to=15&tab=code');
+    assert.match(await page.textContent('.stretch'), /windows 13 to 16 of 20 alone/);
+    assert.match(await page.textContent('.left tbody'), /particles\.c:10.*400 K.*particles\.c:16.*280 K/s);
+    assert.doesNotMatch(await page.textContent('.left tbody'), /particles\.c:21/);
+    await page.click('nav a[data-tab=data]');
+    assert.match(await page.textContent('.left tbody'), /main \(particles\.c:26\).*680 K/s);
+    assert.equal(await page.$('nav a[data-tab=threads]'), null);
+    await page.click('nav a[data-tab=overview]');
+    assert.match(await page.textContent('.worst'), /58\.8 % particles\.c:10 move.*41\.2 % particles\.c:16 energy/s);
+    await page.click('nav a[data-tab=phases]');
+    await atLeast('.chart svg', 3);
+    assert.match(await page.textContent('main'), /Functions.*move.*energy|Functions.*energy.*move/s);
+    await page.click('main button:text("Whole run")');
+    await page.click('nav a[data-tab=code]');
+    assert.match(await page.textContent('.left tbody'), /particles\.c:21/);
+    // Early windows have nothing of energy().
+    await open('particles.html', 'from=2&to=5&tab=code&size=32768');
+    assert.doesNotMatch(await page.textContent('.left tbody'), /particles\.c:16/);
+  },
+  async 'data: members by misses, and an icicle from object to member to line'() {
+    await open('particles.html', 'tab=data');
+    assert.match(await page.textContent('#detail'), /Members of particle 64 B.*particle\.x \+0.*1 M.*particle\.mass \+16.*800 K/s);
+    await page.click('.segments button:text("Icicle")');
+    await atLeast('.flame-box', 5);
+    const labels = await page.$$eval('.flame-box', list => list.map(box => box.getAttribute('aria-label')));
+    for (const wanted of [/^heap main \(particles\.c:26\): 1\.8 M misses/, /^particle\.x: 1 M misses/, /^particle\.mass: 800 K misses/, /^particles\.c:16: 800 K misses/])
+      assert.ok(labels.some(label => wanted.test(label)), `${wanted}: ${labels.join('\n')}`);
+    await open('particles.html', 'tab=code');
+    assert.match(await page.textContent('#detail'), /member particle\.x/);
+  },
   async 'a stretch of phases shows in the overview'() {
     await open('particles.html', 'from=0&to=4');
     const quiet = await hitRate();
@@ -313,7 +344,7 @@ const tests = {
   },
   async 'meets WCAG AA on every tab, light and dark'() {
     const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-    const views = ['overview', 'advice', 'code', 'code&pane=source', 'code&pane=flame', 'data', 'threads', 'sharing', 'phases', 'compare'];
+    const views = ['overview', 'advice', 'code', 'code&pane=source', 'code&pane=flame', 'data', 'data&pane=flame', 'threads', 'sharing', 'phases', 'compare'];
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({colorScheme});
       for (const tab of views) {

@@ -46,7 +46,8 @@ const questions = {
   async 'Which member?'() {
     await open('today.html');
     await tab('data');
-    await sees(page.locator('#detail code.member', {hasText: 'mass'}), /particles\[i\]\.mass \* particles\[i\]\.v/);
+    await sees(page.locator('#detail [aria-label="Misses by member of particle"] tbody tr', {hasText: 'particle.x'}), /particle\.x \+0\s*1 M/);
+    await sees(page.locator('#detail [aria-label="Misses by member of particle"] tbody tr', {hasText: 'particle.mass'}), /\+16\s*800 K/);
   },
   async 'What would 2 MB more L2 do?'() {
     await open('today.html');
@@ -75,6 +76,8 @@ const questions = {
     await page.locator('.chart svg').first().waitFor();
     await click(page.locator('.chart svg').first());
     await sees(page.locator('main section p b'), /windows \d+ to \d+ of 20/);
+    await tab('code');
+    await sees(page.locator('.stretch'), /windows \d+ to \d+ of 20 alone/);
   },
   async 'What changed since yesterday?'() {
     await open('compare.html');
