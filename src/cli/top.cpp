@@ -1,14 +1,13 @@
 // revisit top: the report of a running process, refreshed while it is sampled.
 //
-// Every interval the sampler attaches, samples, and lets the process go; what it saw is added to what
-// it saw before. So each screen rests on more samples than the last, and the process runs free while a
-// screen is made. Reuses that take longer than an interval are not seen; --interval sets it.
+// The sampler attaches once and stays. Every interval a thread of its own makes a screen of what was
+// sampled so far, so each rests on more samples than the last, and reuses may take longer than an
+// interval.
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/watching.h"
 #include "core/try.h"
-#include "watch/outside/attach.h"
 #include "watch/outside/profile.h"
 
 namespace revisit {
@@ -44,43 +43,36 @@ class TopCommand : public Command {
         const watch::WatchOptions options = TRY(watching_.apply(engine, false));
         const auto interval =
             std::chrono::ceil<std::chrono::milliseconds>(TRY(parse_time("--interval", interval_)));
-        std::chrono::nanoseconds left = std::chrono::nanoseconds::max();
-        if (!duration_.empty()) left = TRY(parse_time("--duration", duration_));
         const std::vector<CacheSpec> caches = TRY(caches_.caches());
 
-        std::optional<Profile> sum;
-        bool goes_on = true;
-        for (; goes_on && left.count() > 0; left -= interval) {
-            watch::outside::RunOptions sampling;
-            sampling.attach = watching_.pid;
-            sampling.settings = options.settings;
-            sampling.duration = std::min(interval, std::chrono::ceil<std::chrono::milliseconds>(left));
-            auto sampled = watch::outside::run(sampling);
-            if (!sampled && sum) break;  // it has ended since
-            if (!sampled) return unexpected(sampled.error());
-            goes_on = sampled->detached && !watch::outside::interrupts_taken();
-            watch::outside::ProfileOptions how;
-            how.estimate = options.estimate;
-            Profile one = TRY(watch::outside::profile_of(*sampled, how));
-            one.notes.clear();
-            if (!sum)
-                sum = std::move(one);
-            else
-                TRY(merge_profile(*sum, one));
-            TRY(show(*sum, caches));
-            goes_on = goes_on && !watch::outside::interrupts_taken();
-        }
-        if (!sum) return 0;
-        if (!output_.empty()) {
-            TRY(save_profile(*sum, output_));
-            TRY(print(fmt::format("\nProfile written to {}. Next: revisit report {} --open\n", output_,
-                                  output_)));
-        }
+        watch::outside::RunOptions sampling;
+        sampling.attach = watching_.pid;
+        sampling.settings = options.settings;
+        if (!duration_.empty())
+            sampling.duration =
+                std::chrono::ceil<std::chrono::milliseconds>(TRY(parse_time("--duration", duration_)));
+        sampling.look_every = interval;
+        Result<void> shown;
+        sampling.look = [&](watch::outside::Outcome so_far) {
+            if (auto screen = show(so_far, options, caches); !screen && shown)
+                shown = unexpected(screen.error());
+        };
+        watch::outside::Outcome sampled = TRY(watch::outside::run(sampling));
+        TRY(shown);
+        const Profile profile = TRY(show(sampled, options, caches));
+        if (output_.empty()) return 0;
+        TRY(save_profile(profile, output_));
+        TRY(print(fmt::format("\nProfile written to {}. Next: revisit report {} --open\n", output_,
+                              output_)));
         return 0;
     }
 
  private:
-    Result<void> show(const Profile& profile, const std::vector<CacheSpec>& caches) const {
+    static Result<Profile> show(watch::outside::Outcome& sampled, const watch::WatchOptions& options,
+                                const std::vector<CacheSpec>& caches) {
+        watch::outside::ProfileOptions how;
+        how.estimate = options.estimate;
+        Profile profile = TRY(watch::outside::profile_of(sampled, how));
         TerminalStyle style = stdout_style();
         style.brief = true;
         std::string text = terminal_report(profile, caches, style);
@@ -89,7 +81,8 @@ class TopCommand : public Command {
             text = "\033[H\033[J" + text + "\nCtrl-C ends; the process goes on.\n";
         else
             text += "\n";
-        return print(text);
+        TRY(print(text));
+        return profile;
     }
 
     WatchingOptions watching_;

@@ -22,13 +22,15 @@ struct LoggedAccess {
     std::uint64_t address = 0, pc = 0;
     std::uint32_t bytes = 0;
     bool begins = true;  // the first access of its instruction
+    bool writes = false;
 };
 
 class AccessLog {
  public:
     void start() { accesses_.clear(); }
-    void add(std::uint64_t address, std::uint32_t bytes, std::uint64_t pc, bool begins) {
-        accesses_.push_back({address, pc, bytes, begins});
+    void add(std::uint64_t address, std::uint32_t bytes, std::uint64_t pc, bool begins,
+             bool writes = false) {
+        accesses_.push_back({address, pc, bytes, begins, writes});
     }
     const std::vector<LoggedAccess>& accesses() const { return accesses_; }
 

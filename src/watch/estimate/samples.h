@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "symbols/origins.h"
+#include "watch/estimate/conflicts.h"
 #include "watch/estimate/visits.h"
 #include "watch/estimate/window.h"
+#include "watch/estimate/window_line_use.h"
 
 namespace revisit::watch {
 
@@ -115,7 +117,9 @@ struct Samples {
     std::vector<Replayed> replays;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Ended> ended;  // by place and first bytes
     VisitStatistics visits;                               // what windows say about blocks, by site
+    WindowLineUse line_use;                               // … and about the bytes of blocks
     std::map<std::uint64_t, std::uint32_t> places_by_pc;  // … whose sites are these places
+    ConflictTally conflicts;  // lines that threads invalidate for each other
     // The most that the process had resident, in bytes: nothing can be further than that. 0 = not
     // known.
     std::uint64_t resident = 0;

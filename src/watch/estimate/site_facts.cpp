@@ -1,9 +1,15 @@
 #include "watch/estimate/site_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <tuple>
 
+#include "models/hit_table.h"
+#include "revisit/cache.h"
+#include "revisit/units.h"
 #include "symbols/symbolize.h"
 
 namespace revisit::watch {
@@ -45,6 +51,53 @@ class Finder {
 
 }  // namespace
 
+namespace {
+
+// Bytes of each line that the sites which miss use of it.
+void add_line_use(Profile& profile, const std::map<Instruction, WindowLineUse::Sums>& seen) {
+    constexpr double kEnough = 8;  // lines of a site
+    const std::vector<CacheSpec> caches = host_caches();
+    if (caches.empty()) return;
+    const CacheSpec& cache = caches[caches.size() > 1 ? 1 : 0];
+    if (cache.line != profile.granularity) return;
+    HitTable table(cache);
+    LineUseTotals totals{
+        fmt::format("{} ({})", cache.name, format_bytes(static_cast<double>(cache.bytes))),
+        cache.line,
+        {}};
+    for (Site& site : profile.sites) {
+        auto found = seen.find({site.module, site.offset});
+        const double misses = table.misses(site.reuse);
+        if (found == seen.end() || found->second.lines < kEnough || misses <= 0) continue;
+        site.line_use = {misses, misses * found->second.used(), found->second.parts,
+                         found->second.error()};
+        LineUse& all = totals.use;
+        all.error =
+            std::hypot(all.error * all.fetches, site.line_use.error * misses) / (all.fetches + misses);
+        all.fetches += misses;
+        all.bytes += site.line_use.bytes;
+        all.parts |= site.line_use.parts;
+    }
+    if (totals.use.fetches <= 0) return;
+    for (Object& object : profile.objects)
+        for (const Site& site : profile.sites)
+            if (site.data == object.kind + " " + object.name && site.line_use.fetches > 0) {
+                LineUse& all = object.line_use;
+                all.error =
+                    std::hypot(all.error * all.fetches, site.line_use.error * site.line_use.fetches) /
+                    (all.fetches + site.line_use.fetches);
+                all.fetches += site.line_use.fetches;
+                all.bytes += site.line_use.bytes;
+                all.parts |= site.line_use.parts;
+            }
+    profile.line_use = totals;
+    profile.notes.push_back(
+        "line use: bytes of a line that are used within a window after its first touch; what is used "
+        "later is not counted");
+}
+
+}  // namespace
+
 void add_site_facts(Profile& profile, const Samples& samples, const Origins& origins) {
     constexpr std::uint64_t kEnough = 8;  // blocks of a site that were compared
     Finder finder(origins);
@@ -67,6 +120,11 @@ void add_site_facts(Profile& profile, const Samples& samples, const Origins& ori
             site.fresh += seen->second.fresh;
             site.regular += seen->second.regular;
         }
+    std::map<Instruction, WindowLineUse::Sums> line_use;
+    for (const auto& [pc, sums] : samples.line_use.sites())
+        if (auto place = samples.places_by_pc.find(pc); place != samples.places_by_pc.end())
+            line_use[finder.at(place->second).instruction].merge(sums);
+    add_line_use(profile, line_use);
     for (Site& site : profile.sites) {
         Instruction instruction{site.module, site.offset};
         auto share = [&](const auto& times, const auto& key) {

@@ -1,5 +1,6 @@
 #include "watch/outside/places.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
@@ -127,7 +128,14 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
         Label label{raw.place, context_of(raw), object_of(raw)};
         auto [found, is_new] = numbers.try_emplace(mix(mix(label.place, label.context), label.object),
                                                    static_cast<std::uint32_t>(origins_.labels.size()));
-        if (is_new) origins_.labels.push_back(label);
+        if (is_new) {
+            if (label.object != kNowhere && raw.data.kind == DataTouched::Kind::heap)
+                label.offset = raw.data.offset;
+            else if (label.object != kNowhere && raw.data.kind == DataTouched::Kind::global)
+                if (auto begins = data.beginning_of(base_of(raw.data.what) + raw.data.where))
+                    label.offset = base_of(raw.data.what) + raw.data.where - *begins;
+            origins_.labels.push_back(label);
+        }
         renumbered.push_back(found->second);
     }
     for (auto& [number, thread] : samples.threads)
@@ -135,6 +143,28 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
             for (std::uint32_t* label :
                  {&sample.label, &sample.reuse_label, &sample.far_label, &sample.far_reuse_label})
                 if (*label != kNowhere) *label = renumbered[*label];
+    // Where the data of shared lines lies, at the addresses that the process has.
+    const std::vector<Extent> globals =
+        samples.conflicts.entries().empty() ? std::vector<Extent>() : data.extents();
+    for (ConflictTally::Entry& entry : samples.conflicts.entries())
+        for (ConflictTally::Side* side : {&entry.writer, &entry.victim}) {
+            const Raw& raw = raw_[side->label];
+            side->label = renumbered[side->label];
+            const std::uint32_t object = origins_.labels[side->label].object;
+            if (object == kNowhere) continue;
+            if (raw.data.kind == DataTouched::Kind::heap)
+                origins_.extents.push_back({side->block_low, side->block_low + raw.data.what, object});
+            if (raw.data.kind != DataTouched::Kind::global) continue;
+            const std::uint64_t at = base_of(raw.data.what) + raw.data.where;
+            auto after = std::ranges::upper_bound(globals, at, {}, &Extent::low);
+            if (after == globals.begin() || at >= std::prev(after)->high) continue;
+            const Extent& extent = *std::prev(after);
+            const std::uint64_t low = (side->address & ~std::uint64_t{3}) - (at - extent.low);
+            origins_.extents.push_back({low, low + (extent.high - extent.low), object});
+        }
+    std::ranges::sort(origins_.extents, {}, &Extent::low);
+    const auto same = std::ranges::unique(origins_.extents, {}, &Extent::low);
+    origins_.extents.erase(same.begin(), same.end());
     return std::move(origins_);
 }
 

@@ -24,6 +24,8 @@ struct DataTouched {
     enum class Kind : std::uint8_t { none, heap, stack, global } kind = Kind::none;
     std::uint64_t where = 0;  // heap: the place of the allocation; global: from the file's beginning
     std::uint64_t what = 0;   // heap: bytes of the block; global: the file
+    // Heap, and no label depends on it: the block's address, and where in it.
+    std::uint64_t low = 0, offset = 0;
 };
 
 class Places {

@@ -60,7 +60,8 @@ DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer)
     using Kind = DataTouched::Kind;
     constexpr std::uint64_t kBelow = 1u << 20;  // frames of functions called since
     if (HeapBlock block = heap_.find(pid, address); block.low != 0)
-        return {Kind::heap, call_place(block.where), block.high - block.low};
+        return {Kind::heap, call_place(block.where), block.high - block.low, block.low,
+                address - block.low};
     const Mapping* here = maps_.at(address);
     if (here == nullptr) return {};
     if (here->holds(stack_pointer) && address + kBelow >= stack_pointer && !here->is_file())

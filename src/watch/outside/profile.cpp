@@ -24,6 +24,7 @@ Profile estimate_program(Program& program, unsigned runs, const ProfileOptions& 
     EstimateOptions how = options.estimate;
     how.runs = runs;
     Profile profile = estimate(program.samples, origins, how, options.counts);
+    program.samples.conflicts.fill(profile);
     explain(profile, origins);
     add_site_facts(profile, program.samples, origins);
     add_notes(program.samples, origins, profile.notes);

@@ -80,7 +80,8 @@ std::uint64_t own_time() {
 Sampler::Sampler(const Settings& settings, bool objects)
     : settings_(settings),
       objects_(objects),
-      bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}} {
+      bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
+      pairing_(settings_, objects) {
     TaskEvents::refuse = settings.refuse;
     calibrate();
 }
@@ -394,6 +395,7 @@ void Sampler::count_visits(Task& t) {
     constexpr std::size_t kAsked = 64;
     if (number % kAsked == 0) note_peak(t);
     samples(t).visits.add(bench_.log, static_cast<unsigned>(settings_.shift));
+    samples(t).line_use.add(bench_.log, static_cast<unsigned>(settings_.shift));
     for (const LoggedAccess& access : bench_.log.accesses())
         if (auto [found, is_new] = samples(t).places_by_pc.try_emplace(access.pc, 0); is_new)
             found->second = t.process->place(access.pc);
@@ -505,6 +507,11 @@ Sampler::Taken Sampler::at_stop(Task& t, std::uint64_t since) {
     auto cost_so_far = [&] {
         return kStopCost + own_time() - since + kPageCost * (bench_.memory.pages_read() - pages);
     };
+    if (t.pair.asked) {
+        pairing_.at_stop(t, now);
+        spend(t, cost_so_far());
+        return Taken::nothing;
+    }
     if (!Machine::read_state(t.id, bench_.stopped)) return Taken::nothing;
     if (!t.process->kept) t.process->kept = std::make_unique<Machine::Kept>();
     if (t.process->know_code(bench_.stopped.pc)) bench_.memory.forget_code();
@@ -550,25 +557,33 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
     spend(t, (counted - since) / part);
 }
 
+void Sampler::look_at_another(Task& t, Task& other, std::size_t others) {
+    pairing_.begin(t, bench_.log, Machine::stack_pointer(bench_.stopped), other, others);
+}
+
 void Sampler::end(Task& t) {
     if (t.ended) return;
     t.ended = true;
+    pairing_.forget(t);
     take_records(t);
-    std::uint64_t now = program_time(t);
     auto found = samples(t).threads.find(t.number);
     if (found != samples(t).threads.end()) {
-        ThreadSamples& thread = found->second;
-        if (t.reservoir.held(0)) {
-            Sample& sample = thread.samples[t.waiting - 1];
-            sample.watched = Watched::never;
-            sample.trap_time = now;
-            sample.chance_kept = t.reservoir.kept(0);
-        }
+        end_samples(t, found->second);
         note_peak(t);
-        thread.end = now;
-        thread.recording = t.stopped_for + t.traps_cost;
     }
     t.events.close();
+}
+
+void Sampler::end_samples(Task& t, ThreadSamples& thread) {
+    std::uint64_t now = program_time(t);
+    if (t.reservoir.held(0)) {
+        Sample& sample = thread.samples[t.waiting - 1];
+        sample.watched = Watched::never;
+        sample.trap_time = now;
+        sample.chance_kept = t.reservoir.kept(0);
+    }
+    thread.end = now;
+    thread.recording = t.stopped_for + t.traps_cost;
 }
 
 }  // namespace revisit::watch::outside

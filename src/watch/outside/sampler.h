@@ -9,6 +9,7 @@
 #pragma once
 
 #include "watch/outside/look.h"
+#include "watch/outside/pairing.h"
 #include "watch/outside/replay.h"
 
 namespace revisit::watch::outside {
@@ -32,6 +33,12 @@ class Sampler {
     // What can wait until the thread runs: on another processor it costs little.
     void after_stop(Task& task, bool on_another_processor);
     void end(Task& task);
+    // Samples of a thread as they stand if it ends now; the thread's own, or a copy of them.
+    void end_samples(Task& task, ThreadSamples& thread);
+
+    // After a sample: looks at another thread too, out of so many.
+    bool wants_another(const Task& task) const { return pairing_.wants(task); }
+    void look_at_another(Task& task, Task& other, std::size_t others);
 
     // It was stopped for something else, so long.
     void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }
@@ -97,6 +104,7 @@ class Sampler {
     Settings settings_;
     bool objects_;
     Bench bench_;
+    Pairing pairing_;
     std::uint64_t stretch_ = 0;     // nanoseconds from a replay's beginning to its end
     Window::Reuse drawn_;           // of the use that was drawn at this stop
     bool foreseen_ = false;         // the open one's reuse was found at this stop

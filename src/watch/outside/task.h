@@ -63,6 +63,12 @@ struct Task {
     std::uint64_t due_since = 0;                      // the thread's clock when the timer fired
     int processor = -1;                               // where it was then
 
+    // Its timer is another thread's doing: see pairing.h.
+    struct {
+        bool asked = false;
+        std::uint64_t due_since = 0, planned = 0;  // what they are without it
+    } pair;
+
     // What samples it.
     TaskEvents events;
     bool ended = false;

@@ -12,11 +12,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
+#include <thread>
 
 #include "core/try.h"
 #include "record/signals.h"
@@ -123,6 +126,33 @@ void allow_many_files() {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Looks at what was sampled so far, one after the other, beside the sampling.
+class Looks {
+ public:
+    Looks(const RunOptions& options, Clock::time_point now)
+        : options_(options), due_(now + options.look_every) {}
+    ~Looks() {
+        if (thread_.joinable()) thread_.join();
+    }
+    Looks(const Looks&) = delete;
+    bool are_due(Clock::time_point now) const { return options_.look && now >= due_ && !busy_; }
+    void begin(Outcome so_far, Clock::time_point now) {
+        if (thread_.joinable()) thread_.join();
+        due_ = std::max(due_ + options_.look_every, now);
+        busy_ = true;
+        thread_ = std::thread([this, outcome = std::move(so_far)]() mutable {
+            options_.look(std::move(outcome));
+            busy_ = false;
+        });
+    }
+
+ private:
+    const RunOptions& options_;
+    Clock::time_point due_;
+    std::atomic<bool> busy_ = false;
+    std::thread thread_;
+};
+
 class Tracer {
  public:
     Tracer(const RunOptions& options, std::vector<std::unique_ptr<Program>> known)
@@ -145,9 +175,11 @@ class Tracer {
         allow_many_files();
         auto began = Clock::now();
         Clock::time_point told_to_end{};
+        Looks looks(options_, began);
         while (!ended_ && !tasks_.empty()) {
             step();
             auto now = Clock::now();
+            if (looks.are_due(now)) looks.begin(so_far(), now);
             bool over = options_.duration && now - began >= *options_.duration;
             if (options_.attach != 0 && (over || interrupts_taken())) break;
             if (!over || options_.attach != 0 || ended_) continue;
@@ -212,10 +244,38 @@ class Tracer {
         return {};
     }
 
+    // As if all threads ended now; they go on.
+    Outcome so_far() {
+        Outcome out;
+        std::map<const Program*, Program*> copies;
+        for (const auto& program : outcome_.programs) {
+            out.programs.push_back(std::make_unique<Program>(*program));
+            copies[program.get()] = out.programs.back().get();
+        }
+        for (const auto& process : outcome_.processes) {
+            auto copy = std::make_unique<Process>();
+            copy->pid = process->pid;
+            copy->parent = process->parent;
+            copy->command = process->command;
+            copy->program = copies[process->program];
+            copy->threads = process->threads;
+            copy->time = process->time;
+            out.processes.push_back(std::move(copy));
+        }
+        for (const auto& [id, task] : tasks_) {
+            if (!task->started) continue;
+            auto& threads = copies[task->process->program]->samples.threads;
+            if (auto found = threads.find(task->number); found != threads.end())
+                sampler_.end_samples(*task, found->second);
+        }
+        return out;
+    }
+
     void step() {
         constexpr int kMost = 64, kIdle = 200, kTick = 4, kYoungWait = 1;  // milliseconds
         epoll_event events[kMost];
         int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : kIdle;
+        if (options_.look) wait = std::min(wait, static_cast<int>(options_.look_every.count()));
         int count = epoll_wait(epoll_, events, kMost, wait);
         bool stops = count <= 0;
         for (int i = 0; i < count; i++) {
@@ -310,8 +370,21 @@ class Tracer {
         task->is_waited_for = false;
         task->is_stopped = false;
         ptrace(PTRACE_CONT, id, 0, event == 0 ? signal : 0);
-        if (taken == Sampler::Taken::sample) sampler_.after_stop(*task, processor_.has_others());
+        if (taken == Sampler::Taken::sample) {
+            sampler_.after_stop(*task, processor_.has_others());
+            if (sampler_.wants_another(*task)) look_at_another(*task);
+        }
         if (taken == Sampler::Taken::beginning && processor_.has_others()) stop_after(*task);
+    }
+
+    void look_at_another(Task& task) {
+        std::vector<Task*> others;
+        for (const auto& [id, one] : tasks_)
+            if (one.get() != &task && one->process == task.process && one->started)
+                others.push_back(one.get());
+        if (!others.empty())
+            sampler_.look_at_another(
+                task, *others[task.random.below(static_cast<unsigned>(others.size()))], others.size());
     }
 
     // A timer would wake us some fifty microseconds late, which is as long as the stretch is to be.

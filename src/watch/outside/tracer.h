@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -21,6 +22,8 @@
 #include "watch/outside/sampler.h"
 
 namespace revisit::watch::outside {
+
+struct Outcome;
 
 struct RunOptions {
     Settings settings;
@@ -32,6 +35,10 @@ struct RunOptions {
     std::string preloaded;  // the library that LD_PRELOAD begins with there; empty = none
     bool children = true;  // processes that it starts are sampled too
     std::optional<std::chrono::milliseconds> duration;
+    // Called every so often with what was sampled so far, on a thread of its own: sampling goes on. A
+    // call that takes longer delays the next.
+    std::function<void(Outcome so_far)> look = {};
+    std::chrono::milliseconds look_every{1000};
 };
 
 struct Outcome {

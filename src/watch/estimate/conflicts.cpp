@@ -1,0 +1,150 @@
+#include "watch/estimate/conflicts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+namespace revisit::watch {
+namespace {
+
+template <class Take>
+void for_blocks(const LoggedAccess& access, unsigned shift, Take take) {
+    const std::uint64_t last = (access.address + std::max<std::uint64_t>(access.bytes, 1) - 1) >> shift;
+    for (std::uint64_t block = access.address >> shift; block <= last; block++) take(block);
+}
+
+}  // namespace
+
+std::uint64_t parts_of(std::uint64_t block, unsigned shift, std::uint64_t address,
+                       std::uint32_t bytes) {
+    const std::uint64_t first = block << shift, last = first + (std::uint64_t{1} << shift) - 1;
+    const std::uint64_t low = std::max(address, first);
+    const std::uint64_t high = std::min(address + std::max<std::uint64_t>(bytes, 1) - 1, last);
+    if (low > high) return 0;
+    auto part = [&](std::uint64_t at) { return shift > 6 ? (at - first) >> (shift - 6) : at - first; };
+    return (~std::uint64_t{0} >> (63 - part(high))) & (~std::uint64_t{0} << part(low));
+}
+
+std::vector<Conflict> conflicts_in(const AccessLog& victim, const AccessLog& other, unsigned shift,
+                                   double others) {
+    const auto &mine = victim.accesses(), &theirs = other.accesses();
+    const std::size_t length = std::min(mine.size(), theirs.size());
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> writes;
+    for (std::size_t i = 0; i < length; i++)
+        if (theirs[i].writes)
+            for_blocks(theirs[i], shift, [&](std::uint64_t block) { writes[block].push_back(i); });
+    struct Line {
+        std::size_t last = 0;
+        double reuses = 0, invalidated = 0;
+    };
+    std::unordered_map<std::uint64_t, Line> lines;
+    std::vector<Conflict> found;
+    for (std::size_t i = 0; i < length; i++)
+        for_blocks(mine[i], shift, [&](std::uint64_t block) {
+            auto written = writes.find(block);
+            if (written == writes.end()) return;
+            auto [line, is_new] = lines.try_emplace(block);
+            if (!is_new) {
+                line->second.reuses++;
+                const auto& at = written->second;
+                auto taken = std::ranges::lower_bound(at, line->second.last);
+                if (taken != at.end() && *taken < i) {
+                    line->second.invalidated++;
+                    found.push_back(
+                        {block, *taken, i,
+                         parts_of(block, shift, theirs[*taken].address, theirs[*taken].bytes),
+                         parts_of(block, shift, mine[i].address, mine[i].bytes), 1});
+                }
+            }
+            line->second.last = i;
+        });
+    for (Conflict& one : found) {
+        const Line& line = lines[one.line];
+        const double share = line.invalidated / line.reuses;
+        one.weight = (1 - std::pow(1 - share, std::max(1.0, others))) / share;
+    }
+    return found;
+}
+
+void ConflictTally::begin_pair(double accesses) {
+    pairs_++;
+    here_ = accesses;
+    accesses_ += accesses;
+    accesses_squared_ += accesses * accesses;
+    all_here_ = 0;
+}
+
+void ConflictTally::add(const Entry& one, double weight) {
+    all_here_ += weight;
+    if (one.is_false) false_ += weight;
+    const std::vector<std::uint64_t> key{
+        one.line, std::uint64_t{one.writer.label} << 32 | one.victim.label,
+        std::uint64_t{one.writer.thread} << 32 | one.victim.thread, one.is_false};
+    auto found = known_.find(key);
+    if (found == known_.end()) {
+        if (entries_.size() >= kMost) {
+            unlisted_ += weight;
+            return;
+        }
+        found = known_.emplace(key, entries_.size()).first;
+        entries_.push_back(one);
+    }
+    Entry& entry = entries_[found->second];
+    entry.writer.parts |= one.writer.parts;
+    entry.victim.parts |= one.victim.parts;
+    entry.victim.write |= one.victim.write;
+    entry.seen++;
+    if (entry.here == 0) touched_.push_back(found->second);
+    entry.here += weight;
+}
+
+void ConflictTally::end_pair() {
+    for (std::size_t at : touched_) {
+        Entry& entry = entries_[at];
+        entry.sum += entry.here;
+        entry.squares += entry.here * entry.here;
+        entry.products += entry.here * here_;
+        entry.here = 0;
+    }
+    touched_.clear();
+    all_ += all_here_;
+    all_squares_ += all_here_ * all_here_;
+    all_products_ += all_here_ * here_;
+}
+
+// 95 % of a ratio of sums over pairs: the spread of what a pair has beyond its part.
+double ConflictTally::half_width(double sum, double squares, double products) const {
+    if (pairs_ < 2 || accesses_ <= 0) return 0;
+    const double ratio = sum / accesses_, n = static_cast<double>(pairs_);
+    const double spread = squares - 2 * ratio * products + ratio * ratio * accesses_squared_;
+    return 1.96 * std::sqrt(std::max(0.0, spread) * n / (n - 1)) / accesses_;
+}
+
+void ConflictTally::fill(Profile& profile) const {
+    if (accesses_ <= 0) return;
+    const double scale = profile.accesses / accesses_;
+    profile.sharing_totals =
+        SharingTotals{all_ * scale, false_ * scale, unlisted_ * scale,
+                      profile.accesses * half_width(all_, all_squares_, all_products_)};
+    for (const Entry& entry : entries_) {
+        Sharing one;
+        one.line = entry.line * profile.granularity;
+        auto side = [](const Side& from) {
+            SharingSide to;
+            to.site = from.label;
+            to.thread = from.thread;
+            to.write = from.write;
+            to.bytes = from.parts;
+            return to;
+        };
+        one.writer = side(entry.writer);
+        one.victim = side(entry.victim);
+        one.count = entry.sum * scale;
+        one.error = profile.accesses * half_width(entry.sum, entry.squares, entry.products);
+        one.false_sharing = entry.is_false;
+        profile.sharing.push_back(std::move(one));
+    }
+    std::ranges::stable_sort(profile.sharing, std::greater(), &Sharing::count);
+}
+
+}  // namespace revisit::watch

@@ -1,0 +1,122 @@
+#include "watch/outside/pairing.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+#include "watch/outside/sampler.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+constexpr std::size_t kEvery = 4;        // samples
+constexpr std::uint64_t kAtOnce = 1000;  // nanoseconds; the kernel makes it ten microseconds
+constexpr std::uint64_t kSoon = 300000;  // … of wall time: what stops later did not run
+constexpr std::uint64_t kLeast = 20000;  // … to a sample that was put off
+constexpr unsigned kSmallest = 4;        // shift of the smallest blocks
+
+}  // namespace
+
+bool Pairing::wants(const Task& t) const {
+    return settings_.shift >= kSmallest && t.process->threads.size() > 1 && t.events.is_open() &&
+           t.samples().samples.size() % kEvery == 0;
+}
+
+void Pairing::begin(Task& t, const AccessLog& log, std::uint64_t stack_pointer, Task& other,
+                    std::size_t others) {
+    give_up();
+    if (log.accesses().empty() || !other.events.is_open() || other.is_due || other.is_stopped ||
+        other.is_interrupted || other.replay.runs || other.pair.asked || other.ended)
+        return;
+    task_ = &t;
+    other_ = &other;
+    log_ = log;
+    stack_pointer_ = stack_pointer;
+    others_ = static_cast<double>(others);
+    since_ = wall_time();
+    other.pair = {true, other.due_since, other.due_since + other.period};
+    other.events.set_timer(kAtOnce);
+}
+
+void Pairing::forget(const Task& t) {
+    if (task_ == &t || other_ == &t) task_ = other_ = nullptr;
+}
+
+// The other one did not run: its accesses conflict with none of these.
+void Pairing::give_up() {
+    if (task_ == nullptr) return;
+    ConflictTally& tally = task_->process->program->samples.conflicts;
+    tally.begin_pair(static_cast<double>(log_.accesses().size()));
+    tally.end_pair();
+    task_ = other_ = nullptr;
+}
+
+void Pairing::at_stop(Task& other, std::uint64_t now) {
+    other.pair.asked = false;
+    other.due_since = other.pair.due_since;
+    other.events.set_timer(other.pair.planned > now + kLeast ? other.pair.planned - now : kLeast);
+    if (other_ != &other) return;  // given up meanwhile
+    if (wall_time() - since_ > kSoon) return give_up();
+    if (!bench_)
+        bench_ =
+            std::unique_ptr<Bench>(new Bench{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+    if (!Machine::read_state(other.id, bench_->stopped) || !other.process->kept) return give_up();
+    if (other.process->know_code(bench_->stopped.pc)) bench_->memory.forget_code();
+    bench_->memory.start(other.process->pid);
+    bench_->memory.ask_about_code([&maps = other.process->maps()](std::uint64_t address) {
+        const Mapping* here = maps.at(address);
+        return here != nullptr && here->is_file() && !here->writable;
+    });
+    Look look(*bench_, other, true, true);
+    look.run(0, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
+             settings_.budget);
+    Task& task = *task_;
+    const std::uint64_t stack = Machine::stack_pointer(bench_->stopped);
+    count(task, log_, stack_pointer_, other, bench_->log, stack);
+    count(other, bench_->log, stack, task, log_, stack_pointer_);
+    task_ = other_ = nullptr;
+}
+
+ConflictTally::Side Pairing::side(Task& t, const LoggedAccess& access, std::uint64_t address,
+                                  std::uint64_t parts, std::uint64_t stack_pointer) const {
+    DataTouched data;
+    if (objects_) data = t.process->data_at(address, stack_pointer);
+    Path path;
+    path.pc = access.pc;
+    return {t.process->label(path, access.pc, data), t.number, parts, access.writes, address, data.low};
+}
+
+void Pairing::count(Task& victim, const AccessLog& victim_log, std::uint64_t victim_stack, Task& writer,
+                    const AccessLog& writer_log, std::uint64_t writer_stack) const {
+    const auto shift = static_cast<unsigned>(settings_.shift);
+    ConflictTally& tally = victim.process->program->samples.conflicts;
+    tally.begin_pair(
+        static_cast<double>(std::min(victim_log.accesses().size(), writer_log.accesses().size())));
+    // A contended line is met hundreds of times in a window, by few instructions.
+    std::map<std::tuple<const Task*, std::uint64_t, std::uint64_t>, ConflictTally::Side> known;
+    auto known_side = [&](Task& t, const LoggedAccess& access, std::uint64_t address,
+                          std::uint64_t parts, std::uint64_t stack) {
+        auto [found, is_new] = known.try_emplace({&t, access.pc, address});
+        if (is_new) found->second = side(t, access, address, parts, stack);
+        found->second.parts = parts;
+        return found->second;
+    };
+    for (const Conflict& one : conflicts_in(victim_log, writer_log, shift, others_)) {
+        auto address = [&](std::uint64_t parts) {
+            const auto part = static_cast<std::uint64_t>(std::countr_zero(parts));
+            return (one.line << shift) + (shift > 6 ? part << (shift - 6) : part);
+        };
+        ConflictTally::Entry entry;
+        entry.line = one.line;
+        entry.writer = known_side(writer, writer_log.accesses()[one.writer], address(one.written),
+                                  one.written, writer_stack);
+        entry.victim = known_side(victim, victim_log.accesses()[one.victim], address(one.used),
+                                  one.used, victim_stack);
+        entry.is_false = (one.written & one.used) == 0;
+        tally.add(entry, one.weight);
+    }
+    tally.end_pair();
+}
+
+}  // namespace revisit::watch::outside
