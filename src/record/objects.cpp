@@ -152,7 +152,7 @@ std::optional<std::uint64_t> ObjectMap::beginning_of(std::uint64_t address) cons
     return std::nullopt;
 }
 
-// Any segment of a file tells where all its symbols lie; the first one seen does.
+// Any segment of a file shows where all its symbols lie; the first one seen does.
 void ObjectMap::map_file(const Module& module) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(module.path, ignored)) return;

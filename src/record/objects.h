@@ -58,7 +58,7 @@ class ObjectMap {
     // Where the object that find() tells begins there; nothing for stacks and mapped pages.
     std::optional<std::uint64_t> beginning_of(std::uint64_t address) const;
 
-    // The object for blocks that were allocated at `place`; told by samples, so nothing is marked.
+    // The object for blocks that were allocated at `place`; known from samples, so nothing is marked.
     std::uint32_t heap_object(std::uint32_t place, std::uint64_t bytes);
 
     // The object for stack accesses of the function that `place` lies in.

@@ -404,7 +404,7 @@ void explain(Profile& profile, const Origins& a) {
 
     members.fill(sites);
 
-    // Objects of one name stay apart only where a context tells them apart.
+    // Objects of one name stay apart only where a context distinguishes them.
     std::map<std::tuple<std::string, std::string, std::uint32_t>, Object> named;
     for (auto& [index, object] : objects) {
         const DataObject& from = a.objects[index];

@@ -18,7 +18,7 @@ enum class Class : std::uint8_t {
     affine,     // and counters, linearly
     piecewise,  // and quotients, remainders, selections: Presburger functions
     row,        // bytes: a counter times a declared row, plus constants
-    product,    // a size times a counter: rows of a length that only a size tells
+    product,    // a size times a counter: rows of a length that only a size determines
     outside,
 };
 
