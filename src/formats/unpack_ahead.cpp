@@ -1,4 +1,4 @@
-// Problem. Unpacking takes longer than reading what was unpacked: gzip gives some 0.3 GB/s, zstd 1.
+// Problem. A trace that is unpacked and parsed on one thread keeps the other cores waiting.
 // Idea. Several zstd frames in one file (pzstd, `zstd` of parts joined by cat, our own) and the blocks
 // of bgzip stand alone and say where they end, so they are unpacked side by side and handed out in
 // order. A single long frame cannot be split; it is unpacked on one thread while another one parses.
