@@ -154,11 +154,11 @@ Result<Table> read_table(const DataSource& source, const Program& program) {
     } else if (is_text(bytes)) {
         table.values = TRY(from_text(source.from, bytes));
     } else {
-        if (bytes.size() % *size != 0)
+        if (bytes.size() % table.element != 0)
             return fail(source.from, "",
                         "has " + std::to_string(bytes.size()) +
-                            " bytes, no whole number of entries of " + std::to_string(*size));
-        table.values = from_memory(bytes, *size);
+                            " bytes, no whole number of entries of " + std::to_string(table.element));
+        table.values = from_memory(bytes, table.element);
     }
     if (table.values.empty()) return fail(source.from, "", "has no entries");
     return table;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "symbols/debug_information.h"
 #include "symbols/functions.h"
 #include "symbols/loops.h"
 
@@ -35,14 +36,6 @@ std::uint64_t number_of(Dwarf_Die* die, unsigned kind) {
     if (dwarf_attr(die, kind, &attribute)) dwarf_formudata(&attribute, &value);
     return value;
 }
-
-char* debug_path = nullptr;  // libdw's default: beside the file, .debug, /usr/lib/debug
-const Dwfl_Callbacks kCallbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = &debug_path,
-};
 
 }  // namespace
 
@@ -79,7 +72,7 @@ struct SymbolFile::Inside {
 
 SymbolFile::SymbolFile(const std::string& path) : inside_(std::make_unique<Inside>()) {
     Inside& in = *inside_;
-    in.dwfl = dwfl_begin(&kCallbacks);
+    in.dwfl = dwfl_begin(&kDebugInformation);
     if (!in.dwfl) return;
     dwfl_report_begin(in.dwfl);
     in.module = dwfl_report_elf(in.dwfl, path.c_str(), path.c_str(), -1, 0, true);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "symbols/debug_information.h"
+
 namespace revisit {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::size_t kMostEntries = 4'000'000;  // of a module's debug informat
 constexpr std::size_t kMostMembers = 4096;
 constexpr unsigned kMostDepth = 12;
 
-std::string name_of(Dwarf_Die* die) {
+std::string plain_name(Dwarf_Die* die) {
     const char* name = dwarf_diename(die);
     return name ? name : "";
 }
@@ -80,7 +82,7 @@ void add_members(Dwarf_Die* type, const std::string& prefix, std::uint64_t base,
         if (!type_of(&member, &of)) continue;
         const std::uint64_t offset = base + offset_of(&member), bytes = bytes_of(&of);
         bool is_array = false;
-        std::string name = tag == DW_TAG_inheritance ? "" : name_of(&member);
+        std::string name = tag == DW_TAG_inheritance ? "" : plain_name(&member);
         std::string whole = prefix + name;
         if (!element_of(&of, is_array)) continue;
         if (is_struct(&of) && !is_array) {
@@ -91,14 +93,6 @@ void add_members(Dwarf_Die* type, const std::string& prefix, std::uint64_t base,
         out.push_back({std::move(whole), offset, bytes});
     } while (dwarf_siblingof(&member, &member) == 0);
 }
-
-char* debug_path = nullptr;  // libdw's default: beside the file, .debug, /usr/lib/debug
-const Dwfl_Callbacks kCallbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = &debug_path,
-};
 
 }  // namespace
 
@@ -113,7 +107,7 @@ const TypeMember* DataType::at(std::uint64_t offset) const {
 }
 
 struct TypeFinder::ModuleTypes {
-    Dwfl* dwfl = dwfl_begin(&kCallbacks);
+    Dwfl* dwfl = dwfl_begin(&kDebugInformation);
     Dwfl_Module* module = nullptr;
     Dwarf* dwarf = nullptr;
     // Definitions by name; pointers and arrays of structs by the name of variable, parameter or member.
@@ -144,7 +138,7 @@ struct TypeFinder::ModuleTypes {
         if (depth > kMostDepth || dwarf_child(parent, &die) != 0) return;
         do {
             if (++entries > kMostEntries) return;
-            const std::string name = name_of(&die);
+            const std::string name = plain_name(&die);
             switch (dwarf_tag(&die)) {
                 case DW_TAG_structure_type:
                 case DW_TAG_class_type:
@@ -198,13 +192,13 @@ struct TypeFinder::ModuleTypes {
         if (dwarf_tag(&die) == DW_TAG_variable && !type_of(&die, &die)) return nullptr;
         if (!element_of(&die, is_array) || !is_struct(&die)) return nullptr;
         if (dwarf_hasattr(&die, DW_AT_declaration)) {
-            auto defined = types.find(name_of(&die));
+            auto defined = types.find(plain_name(&die));
             if (defined == types.end() || dwarf_offdie(dwarf, defined->second, &die) == nullptr ||
                 !element_of(&die, is_array) || !is_struct(&die))
                 return nullptr;
         }
         DataType type;
-        type.name = name_of(&die);
+        type.name = plain_name(&die);
         if (type.name.empty()) type.name = "struct";
         type.bytes = bytes_of(&die);
         if (type.bytes == 0) return nullptr;
