@@ -3,8 +3,10 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -201,6 +203,26 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
     return start(file, std::move(arguments), environment, options);
 }
 
+namespace {
+
+// A child that is traced stops at every signal, and one may come before it has become the program
+// (Ctrl-C, a stopped job). The stop of its exec is the tracer's own to take.
+void pass_signals_to(pid_t child) {
+    siginfo_t stop{};
+    if (waitid(P_PID, static_cast<id_t>(child), &stop, WSTOPPED | WNOWAIT | WNOHANG | __WALL) != 0 ||
+        stop.si_pid == 0 || stop.si_code != CLD_TRAPPED || stop.si_status >> 8 == PTRACE_EVENT_EXEC)
+        return;
+    int status = 0;
+    if (waitpid(child, &status, __WALL | WNOHANG) != child || !WIFSTOPPED(status)) return;
+    int signal = WSTOPSIG(status);
+    if (status >> 16 != PTRACE_EVENT_STOP)
+        ptrace(PTRACE_CONT, child, 0, signal);
+    else
+        ptrace(signal == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, child, 0, 0);
+}
+
+}  // namespace
+
 Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
                     const Environment& environment, const LaunchOptions& options) {
     std::vector<char*> argv;
@@ -245,6 +267,9 @@ Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
         waitpid(child, nullptr, __WALL);
         return unexpected(prepared.error());
     }
+    constexpr int kPatience = 10;  // milliseconds
+    for (pollfd answer{told[0], POLLIN, 0}; options.before_exec && poll(&answer, 1, kPatience) <= 0;)
+        pass_signals_to(child);
     int reason = 0;
     ssize_t got = read(told[0], &reason, sizeof reason);
     close(told[0]);

@@ -85,6 +85,24 @@ check(got.returncode == 4 and not os.path.exists("more"), "--repeat=1 is one run
 got = run([revisit, "profile", "--repeat", "--pid", str(os.getpid())])
 check(got.returncode == 2 and "not with --pid" in got.stderr, got.stderr)
 
+# A job that is stopped, at any moment, and goes on: also before it has become the program.
+import signal
+for delay in 0, 0, 0, 0, 0.002, 0.005, 0.01, 0.05:
+    with open("input") as file:
+        sampler = subprocess.Popen([revisit, "profile", "--method", "watch", "--quiet", "-o", "p.json", "--", "./short"], stdin=file, stdout=subprocess.PIPE, text=True)
+    children = ""
+    while not children and sampler.poll() is None:
+        children = open("/proc/%d/task/%d/children" % (sampler.pid, sampler.pid)).read()
+    time.sleep(delay)
+    for which in (signal.SIGSTOP, signal.SIGCONT) * 2:
+        if sampler.poll() is None and children:
+            try:
+                os.kill(int(children.split()[0]), which)
+            except ProcessLookupError:
+                pass
+            time.sleep(0.01)
+    check(sampler.communicate(timeout=60)[0] == plain.stdout and sampler.returncode == 3, "stopped after %g s" % delay)
+
 # An output that cannot be written is found before the program starts.
 for options in ["-o", "/nowhere/p.json"], ["-o", directory]:
     for command in "profile", "record":
