@@ -40,9 +40,9 @@ eval-multicore: build
 
 # Real programs, as they are and sampled: docs/programs.md.
 eval-programs: build
-	@scripts/install-dependencies xz-utils gzip zstd ffmpeg sqlite3 postgresql redis nginx apache2-utils memcached ruby lua5.4 perl nodejs \
+	@scripts/install-dependencies xz-utils gzip zstd ffmpeg sqlite3 postgresql redis nginx apache2-utils memcached ruby lua5.4 luajit perl nodejs \
 	    default-jdk-headless golang ripgrep fd-find git imagemagick gawk openssl musl-tools chromium
-	@scripts/eval-programs $(BUILD) --write
+	@scripts/eval-programs $(BUILD) --write --time; status=$$?; scripts/figures --write; exit $$status
 
 eval-sharing: build
 	@scripts/eval-sharing --build $(BUILD)
