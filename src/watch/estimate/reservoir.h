@@ -6,9 +6,13 @@
 // registers tried in random order. Every sample then has had the same chance to be the one still
 // watched. All probabilities are known here, so a reuse that is seen can be weighted by one over the
 // chance that it would be (Horvitz and Thompson): the chance that its watchpoint was set, times that of
-// having kept it. Source. Wang, Liu, Chabbi 2019 (RDX), section IV; the weights are ours.
+// having kept it. In a short run a block that is never touched again would often be watched up to
+// the end: after a fifth of the samples so far, holding on gets no likelier with age. S of a hash join
+// in 100 samples, simulated: 0.919 (one seed in ten below 0.883) instead of 0.907 (0.862).
+// Source. Wang, Liu, Chabbi 2019 (RDX), section IV; the weights are ours.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace revisit::watch {
@@ -42,6 +46,9 @@ class Reservoir {
 
     // A new sample wants to be watched. What stays has its chance of having stayed updated.
     Choice choose(Random& random) {
+        constexpr double kMostLeast = 0.1, kPart = 5;
+        wanted_++;
+        double least = std::min(kMostLeast, kPart / static_cast<double>(wanted_));
         for (unsigned i = 0; i < count_; i++)
             if (!held_[i]) {
                 for (unsigned k = 0; k < count_; k++)
@@ -51,7 +58,7 @@ class Reservoir {
         double chance[kMostWatchpoints], none = 1;
         for (unsigned i = 0; i < count_; i++) {
             samples_[i]++;
-            chance[i] = 1.0 / static_cast<double>(samples_[i]);
+            chance[i] = std::max(least, 1.0 / static_cast<double>(samples_[i]));
             none *= 1 - chance[i];
         }
         unsigned order[kMostWatchpoints] = {};
@@ -98,6 +105,7 @@ class Reservoir {
     }
 
     unsigned count_;
+    std::uint64_t wanted_ = 0;  // samples that wanted to be watched
     bool held_[kMostWatchpoints] = {};
     std::uint64_t samples_[kMostWatchpoints] = {};
     double kept_[kMostWatchpoints] = {};

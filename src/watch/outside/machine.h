@@ -1,9 +1,10 @@
 // What differs between processors when a thread is sampled from outside, behind one small interface.
 //
 // Machine has
-//     State, Ahead<Memory>, Kept          what the interpreter of src/machine works on, and what it
-//     keeps read_state(thread, state)           registers of a stopped thread, vector registers
-//     included read_state(registers, state)        … of a trap, in the order of kSampledRegisters
+//     State, Ahead<Memory>, Kept          what the interpreter of src/machine works on, and keeps
+//     read_state(thread, state)           registers of a stopped thread, vector registers included
+//     read_state(registers, state)        … of a trap, in the order of kSampledRegisters
+//     is_stepping(thread)                 whether it was stopped amid the step over a watched access
 //     read_path(memory, state, …)         the call stack
 //     trap_pc(ahead)                      where a watchpoint on the access just interpreted traps
 //     sprung_by(memory, state, word)      the instruction that sprang a trap, from the state there

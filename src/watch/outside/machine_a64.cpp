@@ -49,6 +49,13 @@ Machine::Kept::~Kept() {
     if (code_ != nullptr) munmap(code_, machine::VectorUnit::kCodeBytes);
 }
 
+bool Machine::is_stepping(pid_t thread) {
+    constexpr std::uint64_t kSoftwareStep = 1u << 21;  // of the processor state
+    user_regs_struct registers;
+    return read_set(thread, NT_PRSTATUS, &registers, sizeof registers) &&
+           registers.pstate & kSoftwareStep;
+}
+
 bool Machine::read_state(pid_t thread, State& s) {
     user_regs_struct general;
     if (!read_set(thread, NT_PRSTATUS, &general, sizeof general)) return false;

@@ -31,6 +31,8 @@ struct Machine {
     };
 
     static bool read_state(pid_t thread, State& state);
+    // Whether the kernel has a stopped thread step over a watched access.
+    static bool is_stepping(pid_t thread);
     // x0 to x30, the stack pointer, the place.
     static constexpr std::uint64_t kSampledRegisters = (std::uint64_t{1} << 33) - 1;
     static void read_state(const std::uint64_t* registers, State& state);

@@ -27,6 +27,7 @@ struct Machine {
     };
 
     static bool read_state(pid_t thread, State& state);
+    static bool is_stepping(pid_t) { return false; }  // a watchpoint traps after the access
     // ax, bx, cx, dx, si, di, bp, sp, ip, flags, r8 to r15, as perf numbers them.
     static constexpr std::uint64_t kSampledRegisters = 0xff03ff;
     static void read_state(const std::uint64_t* registers, State& state);

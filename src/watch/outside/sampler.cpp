@@ -145,7 +145,7 @@ void Sampler::note(Task& t, Hindrance what, int error) {
 void Sampler::start(Task& t) {
     t.number = static_cast<std::uint16_t>(t.process->program->threads++);
     t.process->threads.push_back(t.number);
-    t.reservoir = Reservoir(1);  // all watchpoints on one block
+    t.reservoir = Reservoir(blocks_at_once());
     t.random = Random(settings_.seed * 0x9e3779b97f4a7c15 + t.number + 1);
     t.period = settings_.period;
     t.clock_seen = 0;
@@ -313,11 +313,11 @@ void Sampler::drop(Task& t, unsigned slot) {
     t.watch[slot].waits_for = Watch::For::nothing;
 }
 
-// The block that is watched, if any, is not from now on.
-void Sampler::forget_use(Task& t) {
+// The block that is watched there, if any, is not from now on.
+void Sampler::forget_use(Task& t, unsigned block) {
     for (unsigned slot = 0; slot < TaskEvents::kWatchpoints; slot++)
-        if (t.watch[slot].waits_for == Watch::For::reuse) drop(t, slot);
-    t.reservoir.release(0);
+        if (t.watch[slot].waits_for == Watch::For::reuse && t.watch[slot].block == block) drop(t, slot);
+    t.reservoir.release(block);
 }
 
 bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
@@ -334,8 +334,9 @@ bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
 void Sampler::watch_use(Task& t, const Noted& use) {
     Reservoir::Choice choice = t.reservoir.choose(t.random);
     if (choice.watchpoint < 0) return;
-    if (t.reservoir.held(0)) sample_of(t, t.waiting).trap_time = program_time(t);  // lost
-    forget_use(t);
+    auto block = static_cast<unsigned>(choice.watchpoint);
+    if (t.reservoir.held(block)) sample_of(t, t.waiting[block]).trap_time = program_time(t);  // lost
+    forget_use(t, block);
     // Some are left free: to time accesses where replays go astray, or for how late traps are.
     constexpr std::size_t kTimedEnough = 12;
     unsigned spare = t.replay.failed > 0 ? 2 : samples(t).timed.size() < kTimedEnough ? 1 : 0;
@@ -353,6 +354,7 @@ void Sampler::watch_use(Task& t, const Noted& use) {
         if (words.touches[i] <= kMostTouches) {
             Watch watch;
             watch.waits_for = Watch::For::reuse;
+            watch.block = block;
             watch.word = words.address[i];
             watch.sample = t.samples().samples.size();
             watch.touches = words.touches[i];
@@ -364,8 +366,8 @@ void Sampler::watch_use(Task& t, const Noted& use) {
         i++;
     }
     if (set == 0) return;
-    t.reservoir.set(0);
-    t.waiting = t.samples().samples.size();
+    t.reservoir.set(block);
+    t.waiting[block] = t.samples().samples.size();
     Sample& sample = set_on(t, use, choice.probability);
     sample.watched_words = set;
     sample.use_word = static_cast<std::uint8_t>(words.use_word);
@@ -424,7 +426,8 @@ void Sampler::trapped(Task& t, const Trap& trap) {
         bool reuses = watch.waits_for == Watch::For::reuse;
         std::uint64_t touches = 0;
         for (const Watch& other : t.watch)
-            if (&other == &watch || (reuses && other.waits_for == Watch::For::reuse))
+            if (&other == &watch ||
+                (reuses && other.waits_for == Watch::For::reuse && other.block == watch.block))
                 touches += other.touches;
         t.traps_cost += touches * step_cost_;
         now -= std::min(now, touches * step_cost_);
@@ -432,7 +435,7 @@ void Sampler::trapped(Task& t, const Trap& trap) {
         if (reuses) {
             reused(t, slot, trap, now);
             watch.waits_for = Watch::For::nothing;
-            return forget_use(t);
+            return forget_use(t, watch.block);
         }
         if (trap.registers != nullptr) {
             Machine::State state;
@@ -462,7 +465,7 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     Sample& sample = sample_of(t, watch.sample);
     sample.watched = Watched::trapped;
     sample.trap_time = now;
-    sample.chance_kept = t.reservoir.kept(0);
+    sample.chance_kept = t.reservoir.kept(watch.block);
     sample.trapped_word = static_cast<std::uint8_t>(word_of(trap.word));
     t.process->program->habits.learn(sample.use_pc, sample.use_word, sample.watched_words,
                                      sample.trapped_word);
@@ -576,11 +579,12 @@ void Sampler::end(Task& t) {
 
 void Sampler::end_samples(Task& t, ThreadSamples& thread) {
     std::uint64_t now = program_time(t);
-    if (t.reservoir.held(0)) {
-        Sample& sample = thread.samples[t.waiting - 1];
+    for (unsigned block = 0; block < t.reservoir.watchpoints(); block++) {
+        if (!t.reservoir.held(block)) continue;
+        Sample& sample = thread.samples[t.waiting[block] - 1];
         sample.watched = Watched::never;
         sample.trap_time = now;
-        sample.chance_kept = t.reservoir.kept(0);
+        sample.chance_kept = t.reservoir.kept(block);
     }
     thread.end = now;
     thread.recording = t.stopped_for + t.traps_cost;

@@ -2,7 +2,8 @@
 //
 // A sample: the thread is stopped; look ahead from there for some thousand accesses. The uses among
 // them that come back there are counted, exactly; of those that do not, one is drawn and the reservoir
-// decides whether its block is watched: all watchpoints of the thread are on words of one block. Some
+// decides whether its block is watched: all watchpoints of the thread are on words of one block, or two
+// of up to 16 bytes. Some
 // samples are followed by a replay, which gives how fast accesses go. A trap: the watchpoint has fired
 // and is off; its record has the thread's clock, registers and the top of its stack. The thread has not
 // been stopped for it.
@@ -72,7 +73,9 @@ class Sampler {
     Sample& set_on(Task& task, const Noted& use, double chance);
     void finish_sample(Task& task);
     void watch_use(Task& task, const Noted& use);
-    void forget_use(Task& task);
+    void forget_use(Task& task, unsigned block);
+    // All watchpoints are on one block, but where a block is one word or two.
+    unsigned blocks_at_once() const { return settings_.shift <= 4 ? 2 : 1; }
     unsigned word_of(std::uint64_t address) const {  // in its block
         return static_cast<unsigned>(address >> kWordShift) &
                ((1u << (settings_.shift - kWordShift)) - 1);

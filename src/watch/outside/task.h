@@ -32,6 +32,7 @@ struct Watch {
     std::uint64_t sample = 0;   // the number of the one that set it
     std::uint64_t touches = 0;  // that the kernel steps over before
     std::uint64_t use_pc = 0;
+    unsigned block = 0;          // of the reservoir
     std::uint64_t set = 0;       // program time
     std::uint64_t accesses = 0;  // from the stop to the touch, where that is known
 };
@@ -75,7 +76,8 @@ struct Task {
     Reservoir reservoir;
     Random random{1};
     Watch watch[TaskEvents::kWatchpoints];
-    std::uint64_t waiting = 0;  // the number of the sample whose block is watched
+    std::uint64_t waiting[kMostWatchpoints] =
+        {};  // the numbers of the samples whose blocks are watched
     Replay replay;
     std::uint64_t traps_cost = 0;   // nanoseconds of its clock that traps took
     std::uint64_t stopped_for = 0;  // nanoseconds it was stopped

@@ -345,6 +345,8 @@ class Tracer {
         if (WIFEXITED(status) || WIFSIGNALED(status)) return gone(id, status);
         if (!WIFSTOPPED(status)) return;
         int signal = WSTOPSIG(status), event = status >> 16;
+        if (event == 0 && signal == SIGTRAP && stepping_.contains(id) && is_end_of_step(id)) signal = 0;
+        stepping_.erase(id);
         auto found = tasks_.find(id);
         Task* task = found != tasks_.end() ? found->second.get() : nullptr;
         if (event == PTRACE_EVENT_EXEC)
@@ -369,7 +371,7 @@ class Tracer {
             sampler_.lost_time(kStopCost);
         task->is_waited_for = false;
         task->is_stopped = false;
-        ptrace(PTRACE_CONT, id, 0, event == 0 ? signal : 0);
+        go_on(id, event == 0 ? signal : 0);
         if (taken == Sampler::Taken::sample) {
             sampler_.after_stop(*task, processor_.has_others());
             if (sampler_.wants_another(*task)) look_at_another(*task);
@@ -385,6 +387,23 @@ class Tracer {
         if (!others.empty())
             sampler_.look_at_another(
                 task, *others[task.random.below(static_cast<unsigned>(others.size()))], others.size());
+    }
+
+    // On aarch64 the kernel steps over an access that is watched, all watchpoints of the thread off
+    // until then. PTRACE_CONT would take the step away, and they would stay off for good.
+    void go_on(pid_t id, int signal) {
+        if (!Machine::is_stepping(id)) {
+            ptrace(PTRACE_CONT, id, 0, signal);
+            return;
+        }
+        stepping_.insert(id);
+        ptrace(PTRACE_SINGLESTEP, id, 0, signal);
+    }
+
+    // The kernel keeps the end of its own step to itself; that of ours is not the program's.
+    static bool is_end_of_step(pid_t id) {
+        siginfo_t info{};
+        return ptrace(PTRACE_GETSIGINFO, id, 0, &info) == 0 && info.si_code == TRAP_TRACE;
     }
 
     // A timer would wake us some fifty microseconds late, which is as long as the stretch is to be.
@@ -543,6 +562,7 @@ class Tracer {
     std::vector<std::pair<pid_t, std::uint64_t>>
         young_;  // not sampled yet, and since when they are there
     std::size_t without_events_ = 0;
+    std::set<pid_t> stepping_;  // threads that were let go for one instruction
     Outcome outcome_;
 };
 
