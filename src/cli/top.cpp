@@ -3,6 +3,7 @@
 // The sampler attaches once and stays. Every interval a thread of its own makes a screen of what was
 // sampled so far, so each rests on more samples than the last, and reuses may take longer than an
 // interval.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/command.h"
