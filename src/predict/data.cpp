@@ -132,13 +132,13 @@ Result<Table> read_table(const DataSource& source, const Program& program) {
         std::any_of(program.globals.begin(), program.globals.end(),
                     [&](auto& g) { return g.name == source.name; });
     if (!exists) return fail(given + "no array of that name decides anything here");
-    auto size = program.memory_needed ? entry_size(program, source.name) : std::nullopt;
+    unsigned size = program.memory_needed ? entry_size(program, source.name).value_or(0) : 0;
     for (const Argument& a : arguments)
         if (a.inside && a.kind == Kind::integer && a.name == source.name) size = a.width / 8u;
-    if (!size || *size > 8) return fail(given + "nothing that is read from it decides anything");
+    if (size == 0 || size > 8) return fail(given + "nothing that is read from it decides anything");
     Table table;
     table.name = source.name;
-    table.element = *size;
+    table.element = size;
     if (source.from.starts_with("uniform:")) return uniform(source, std::move(table));
     std::ifstream in(source.from, std::ios::binary | std::ios::ate);
     if (!in) return fail(source.from, "", "cannot be read");
