@@ -368,7 +368,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         if (!same) {
             learning.doubts.insert("the compiler makes another program of " +
                                    sizes_text(model.design.at(size)) + " than of the target");
-            if (program->functions.size() != target.functions.size()) continue;
+            continue;  // its references are not the target's
         }
         const bool last = k + 1 == model.design.samples.size();
         const auto periods = last ? fixed_periods(*program, target) : FixedPeriods{};
@@ -386,7 +386,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         }
         const auto doubts = trace->doubts_at(request.granularity);
         learning.doubts.insert(doubts.begin(), doubts.end());
-        if (same) learning.reach.add(size, *program, *trace);
+        learning.reach.add(size, *program, *trace);
         learning.doubts.insert(periods.left.begin(), periods.left.end());
         for (const auto m : periods.moduli)
             if (model.modulus % m != 0)
