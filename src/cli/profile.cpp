@@ -97,7 +97,7 @@ class ProfileCommand : public Command {
         model_.apply(*engine);
         if (watching_.pid != 0 && !recording_.command.empty())
             return fail("--pid attaches to a process that runs: name no program as well");
-        if (watching_.pid != 0 && watching_.repeat > 1)
+        if (watching_.pid != 0 && watching_.runs() > 1)
             return fail("--repeat starts the program again: not with --pid");
         if (watching_.pid != 0 && method_ != "auto" && method_ != "watch")
             return fail("--pid takes samples: --method watch or none");
@@ -202,7 +202,7 @@ class ProfileCommand : public Command {
         outside.duration = run.duration;
         outside.children = !recording_.no_children;
         watch::outside::Outcome sampled =
-            TRY(watch::outside::run_repeatedly(outside, {watching_.repeat, kEnoughSamples}));
+            TRY(watch::outside::run_repeatedly(outside, {watching_.runs(), kEnoughSamples}));
         watch::outside::ProfileOptions how;
         how.estimate = options.estimate;
         how.counts = counts ? &*counts : nullptr;
@@ -343,7 +343,7 @@ class ProfileCommand : public Command {
         if (samples >= kEnoughSamples) return;
         std::string exact = "revisit profile --method exact --";
         for (const std::string& word : recording_.command) exact += " " + shell_word(word);
-        if (watching_.pid == 0 && watching_.repeat == 1)
+        if (watching_.pid == 0 && watching_.runs() == 1)
             exact += "; --repeat runs it again until there are enough samples";
         profile_.notes.push_back(
             samples < 1

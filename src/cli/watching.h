@@ -14,8 +14,11 @@ struct WatchingOptions {
     std::string weights = "inverse";
     std::string clock = "run";
     std::uint64_t check = 0;
-    int pid = 0;          // of a process to attach to; 0 = none
-    unsigned repeat = 1;  // runs at most, until there are samples enough
+    int pid = 0;  // of a process to attach to; 0 = none
+    // Runs at most, until there are samples enough. Text, because CLI11 sets numbers of flags that are
+    // not given to 0.
+    std::string repeat = "1";
+    unsigned runs() const { return static_cast<unsigned>(std::stoul(repeat)); }
 
     void declare(CLI::App& app);
     Result<watch::WatchOptions> apply(const EngineOptions& engine, bool granularity_given) const;

@@ -71,7 +71,7 @@ endif()
     for standard in (20, 23):
         same(f"first example, CMake, {kind}, C++{standard}", run(folder / f"build/first{standard}"), first_prints)
     same(f"second example, CMake, {kind}", run(folder / "build/second20"), second_prints)
-    run(prefix / "bin/revisit", "generate", "--shape", "zipf:0.9", "--length", "50000", "--distinct", "1000", "-o", folder / "trace.rvt", "--quiet")
+    run(prefix / "bin/revisit", "generate", "--distribution", "zipf:0.9", "--length", "50000", "--distinct", "1000", "-o", folder / "trace.rvt", "--quiet")
     same(f"example of a stored trace, CMake, {kind}", run(folder / "build/third20", cwd=folder), "50000 accesses, 1000 blocks")
 
 # --- pkg-config, the lines of the table. ---

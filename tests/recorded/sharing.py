@@ -48,7 +48,8 @@ check(len(profile["threads"]) == 61, f"ids that are used again are new threads: 
 profile = profiled("atomics")
 records = of_counters(profile)
 check(sum(record["count"] for record in records if record["false_sharing"]) > 1000, "atomics: neighbours are taken")
-check({record["victim"]["function"] for record in records} == {"count_atomically"}, "atomics: by the line that does it")
+by_line = sum(record["count"] for record in records if record["victim"]["function"] == "count_atomically")
+check(by_line >= 0.99 * sum(record["count"] for record in records), "atomics: by the line that does it")
 
 profile = profiled("processes")
 check(not of_counters(profile), "what another process writes is not another thread's")

@@ -15,7 +15,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 
+#include "core/files.h"
 #include "core/try.h"
 #include "revisit/accuracy.h"
 
@@ -125,9 +127,16 @@ Result<std::string> driver(const Request& request, const Program& program, const
     for (const Global& g : program.globals)
         for (const Table& t : program.data)
             if (t.name == g.name) contents += TRY(filled(t, "&" + g.name, folder));
-    // Names with a dot are no names of the file's scope: static locals, literals.
+    // Names with a dot are no names of the file's scope: static locals, literals. Of several files this
+    // one knows what it mentions.
+    const auto text =
+        request.source.others.empty() ? std::string() : TRY(read_file(request.source.path));
+    const auto mentions = [&](const std::string& name) {
+        return request.source.others.empty() ||
+               std::regex_search(text, std::regex("\\b" + name + "\\b"));
+    };
     for (const Global& g : program.globals)
-        if (!g.constant && g.name.find('.') == std::string::npos)
+        if (!g.constant && g.name.find('.') == std::string::npos && mentions(g.name))
             assignments += "  revisit_kept = (void *)&" + g.name + ";\n";
     return "#define main revisit_main_of_the_source\n#include \"" +
            fs::absolute(request.source.path).string() +
