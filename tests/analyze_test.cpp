@@ -12,22 +12,10 @@
 #include "engines/exact_threads.h"
 #include "random_traces.h"
 #include "revisit/revisit.h"
+#include "temporary_folder.h"
 
 namespace revisit {
 namespace {
-
-class Folder {
- public:
-    Folder() {
-        char name[] = "/tmp/revisit-test-XXXXXX";
-        path_ = mkdtemp(name);
-    }
-    ~Folder() { std::filesystem::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-    std::string path_;
-};
 
 // Accesses with all columns, some of which cross blocks.
 struct Trace {
@@ -86,7 +74,7 @@ class StreamOnly : public TraceReader {
 
 // Long enough for two chunks of every format.
 TEST(Analyze, every_source_and_engine_agree) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(140'000, 1);
     for (const auto& [format, packing] : {std::pair{"u64", ""},
                                           {"records", ""},
@@ -122,7 +110,7 @@ TEST(Analyze, every_source_and_engine_agree) {
 }
 
 TEST(Analyze, sites_pairs_times_and_phases_do_not_depend_on_the_way) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(20'000, 2);
     for (const char* format : {"records", "revisit", "csv"}) {
         const std::string path = folder / (std::string("trace.") + format);
@@ -147,7 +135,7 @@ TEST(Analyze, sites_pairs_times_and_phases_do_not_depend_on_the_way) {
 
 // The engine on threads, made to cut everywhere, reads ranges that are cut where it counts.
 TEST(Analyze, threads_read_ranges_as_they_read_blocks) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(8'000, 3);
     for (bool columns : {false, true}) {
         const char* const format = columns ? "records" : "u64";
@@ -174,7 +162,7 @@ TEST(Analyze, threads_read_ranges_as_they_read_blocks) {
 }
 
 TEST(Analyze, several_files_are_one_trace) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(9'000, 4);
     AnalyzeOptions options;
     options.engine.bins = Binning::exact();
@@ -201,7 +189,7 @@ TEST(Analyze, several_files_are_one_trace) {
 }
 
 TEST(Analyze, a_file_that_becomes_shorter_is_an_error) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(100'000, 5);
     for (const char* format : {"u64", "records", "revisit", "lackey"}) {
         const std::string path = folder / (std::string("trace.") + format);
@@ -221,7 +209,7 @@ TEST(Analyze, a_file_that_becomes_shorter_is_an_error) {
 }
 
 TEST(Analyze, a_file_that_grows_ends_where_it_ended_when_it_was_opened) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(70'000, 7);
     for (const char* format : {"u64", "records", "din"}) {
         const std::string path = folder / (std::string("trace.") + format);
@@ -240,7 +228,7 @@ TEST(Analyze, a_file_that_grows_ends_where_it_ended_when_it_was_opened) {
 }
 
 TEST(Analyze, a_sparse_file_is_zeros) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::string path = folder / "sparse.u64";
     std::ofstream(path).flush();
     std::filesystem::resize_file(path, std::size_t{64} << 20);
@@ -256,7 +244,7 @@ TEST(Analyze, a_sparse_file_is_zeros) {
 
 // Windows on chunks of a source: cut at chunks, decoded where they are counted or ahead of that.
 TEST(Analyze, threads_decode_chunks_as_they_read_blocks) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(700'000, 8);
     EngineOptions options;
     options.bins = Binning::exact();
@@ -283,7 +271,7 @@ TEST(Analyze, threads_decode_chunks_as_they_read_blocks) {
 }
 
 TEST(Analyze, a_wrong_line_is_found_in_any_chunk) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::string path = folder / "long.din";
     {
         std::ofstream out(path);
@@ -300,7 +288,7 @@ TEST(Analyze, a_wrong_line_is_found_in_any_chunk) {
 }
 
 TEST(Analyze, an_access_of_gigabytes_costs_no_memory_on_the_way) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::string path = folder / "huge.csv";
     std::ofstream(path) << "address,size\n0,1073741824\n64,4\n";
     AnalyzeOptions options;
@@ -312,7 +300,7 @@ TEST(Analyze, an_access_of_gigabytes_costs_no_memory_on_the_way) {
 }
 
 TEST(Analyze, also_sees_every_access_in_order) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const Trace trace = make_trace(150'000, 6);
     store(trace.batch(true), folder / "t.rvt", "revisit");
     for (unsigned threads : {1, 3}) {

@@ -10,6 +10,7 @@
 #include "formats/format.h"
 #include "formats/revisit_chunk.h"
 #include "revisit/revisit.h"
+#include "temporary_folder.h"
 
 namespace revisit {
 namespace {
@@ -36,22 +37,6 @@ std::string complaint(std::string bytes, std::string_view format = {}) {
     auto parsed = parse(std::move(bytes), format);
     return parsed ? "no error" : parsed.error().sentence();
 }
-
-class TemporaryFolder {
- public:
-    TemporaryFolder() {
-        char name[] = "/tmp/revisit-test-XXXXXX";
-        path_ = mkdtemp(name);
-    }
-    ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-    std::size_t files() const {
-        return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-    }
-
- private:
-    std::string path_;
-};
 
 TEST(Formats, lackey_is_told_and_read) {
     auto accesses =
@@ -253,12 +238,12 @@ Result<void> write_all(const std::string& path, std::string_view format,
 
 // A build without liblzma or zlib refuses such files by their names.
 bool is_in_this_build(std::string_view packing) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     return create_sink(folder / (std::string("t") + std::string(packing))).has_value();
 }
 
 TEST(Formats, every_writable_format_gives_back_what_it_can_hold) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     std::vector<Access> accesses = random_accesses(20000, 3);
     for (const FormatEntry& entry : formats()) {
         if (entry.create == nullptr) continue;
@@ -284,7 +269,7 @@ TEST(Formats, every_writable_format_gives_back_what_it_can_hold) {
 }
 
 TEST(RevisitFormat, every_set_of_columns_and_the_info_survive) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     std::vector<Access> accesses = random_accesses(kChunkAccesses * 2 + 3, 4);
     TraceInfo info;
     info.modules = {{0x1000, 0x2000, 64, "/bin/a \"b\"", "abc"}};
@@ -319,7 +304,7 @@ TEST(RevisitFormat, every_set_of_columns_and_the_info_survive) {
 }
 
 TEST(RevisitFormat, matrix_multiply_takes_at_most_two_bytes_an_access) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     constexpr std::uint64_t n = 100, a = 0x7f0000000000, b = a + n * n * 8 + 4096,
                             c = b + n * n * 8 + 4096;
     std::vector<Access> accesses;
@@ -338,7 +323,7 @@ TEST(RevisitFormat, matrix_multiply_takes_at_most_two_bytes_an_access) {
 }
 
 TEST(RevisitFormat, every_truncation_is_refused) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     ASSERT_TRUE(write_all(folder / "t.rvt", {}, random_accesses(300, 5), {true, true, true, true}));
     std::ifstream file(folder / "t.rvt", std::ios::binary);
     std::string whole((std::istreambuf_iterator<char>(file)), {});
@@ -349,7 +334,7 @@ TEST(RevisitFormat, every_truncation_is_refused) {
 }
 
 TEST(RevisitFormat, no_flipped_bit_goes_unnoticed_in_the_accesses) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     std::vector<Access> accesses = random_accesses(2000, 6);
     ASSERT_TRUE(write_all(folder / "t.rvt", {}, accesses, {true, true, true, true}));
     std::ifstream file(folder / "t.rvt", std::ios::binary);
@@ -366,7 +351,7 @@ TEST(RevisitFormat, no_flipped_bit_goes_unnoticed_in_the_accesses) {
 }
 
 TEST(Packing, cut_short_and_broken_streams_are_refused) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     for (const char* packing : {".zst", ".gz", ".xz"}) {
         if (!is_in_this_build(packing)) continue;
         std::string path = folder / (std::string("t.u64") + packing);
@@ -384,7 +369,7 @@ TEST(Packing, cut_short_and_broken_streams_are_refused) {
 }
 
 TEST(Writing, nothing_half_written_is_left_behind) {
-    TemporaryFolder folder;
+    test::TemporaryFolder folder;
     {
         auto writer = create_trace(folder / "t.rvt").value();
         Columns columns;

@@ -9,6 +9,7 @@
 #include "gpu/single_device.h"
 #include "host_device.h"
 #include "random_traces.h"
+#include "temporary_folder.h"
 
 namespace revisit {
 namespace {
@@ -118,21 +119,8 @@ TEST(PieceQueue, a_failure_anywhere_ends_it_and_is_told) {
         }
 }
 
-class Folder {
- public:
-    Folder() {
-        char name[] = "/tmp/revisit-test-XXXXXX";
-        path_ = mkdtemp(name);
-    }
-    ~Folder() { std::filesystem::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-    std::string path_;
-};
-
 TEST(SingleDevice, agrees_with_the_definition_whatever_the_source) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     std::mt19937_64 random(3);
     std::vector<std::uint64_t> addresses;
     std::vector<std::uint32_t> sites, sizes;
@@ -204,7 +192,7 @@ class FailingDevice final : public HostDevice {
 };
 
 TEST(SingleDevice, failures_of_the_device_are_errors_that_stay) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::string path = folder / "trace.rvt";
     std::vector<std::uint64_t> addresses(5000);
     for (std::size_t i = 0; i < addresses.size(); ++i) addresses[i] = i % 700 * 64;
@@ -250,7 +238,7 @@ TEST(SingleDevice, a_device_that_does_not_start_is_an_error) {
 }
 
 TEST(SingleDevice, a_trace_that_breaks_off_is_told_as_such) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::string path = folder / "trace.rvt";
     std::vector<std::uint64_t> addresses(400'000, 64);
     auto writer = create_trace(path).value();

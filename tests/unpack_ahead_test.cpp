@@ -12,22 +12,10 @@
 
 #include "formats/format.h"
 #include "revisit/revisit.h"
+#include "temporary_folder.h"
 
 namespace revisit {
 namespace {
-
-class Folder {
- public:
-    Folder() {
-        char name[] = "/tmp/revisit-test-XXXXXX";
-        path_ = mkdtemp(name);
-    }
-    ~Folder() { std::filesystem::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-    std::string path_;
-};
 
 void put(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
@@ -38,7 +26,7 @@ std::string get(const std::string& path) {
 }
 
 bool is_in_this_build(const std::string& packing) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     return create_sink(folder / ("t" + packing)).has_value();
 }
 
@@ -61,7 +49,7 @@ Result<std::vector<std::uint64_t>> read_addresses(const std::string& path) {
     }
 }
 
-std::string store(const Folder& folder, const std::string& name,
+std::string store(const test::TemporaryFolder& folder, const std::string& name,
                   std::span<const std::uint64_t> addresses) {
     const std::string path = folder / name;
     auto writer = create_trace(path).value();
@@ -103,7 +91,7 @@ std::string bgzip(std::string_view bytes) {
 // Of zstd and bgzip 7 MB of text: two frames, a hundred blocks. What is one frame is unpacked ahead
 // after the first MiB.
 TEST(UnpackAhead, all_packings_give_what_the_plain_file_gives) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const auto addresses = random_addresses(600'000), fewer = random_addresses(150'000);
     for (const char* format : {"din", "csv", "u64"}) {
         const std::string plain = get(store(folder, std::string("t.") + format, addresses));
@@ -124,7 +112,7 @@ TEST(UnpackAhead, all_packings_give_what_the_plain_file_gives) {
 }
 
 TEST(UnpackAhead, zstd_is_written_in_frames_that_are_found_again) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::string packed = get(store(folder, "t.u64.zst", random_addresses(3'000'000)));
     const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(packed.data()),
                                               packed.size());
@@ -142,7 +130,7 @@ TEST(UnpackAhead, zstd_is_written_in_frames_that_are_found_again) {
 }
 
 TEST(UnpackAhead, a_long_frame_among_short_ones_is_read_as_it_comes) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const std::vector<std::uint64_t> sevens(3'000'000, 7);  // 24 MB that pack to some KB
     std::string one_frame(ZSTD_compressBound(sevens.size() * 8), '\0');
     one_frame.resize(
@@ -159,7 +147,7 @@ TEST(UnpackAhead, a_long_frame_among_short_ones_is_read_as_it_comes) {
 }
 
 TEST(UnpackAhead, broken_and_cut_files_are_refused_at_their_place) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     for (const char* packing : {".zst", ".gz", ".xz", ".bgzip"}) {
         const bool by_hand = std::string_view(packing) == ".bgzip";
         const auto addresses =
@@ -181,7 +169,7 @@ TEST(UnpackAhead, broken_and_cut_files_are_refused_at_their_place) {
 }
 
 TEST(UnpackAhead, a_wrong_line_keeps_its_number) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     std::string text;
     for (int i = 0; i < 300'000; ++i) text += i == 250'000 ? "9 12\n" : "0 1234abcd\n";
     if (!is_in_this_build(".gz")) GTEST_SKIP() << "no zlib in this build";
@@ -193,7 +181,7 @@ TEST(UnpackAhead, a_wrong_line_keeps_its_number) {
 }
 
 TEST(UnpackAhead, a_line_without_end_is_refused) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     if (!is_in_this_build(".gz")) GTEST_SKIP() << "no zlib in this build";
     put(folder / "t.din.gz", bgzip("0 12\n0 34\n" + std::string(3'000'000, '5')));
     const auto read = read_addresses(folder / "t.din.gz");
