@@ -38,7 +38,7 @@ std::string complaint(std::string bytes, std::string_view format = {}) {
     return parsed ? "no error" : parsed.error().sentence();
 }
 
-TEST(Formats, lackey_is_told_and_read) {
+TEST(Formats, lackey_is_recognized_and_read) {
     auto accesses =
         parse("==1== lackey\nI  04000a00,4\n L 1ffeffe7e8,8\n S 1ffeffe7f0,16\n M 0421c7cc,4\n\n");
     ASSERT_TRUE(accesses) << accesses.error().sentence();
@@ -53,7 +53,7 @@ TEST(Formats, lackey_is_told_and_read) {
               "t: line 1: expected a hexadecimal address and a comma, found \"11223344556677889,4\"");
 }
 
-TEST(Formats, din_is_told_and_read) {
+TEST(Formats, din_is_recognized_and_read) {
     auto accesses = parse("0 1f00\n1 ffffffffffffffff\n2 400000\n0 0x10 trailing words\n");
     ASSERT_TRUE(accesses) << accesses.error().sentence();
     EXPECT_EQ(*accesses,
@@ -101,7 +101,7 @@ TEST(Formats, binary_layouts) {
               "t: byte 0: expected a record of 16 bytes, found the end after 9");
 }
 
-TEST(Formats, binary_layouts_are_told_from_each_other) {
+TEST(Formats, binary_layouts_are_distinguished) {
     std::string records, oracle, champsim, addresses;
     std::mt19937_64 random(1);
     for (std::uint64_t i = 0; i < 100; ++i) {
