@@ -13,6 +13,7 @@
 #include "byte_trace.h"
 #include "engines/hierarchy.h"
 #include "engines/set_associative.h"
+#include "models/hierarchy_model.h"
 #include "models/tlbs.h"
 #include "revisit/revisit.h"
 
@@ -229,7 +230,7 @@ TEST(Hierarchy, is_predicted_within_two_points_from_one_profile) {
                 });
             };
             const Profile profile = analyze(trace.batch(), options).value();
-            const std::vector<double> predicted = HierarchySimulator::predict(profile, levels).value();
+            const std::vector<double> predicted = predict_hierarchy(profile, levels).value();
             for (std::size_t i = 0; i < levels.size(); ++i)
                 EXPECT_NEAR(static_cast<double>(hierarchy.misses(i)) /
                                 static_cast<double>(hierarchy.accesses()),
@@ -245,7 +246,7 @@ TEST(Hierarchy, says_what_it_cannot_simulate) {
     EXPECT_FALSE(HierarchySimulator::parse("32K:8:64+"));
     for (const char* text : {"32K:8:64", "32K:8:64+1M:8:128", "32K:8:64+1M:full:64"})
         EXPECT_FALSE(HierarchySimulator::create(HierarchySimulator::parse(text).value())) << text;
-    EXPECT_FALSE(HierarchySimulator::predict(Profile{}, {}));
+    EXPECT_FALSE(predict_hierarchy(Profile{}, {}));
 }
 
 // As processors answer: Zen 2 (AMD's manual and its own dump) and Ice Lake.

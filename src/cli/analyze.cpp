@@ -7,6 +7,7 @@
 #include "cluster/cluster.h"
 #include "core/try.h"
 #include "engines/hierarchy.h"
+#include "models/hierarchy_model.h"
 #include "engines/set_associative.h"
 #include "revisit/blocks.h"
 #include "symbols/origins.h"
@@ -217,7 +218,7 @@ class AnalyzeCommand : public Command {
         }
         for (const Simulations::Hierarchy& one : simulations.hierarchies) {
             const std::vector<double> predicted =
-                TRY(HierarchySimulator::predict(profile, one.levels.levels()));
+                TRY(predict_hierarchy(profile, one.levels.levels()));
             for (std::size_t i = 0; i < predicted.size(); ++i)
                 text += fmt::format(
                     "  {:<16} {:<7} simulated miss {:.4f} %   predicted miss {:.4f} % of accesses\n",
@@ -260,7 +261,7 @@ class AnalyzeCommand : public Command {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
         for (const Simulations::Hierarchy& one : simulations.hierarchies) {
             const std::vector<double> predicted =
-                TRY(HierarchySimulator::predict(profile, one.levels.levels()));
+                TRY(predict_hierarchy(profile, one.levels.levels()));
             nlohmann::ordered_json entry = {{"hierarchy", one.text},
                                             {"accesses", one.levels.accesses()}};
             for (std::size_t i = 0; i < predicted.size(); ++i)

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cluster/cluster.h"
+#include "core/try.h"
 #include "formats/format.h"
 #include "gpu/gpu.h"
 #include "record/launch.h"
@@ -136,7 +137,7 @@ class DoctorCommand : public Command {
                 text += fmt::format("  {} {:<14} {}\n", finding.works ? "✓" : "✗", finding.subject,
                                     finding.detail);
         }
-        if (auto shown = print(text); !shown) return unexpected(shown.error());
+        TRY(print(text));
         return 0;
     }
 

@@ -7,6 +7,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "core/files.h"
+#include "core/try.h"
 
 namespace revisit {
 namespace {
@@ -88,7 +89,7 @@ Result<void> write_manuals(const CLI::App& app, const std::string& folder) {
         std::error_code code;
         std::filesystem::create_directories(path.parent_path(), code);
         if (code) return fail(path.parent_path().string(), {}, "cannot create: " + code.message());
-        if (auto written = write_file(path.string(), content); !written) return written;
+        TRY(write_file(path.string(), content));
     }
     return {};
 }

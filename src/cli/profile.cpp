@@ -86,15 +86,14 @@ class ProfileCommand : public Command {
     }
 
     Result<int> run() override {
-        Result<EngineOptions> engine = analysis_.engine_options();
-        if (!engine) return unexpected(engine.error());
-        if (engine->threads == 0) engine->threads = 2;  // the program wants the other cores
-        engine->time = time_;
-        engine->sites = !no_sites_;
-        engine->device = device_ == "gpu" ? Device::gpu : Device::cpu;
-        engine->pairs = !no_pairs_ && engine->device == Device::cpu;
-        if (auto applied = sampling_.apply(*engine); !applied) return unexpected(applied.error());
-        model_.apply(*engine);
+        EngineOptions engine = TRY(analysis_.engine_options());
+        if (engine.threads == 0) engine.threads = 2;  // the program wants the other cores
+        engine.time = time_;
+        engine.sites = !no_sites_;
+        engine.device = device_ == "gpu" ? Device::gpu : Device::cpu;
+        engine.pairs = !no_pairs_ && engine.device == Device::cpu;
+        TRY(sampling_.apply(engine));
+        model_.apply(engine);
         if (watching_.pid != 0 && !recording_.command.empty())
             return fail("--pid attaches to a process that runs: name no program as well");
         if (watching_.pid != 0 && watching_.runs() > 1)
@@ -102,7 +101,7 @@ class ProfileCommand : public Command {
         if (watching_.pid != 0 && method_ != "auto" && method_ != "watch")
             return fail("--pid takes samples: --method watch or none");
         std::string method = watching_.pid != 0  ? "watch"
-                             : method_ == "auto" ? automatic_method(*engine)
+                             : method_ == "auto" ? automatic_method(engine)
                                                  : method_;
         TRY(check_options(*app_, method, method_ == "auto"));
         if (!output_.output.empty() || !output_.json)
@@ -113,58 +112,55 @@ class ProfileCommand : public Command {
         AnalyzeOptions analysis;
         analysis.method = method;
         TRY(beside_.apply(analysis_, analysis));
-        if (!analysis.cores.empty() && engine->model != StackModel::private_)
+        if (!analysis.cores.empty() && engine.model != StackModel::private_)
             return fail("--cores needs --model private or both");
         const bool beside = !analysis.more_granularities.empty() || analysis.line_use;
         if (method == "watch") {
             if (beside)
                 return fail("several granularities and --line-use need every access: --method exact");
-            return run_watched(*engine);
+            return run_watched(engine);
         }
         // Where the distances come from is reported by every method that knows it.
-        if (!make_engine(method, *engine)) engine->sites = engine->pairs = false;
-        if (!engine->sites) recording_.no_contexts = recording_.no_objects = true;
-        if (Result<std::unique_ptr<Engine>> possible = make_engine(method, *engine); !possible)
-            return unexpected(possible.error());
+        if (!make_engine(method, engine)) engine.sites = engine.pairs = false;
+        if (!engine.sites) recording_.no_contexts = recording_.no_objects = true;
+        (void)TRY(make_engine(method, engine));
 
-        Result<record::RunOptions> run = recording_.run_options();
-        if (!run) return unexpected(run.error());
-        run->decode.readers = std::clamp(thread_count(0) / 2, 1u, 6u);
-        if (model_.model != "single") run->want |= REVISIT_WANT_ORDER;
-        const bool inside = method == "sample" && !beside && can_sample_inside(*run, *engine);
-        if (inside) sample_inside(*run, *engine);
-        if (method == "sample" && !inside && run->launch.recorder == record::Recorder::clang)
+        record::RunOptions run = TRY(recording_.run_options());
+        run.decode.readers = std::clamp(thread_count(0) / 2, 1u, 6u);
+        if (model_.model != "single") run.want |= REVISIT_WANT_ORDER;
+        const bool inside = method == "sample" && !beside && can_sample_inside(run, engine);
+        if (inside) sample_inside(run, engine);
+        if (method == "sample" && !inside && run.launch.recorder == record::Recorder::clang)
             why_whole_ = fmt::format("the program was recorded as a whole and sampled afterwards: {}",
-                                     !run->decode.stack ? "--no-stack takes every access"
+                                     !run.decode.stack ? "--no-stack takes every access"
                                      : beside ? "several granularities and line use take every access"
                                               : "the granularity is no power of two");
-        if (sequential_ && (!inside || engine->model != StackModel::single))
+        if (sequential_ && (!inside || engine.model != StackModel::single))
             return fail(
                 "--sequential is for --method sample --model shared on a program built with "
                 "revisit-clang");
         if (!inside) {
-            run->decode.labels = engine->sites || engine->pairs;
-            run->decode.threads = engine->model == StackModel::private_ || method == "sample";
-            run->decode.flags = run->decode.labels || run->decode.threads;
-            run->decode.extents = engine->sharing;
-            if (std::has_single_bit(engine->granularity) && !engine->sharing && !beside)
-                run->decode.cut = engine->granularity;
+            run.decode.labels = engine.sites || engine.pairs;
+            run.decode.threads = engine.model == StackModel::private_ || method == "sample";
+            run.decode.flags = run.decode.labels || run.decode.threads;
+            run.decode.extents = engine.sharing;
+            if (std::has_single_bit(engine.granularity) && !engine.sharing && !beside)
+                run.decode.cut = engine.granularity;
         }
-        analysis.engine = *engine;
+        analysis.engine = engine;
         // One stack is one cache. Private stacks invalidate each other, which these do not.
         std::vector<CacheSpec> caches;
-        if (method == "exact" && engine->model == StackModel::single) caches = TRY(simulated_caches());
+        if (method == "exact" && engine.model == StackModel::single) caches = TRY(simulated_caches());
         Result<record::RunOutcome> outcome = record::run(
-            *run,
-            [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
+            run, [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
                 if (is_first) first_ = pid;
                 auto take_it = [this, is_first](std::uint32_t of, Profile p) {
                     return take(of, std::move(p), is_first);
                 };
-                if (inside) return record::make_sampled_sink(*engine, take_it);
+                if (inside) return record::make_sampled_sink(engine, take_it);
                 return record::make_profile_sink(analysis, take_it, caches);
             });
-        return finish(*run, outcome);
+        return finish(run, outcome);
     }
 
  private:
@@ -224,7 +220,7 @@ class ProfileCommand : public Command {
             return fail(
                 run.program.path, "",
                 fmt::format("ended with status {} before it could be recorded", outcome->exit_status));
-        if (Result<void> done = deliver(*outcome); !done) return unexpected(done.error());
+        TRY(deliver(*outcome));
         return outcome->exit_status;
     }
 
@@ -265,8 +261,7 @@ class ProfileCommand : public Command {
             if (profile.command.empty()) profile.command = recording_.command;
             profile_ = std::move(profile);
             have_profile_ = true;
-            for (Profile& child : early_)
-                if (Result<void> merged = merge_profile(profile_, child); !merged) return merged;
+            for (Profile& child : early_) TRY(merge_profile(profile_, child));
             early_.clear();
             return {};
         }
@@ -289,15 +284,13 @@ class ProfileCommand : public Command {
         for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
         if (!why_whole_.empty()) profile_.notes.push_back(why_whole_);
         tell_if_samples_are_few();
-        if (!output_.output.empty())
-            if (Result<void> saved = save_profile(profile_, output_.output); !saved) return saved;
+        if (!output_.output.empty()) TRY(save_profile(profile_, output_.output));
         if (output_.json) return print(to_json(profile_));
         if (output_.quiet) return {};
         std::string text = "\n" + terminal_report(profile_, host_caches(), stderr_style());
         if (!by_.empty()) {
-            auto table = places_of(profile_, by_, host_caches());
-            if (!table) return unexpected(table.error());
-            text += "\n" + *table;
+            auto table = TRY(places_of(profile_, by_, host_caches()));
+            text += "\n" + table;
         }
         if (!children_.empty()) {
             text += fmt::format(

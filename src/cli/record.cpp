@@ -25,33 +25,30 @@ class RecordCommand : public Command {
     }
 
     Result<int> run() override {
-        Result<record::RunOptions> run = recording_.run_options();
-        if (!run) return unexpected(run.error());
+        record::RunOptions run = TRY(recording_.run_options());
         TRY(check_output(output_, recording_.command[0]));
-        run->want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
-        run->decode.extents = true;
+        run.want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
+        run.decode.extents = true;
         std::vector<std::string> written;
-        Result<record::RunOutcome> outcome = record::run(
-            *run,
-            [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
+        record::RunOutcome outcome = TRY(record::run(
+            run, [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
                 if (output_.empty()) output_ = default_output(recording_.command[0], pid, ".rvt");
                 written.push_back(is_first ? output_ : child_output(output_, "child", pid, ".rvt"));
                 return record::make_trace_sink(written.back());
-            });
-        if (!outcome) return unexpected(outcome.error());
+            }));
         if (written.empty())
             return fail(
-                run->program.path, "",
-                fmt::format("ended with status {} before it could be recorded", outcome->exit_status));
+                run.program.path, "",
+                fmt::format("ended with status {} before it could be recorded", outcome.exit_status));
         if (!quiet_) {
             fmt::print(stderr, "\nrevisit: {} accesses recorded\n",
-                       format_count(static_cast<double>(outcome->accesses)));
-            for (const std::string& note : notes_of(*outcome, recording_))
+                       format_count(static_cast<double>(outcome.accesses)));
+            for (const std::string& note : notes_of(outcome, recording_))
                 fmt::print(stderr, "note: {}\n", note);
             for (const std::string& path : written)
                 fmt::print(stderr, "Trace written to {}. Next: revisit analyze {}\n", path, path);
         }
-        return outcome->exit_status;
+        return outcome.exit_status;
     }
 
  private:

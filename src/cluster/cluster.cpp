@@ -116,7 +116,7 @@ Result<void> end_part(Lane& lane) {
     lane.device.reset();
     lane.counted_on_device = std::move(part.reuse);
     lane.engine->list_first_touches(nullptr);
-    if (auto touched = lane.engine->touch(part.stack); !touched) return touched;
+    TRY(lane.engine->touch(part.stack));
     if (!lane.lists) return {};
     lane.unknown.assign(part.first_touches.begin(), part.first_touches.end());
     lane.engine->list_first_touches(&lane.unknown);
@@ -140,11 +140,10 @@ Result<void> count_part(Lane& lane, const EngineOptions& options) {
 // What lane `from` did not know goes down to the first one.
 Result<void> pass_down(Lanes& lanes, std::size_t from, bool all) {
     for (std::size_t i = from; i > 0; --i) {
-        if (auto played = lanes[i - 1].engine->add({lanes[i].unknown, {}, {}, {}}); !played)
-            return played;
+        TRY(lanes[i - 1].engine->add({lanes[i].unknown, {}, {}, {}}));
         lanes[i].unknown.clear();
         if (!all) continue;
-        if (auto settled = lanes[i - 1].engine->settle(); !settled) return settled;
+        TRY(lanes[i - 1].engine->settle());
     }
     return {};
 }

@@ -93,7 +93,7 @@ Result<std::string> read_file(const std::string& path) {
 
 Result<void> write_file(const std::string& path, std::string_view content) {
     auto file = TRY(OutputFile::create(path));
-    if (auto done = file.write(content); !done) return done;
+    TRY(file.write(content));
     return file.commit();
 }
 

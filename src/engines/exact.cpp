@@ -77,7 +77,7 @@ Result<void> ExactEngine::add(const BlockBatch& batch) {
         if (times_) times_->add(batch.blocks);
         if (!sites_ && !time_at_) return add_unattributed(batch.blocks);
         for (std::size_t at = 0; at < batch.count(); at += kPiece)
-            if (auto fed = feed(batch.part(at, std::min(kPiece, batch.count() - at))); !fed) return fed;
+            TRY(feed(batch.part(at, std::min(kPiece, batch.count() - at))));
         return {};
     } catch (const std::bad_alloc&) {
         return fail(
@@ -111,7 +111,7 @@ Result<void> ExactEngine::add_without_repeats(std::span<const std::uint64_t> blo
         }
         last_block_ = before;
         if (count < piece.size()) distances_.add(0, piece.size() - count);
-        if (auto fed = feed({{kept, count}, {}, {}, {}}); !fed) return fed;
+        TRY(feed({{kept, count}, {}, {}, {}}));
     }
     return {};
 }
@@ -138,7 +138,7 @@ Result<void> ExactEngine::feed(const BlockBatch& batch) {
         if (!counted) return counted;
     }
     const std::size_t whole = (batch.count() - at) / kBatch * kBatch;
-    if (auto counted = count(batch.part(at, whole)); !counted) return counted;
+    TRY(count(batch.part(at, whole)));
     at += whole;
     keep(batch.count() - at);
     return {};
@@ -150,7 +150,7 @@ Result<void> ExactEngine::count(const BlockBatch& batch) {
     if (site_at_) use_site_of_access_.resize(batch.count());
     const ByAccess by_access{distance_of_access_.data(), use_site_of_access_.data(),
                              batch.sites.empty() ? nullptr : batch.sites.data(), nullptr};
-    if (auto counted = count_blocks(batch.blocks, by_access); !counted) return counted;
+    TRY(count_blocks(batch.blocks, by_access));
     sites_->add(batch, distance_of_access_, use_site_of_access_);
     return {};
 }
@@ -162,8 +162,7 @@ ExactEngine::ByAccess ExactEngine::ByAccess::from(std::size_t first) const {
 
 Result<void> ExactEngine::count_blocks(std::span<const std::uint64_t> blocks, ByAccess by_access) {
     while (!blocks.empty()) {
-        if (bitmap_.full())
-            if (auto renumbered = renumber(); !renumbered) return renumbered;
+        if (bitmap_.full()) TRY(renumber());
         last_.adapt(distances_.cold());
         if (site_at_) site_at_->require(bitmap_);
         const std::size_t done =
@@ -327,7 +326,7 @@ Result<void> ExactEngine::settle() {
 Result<void> ExactEngine::touch(std::span<const std::uint64_t> blocks,
                                 std::span<const std::uint32_t> sites,
                                 std::span<const std::uint64_t> times) {
-    if (auto settled = settle(); !settled) return settled;
+    TRY(settle());
     silent_ = true;
     auto touched = count_blocks(blocks, {nullptr, nullptr, sites.empty() ? nullptr : sites.data(),
                                          times.empty() ? nullptr : times.data()});

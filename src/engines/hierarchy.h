@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "revisit/access.h"
-#include "revisit/cache.h"
+#include "revisit/cache_spec.h"
 #include "revisit/error.h"
 #include "revisit/profile.h"
 
@@ -36,11 +36,6 @@ class HierarchySimulator {
     const std::vector<CacheSpec>& levels() const { return levels_; }
     std::uint64_t accesses() const { return accesses_; }
     std::uint64_t misses(std::size_t level) const { return misses_[level]; }  // of it and all above
-
-    // Shares of all accesses that miss each level, from a profile with both histograms. An Error where
-    // the profile has one stack only.
-    static Result<std::vector<double>> predict(const Profile& profile,
-                                               const std::vector<CacheSpec>& levels);
 
  private:
     static constexpr std::uint64_t kFree = ~std::uint64_t{0};

@@ -228,7 +228,7 @@ Profile HprdaTally::profile(std::uint64_t accesses, std::uint64_t distinct, std:
 }
 
 Result<void> check_hprda(const EngineOptions& options) {
-    if (auto good = require_single_model("hprda", options); !good) return good;
+    TRY(require_single_model("hprda", options));
     if (options.time || options.sites || options.pairs)
         return fail("the hprda method has no time distances, sites or pairs; use exact");
     if (options.hprda.thread_trace < 1 || options.hprda.thread_trace > 65535 ||

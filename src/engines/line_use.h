@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "revisit/access.h"
-#include "revisit/cache.h"
+#include "revisit/cache_spec.h"
 #include "revisit/error.h"
 #include "revisit/profile.h"
 

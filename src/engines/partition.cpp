@@ -36,7 +36,7 @@ class PartitionEngine : public Engine {
             all_.writes.push_back(!batch.flags.empty() && (batch.flags[i] & kWrite) != 0);
             // At least as many real accesses as virtual ones, or the stack would be most of the work.
             if (all_.blocks.size() - stacked_ < std::max(chunk_, stacked_)) continue;
-            if (auto done = count_chunk(); !done) return done;
+            TRY(count_chunk());
         }
         return {};
     }

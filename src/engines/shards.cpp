@@ -84,9 +84,7 @@ class FixedRate : public Engine {
                 kept += BlockHash::rank(hash) < threshold_;
             }
             samples_ += kept;
-            if (auto done = exact_->add({{blocks_.data(), kept}, {groups_.data(), kept}, {}, {}});
-                !done)
-                return done;
+            TRY(exact_->add({{blocks_.data(), kept}, {groups_.data(), kept}, {}, {}}));
         }
         return {};
     }

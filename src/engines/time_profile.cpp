@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "core/try.h"
+
 namespace revisit {
 namespace {
 
@@ -37,18 +39,17 @@ Result<Profile> time_profile(const EngineOptions& options, TimeCounts counts) {
     for (const Window& window : counts.windows)
         phases.push_back(
             {static_cast<double>(window.begin), static_cast<double>(window.end), window.gained});
-    Result<Histogram> reuse =
-        options.time_model == TimeModel::phases
-            ? reuse_from_phases(phases, distinct, options.bins)
-            : reuse_from_time(counts.fine, distinct, options.time_model, options.bins);
-    if (!reuse) return unexpected(reuse.error());
-    round_counts(*reuse);
+    Histogram reuse =
+        TRY(options.time_model == TimeModel::phases
+                ? reuse_from_phases(phases, distinct, options.bins)
+                : reuse_from_time(counts.fine, distinct, options.time_model, options.bins));
+    round_counts(reuse);
     Profile profile;
     profile.method = "time";
     profile.granularity = options.granularity;
     profile.accesses = static_cast<double>(counts.accesses);
     profile.distinct = distinct;
-    profile.reuse = std::move(*reuse);
+    profile.reuse = std::move(reuse);
     profile.time = std::move(counts.wanted);
     for (const TimeModelEntry& entry : time_models())
         if (entry.model == options.time_model)

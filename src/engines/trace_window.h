@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/try.h"
 #include "engines/chunk_pipeline.h"
 #include "engines/ranges.h"
 

@@ -1,6 +1,7 @@
 // records: packed little-endian 16 bytes, u64 address, u32 site, u16 thread, u8 size, u8 flags.
 #include <algorithm>
 
+#include "core/try.h"
 #include "formats/fixed_records.h"
 #include "formats/format.h"
 

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/try.h"
 #include "formats/fixed_records.h"
 #include "formats/format.h"
 #include "formats/revisit_chunk.h"

@@ -2,6 +2,7 @@
 //
 // As a stream, the reader hands out its buffer itself when it happens to be aligned, so that an engine
 // at granularity 1 works on the file's bytes without a copy of its own.
+#include "core/try.h"
 #include "formats/fixed_records.h"
 #include "formats/format.h"
 

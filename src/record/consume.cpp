@@ -81,7 +81,7 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
         }
     Result<void> fed = feed(*slot);
     slots_.give_back(*slot);
-    if (!fed) return unexpected(fed.error());
+    TRY(std::move(fed));
     return true;
 }
 
@@ -146,10 +146,8 @@ Result<void> Consumer::reap() {
             dead.push_back(producer);
     if (dead.empty()) return {};
     for (const std::uint64_t until = slots_.handed_over(); !slots_.taken_up_to(until);)
-        if (Result<bool> more = step(std::chrono::milliseconds(1)); !more)
-            return unexpected(more.error());
-    for (std::uint32_t producer : dead)
-        if (Result<void> done = finish(producer, by_producer_.at(producer), true); !done) return done;
+        TRY(step(std::chrono::milliseconds(1)));
+    for (std::uint32_t producer : dead) TRY(finish(producer, by_producer_.at(producer), true));
     return {};
 }
 
@@ -176,10 +174,7 @@ Result<void> Consumer::finish() {
                 if (!fed) return fed;
             }
     for (auto& [producer, process] : by_producer_)
-        if (Result<void> done =
-                finish(producer, process, !revisit_process_lives(process.decoder->pid()));
-            !done)
-            return done;
+        TRY(finish(producer, process, !revisit_process_lives(process.decoder->pid())));
     if (slots_.words_handed_over() > slots_.words_taken())
         return fail(fmt::format("the recorder lost {} of {} words: the profile would be wrong",
                                 slots_.words_handed_over() - slots_.words_taken(),

@@ -67,9 +67,7 @@ class ConditionParser {
                 known = true;
             }
         if (!known) return bad("one of < <= > >= == !=", text_.substr(at_));
-        auto bound = parse_bound();
-        if (!bound) return unexpected(bound.error());
-        out.bound = *bound;
+        out.bound = TRY(parse_bound());
         return out;
     }
 
