@@ -187,6 +187,8 @@ void add_first_touches(const Profile& profile, const SiteIndex& sites, std::vect
     if (most != places.end() && most->second.cold > 0) {
         advice.where = "most at " + most->first;
         advice.reuse = most->second.site->id;
+        // A buffer that is used again there, instead of new memory, has no first touches.
+        advice.gain = std::min(most->second.cold, profile.reuse.cold);
     }
     advice.help = {"reuse buffers instead of allocating new ones, and read only what is needed",
                    "access memory in order, so that the prefetcher runs ahead"};

@@ -149,6 +149,19 @@ const tests = {
     await open('plain.html', 'tab=code');
     assert.match(await page.textContent('#detail'), /The source is not in this page/);
   },
+  async 'all lines of an inlined body have their misses, and the call has their sum'() {
+    await open('inlined.html', 'tab=code');
+    await page.click('#detail a:text("show the code")');
+    const units = {'': 1, K: 1e3, M: 1e6, G: 1e9};
+    const figure = async line => {
+      const [, number, unit] = /([0-9.]+) ?([KMG]?)/.exec(await page.textContent(`.left .source tr[data-line="${line}"] .figure`));
+      return number * units[unit];
+    };
+    const body = await figure(10) + await figure(16);
+    assert.ok(body > 0);
+    assert.match(await page.textContent('.left .source tr[data-line="26"] .figure'), /\+/);
+    assert.ok(Math.abs(await figure(26) - body) <= 0.01 * body, `${await figure(26)} and ${body}`);
+  },
   async 'a stretch of phases shows everywhere'() {
     await open('particles.html', 'from=12&to=15&tab=code');
     assert.match(await page.textContent('.stretch'), /windows 13 to 16 of 20 alone/);
@@ -384,6 +397,10 @@ revisit('report', 'here.json', '-o', 'plain.html', ...caches);
 writeFileSync(join(scratch, 'particles.c'), kSource);
 writeFileSync(join(scratch, 'particles.json'), JSON.stringify(newcomer(scratch)));
 revisit('report', 'particles.json', '--sources', '-o', 'particles.html', ...caches);
+const inlined = newcomer(scratch);
+for (const site of inlined.sites) if ([10, 16].includes(site.line)) site.inlined = [{function: 'main', file: site.file, line: 26}];
+writeFileSync(join(scratch, 'inlined.json'), JSON.stringify(inlined));
+revisit('report', 'inlined.json', '--sources', '-o', 'inlined.html', ...caches);
 writeFileSync(join(scratch, 'lines.json'), JSON.stringify(withLines()));
 revisit('report', 'lines.json', '-o', 'lines.html', ...caches, ...tlbs);
 // Any instruction of a real program will do: its first one.
