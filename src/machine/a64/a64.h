@@ -6,6 +6,8 @@
 // with the processor (tests/machine_a64_test.cpp).
 #pragma once
 
+#include <span>
+
 #include "machine/ahead.h"
 
 namespace revisit::machine {
@@ -33,6 +35,11 @@ inline bool same_registers(const A64State& a, const A64State& b) {
     for (unsigned r = 0; r < 32; r++)
         if (a.is_known(r) && b.is_known(r) && a.x[r] != b.x[r]) return false;
     return true;
+}
+
+// With the stack pointer.
+inline std::span<const std::uint64_t> general_registers(const A64State& state) {
+    return {state.x, 32};
 }
 
 constexpr unsigned field(std::uint32_t instruction, unsigned low, unsigned bits) {

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "machine/compute.h"
 
@@ -49,6 +50,11 @@ inline bool same_registers(const X64State& a, const X64State& b) {
     for (unsigned i = 0; i < 16; i++)
         if (a.is_known(i) && b.is_known(i) && a.r[i] != b.r[i]) return false;
     return true;
+}
+
+// With the stack pointer.
+inline std::span<const std::uint64_t> general_registers(const X64State& state) {
+    return {state.r, 16};
 }
 
 struct X64Instruction {

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "machine/progress.h"
 #include "machine/replay_count.h"
 #include "watch/outside/look.h"
 
@@ -72,7 +73,13 @@ class Replayer {
         constexpr std::uint64_t kLater[] = {0, 3, 8, 21};  // accesses
         std::uint64_t most = t_.replay.failed > 1 ? kDoubtful : kMost, interpreted = 0;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
-        machine::ReplayCount counted;
+        machine::ReplayCount counted = progress(needs_vectors);
+        if (counted.lacked_vectors && !needs_vectors && Machine::kFollowsVectors) {
+            needs_vectors = true;
+            counted = progress(true);
+        }
+        if (counted.accesses > 0) return counted;
+        interpreted = counted.interpreted;
         for (std::uint64_t later : kLater) {
             std::uint64_t passed = 0;
             b_.memory.allow_pages(kPages);
@@ -107,6 +114,21 @@ class Replayer {
 
     Machine::Ahead<RemoteMemory> ahead(bool follows_vectors) {
         return Machine::ahead(b_.state, b_.memory, *t_.process->kept, follows_vectors);
+    }
+
+    // From how far the registers have moved (machine/progress.h): needs nothing of what was
+    // overwritten.
+    machine::ReplayCount progress(bool follows_vectors) {
+        constexpr unsigned kPages = 300;
+        const auto shift = static_cast<unsigned>(b_.settings.shift);
+        machine::ReplayEnd<Machine::State> first;
+        b_.memory.allow_pages(kPages);
+        b_.memory.forget_stores();
+        b_.state = t_.replay.from;
+        if (!machine::find_replay_end(ahead(follows_vectors), b_.state, first, shift)) return {};
+        b_.memory.forget_stores();
+        b_.state = b_.stopped;
+        return machine::count_by_progress(ahead(follows_vectors), b_.state, first, shift);
     }
 
     machine::ReplayCount go(std::uint64_t interpret, std::uint64_t executed, bool follows_vectors) {
