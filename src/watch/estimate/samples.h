@@ -77,6 +77,7 @@ struct Replayed {
     std::uint32_t place = kNowhere;
     double accesses = 0, nanoseconds = 0;
     std::uint64_t when = 0;
+    std::uint32_t end = kNowhere;  // the place that it ended at
 };
 
 struct ThreadSamples {

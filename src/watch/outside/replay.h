@@ -10,7 +10,8 @@
 // then nothing is counted. So nothing is lost by counting while the program runs again. How long a
 // stretch is depends on what the last ones of the thread took, not on where it begins: else samples
 // would come at moments that depend on the code. Cost. A stop of 20 us and up to a millisecond on
-// another processor.
+// another processor; ten where the shortest stretch has a million instructions (a sparse matrix in
+// cache), for which there is no other clock: traps are as late as such code takes to the next milepost.
 #pragma once
 
 #include <algorithm>
@@ -71,7 +72,10 @@ class Replayer {
         constexpr unsigned kFastest = 12;  // … per nanosecond
         constexpr unsigned kPages = 1500;
         constexpr std::uint64_t kLater[] = {0, 3, 8, 21};  // accesses
-        std::uint64_t most = t_.replay.failed > 1 ? kDoubtful : kMost, interpreted = 0;
+        std::uint64_t most = t_.replay.failed > 1                ? kDoubtful
+                             : t_.replay.far == Replay::Far::yes ? kFar
+                                                                 : kMost,
+                      interpreted = 0;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
         machine::ReplayCount counted = progress(needs_vectors);
         if (counted.lacked_vectors && !needs_vectors && Machine::kFollowsVectors) {
@@ -109,8 +113,8 @@ class Replayer {
     }
 
  private:
-    static constexpr double kFirst = 80000, kShortest = 70000;          // nanoseconds
-    static constexpr std::uint64_t kMost = 300000, kDoubtful = 150000;  // instructions
+    static constexpr double kFirst = 80000, kShortest = 70000;                          // nanoseconds
+    static constexpr std::uint64_t kMost = 300000, kDoubtful = 150000, kFar = 1200000;  // instructions
 
     Machine::Ahead<RemoteMemory> ahead(bool follows_vectors) {
         return Machine::ahead(b_.state, b_.memory, *t_.process->kept, follows_vectors);

@@ -19,9 +19,9 @@ using Watched = Sample::Watched;
 
 // What stopping a thread and letting it go takes, beside our own time.
 constexpr std::uint64_t kStopCost = 8000;  // nanoseconds
-// A page that is read goes through caches that the program has its data in: programs that touch memory
-// at random (xz) lost as much time afterwards as they had stood still.
-constexpr std::uint64_t kPageCost = 2000;  // nanoseconds
+// What is read goes through caches that the program has its data in: programs that touch memory at
+// random (xz) lost as much time afterwards as they had stood still when 4096 bytes were read each time.
+constexpr std::uint64_t kBytesRead = 2;  // per nanosecond
 
 // A trap takes some microseconds, and not always the same: too long to time reuses that come within a
 // few. Where the last one from a use did, its reuse is looked for further ahead instead, and so it is
@@ -487,7 +487,7 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
 // when it will have. Short runs may take some more, so that there are samples enough to say something:
 // half of that in the first 0.6 seconds. Not in step with what the program does.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
-    constexpr double kAtOnce = 3e6, kMore = 37e6, kHalf = 600e6;  // nanoseconds
+    constexpr double kAtOnce = 3e6, kMore = 24e6, kHalf = 600e6;  // nanoseconds
     constexpr std::uint64_t kDear = 200000;                       // the first may have been a replay's
     if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
     usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;
@@ -503,12 +503,12 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     return static_cast<std::uint64_t>(period * (0.875 + t.random.unit() / 4));
 }
 
-Sampler::Taken Sampler::at_stop(Task& t, std::uint64_t since) {
+Sampler::Taken Sampler::at_stop(Task& t) {
     take_records(t);
     t.is_due = false;
-    const std::uint64_t now = clock(t), pages = bench_.memory.pages_read();
+    const std::uint64_t since = own_time(), now = clock(t), bytes = bench_.memory.bytes_read();
     auto cost_so_far = [&] {
-        return kStopCost + own_time() - since + kPageCost * (bench_.memory.pages_read() - pages);
+        return kStopCost + own_time() - since + (bench_.memory.bytes_read() - bytes) / kBytesRead;
     };
     if (t.pair.asked) {
         pairing_.at_stop(t, now);
@@ -551,7 +551,7 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
     std::uint64_t finished = own_time(), counted = finished;
     if (t.replay.runs) {
         t.replay.runs = false;
-        count_replay(t);
+        count_replay(t, on_another_processor);
         counted = own_time();
     }
     std::uint64_t part = on_another_processor ? kBeside : 1;

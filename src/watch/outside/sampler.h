@@ -26,10 +26,10 @@ class Sampler {
     enum class Taken : std::uint8_t { nothing, sample, beginning };
     // It is stopped and due: takes a sample, then after_stop is to be called once the thread goes on,
     // or the beginning of a replay, then the next stop is to come after stretch() nanoseconds. Sets the
-    // timer for the next stop, in any case.
-    // `since` = own_time() when stopping it began: what a stop costs is counted in our processor time,
-    // as a busy machine would have it look dear.
-    Taken at_stop(Task& task, std::uint64_t since);
+    // timer for the next stop, in any case. What a stop costs is counted in our processor time, as a
+    // busy machine would have it look dear, from when the thread stands: while it is waited for, it
+    // runs (pages that it touches for the first time take the kernel longer than the sample takes us).
+    Taken at_stop(Task& task);
     std::uint64_t stretch() const { return stretch_; }
     // What can wait until the thread runs: on another processor it costs little.
     void after_stop(Task& task, bool on_another_processor);
@@ -91,7 +91,7 @@ class Sampler {
     void measure_rate(Task& task, Look& look);
     bool wants_replay(Task& task);
     void begin_replay(Task& task);
-    void count_replay(Task& task);
+    void count_replay(Task& task, bool on_another_processor);
 
     void trapped(Task& task, const Trap& trap);
     void reused(Task& task, unsigned slot, const Trap& trap, std::uint64_t now);

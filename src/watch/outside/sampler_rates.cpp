@@ -92,7 +92,7 @@ void Sampler::begin_replay(Task& t) {
     t.replay.runs = true;
 }
 
-void Sampler::count_replay(Task& t) {
+void Sampler::count_replay(Task& t, bool on_another_processor) {
     constexpr unsigned kMostFailed = 4;
     Replay& replay = t.replay;
     // Until it goes on takes some 20 microseconds; and we may have been kept from stopping it.
@@ -100,18 +100,22 @@ void Sampler::count_replay(Task& t) {
     std::uint64_t taken = replay.ended - replay.start;
     if (taken < kShort || taken > kLong) return;
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
-    bool is_too_long = Replayer::is_too_long(counted) && Replayer::can_be_shorter(replay);
+    bool is_too_long = Replayer::is_too_long(counted), goes_shorter = Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
     if (counted.accesses != 0)
         replay.failed = 0;
-    else if (is_too_long)
+    else if (is_too_long && goes_shorter)
         return;
-    else if (replay.failed < kMostFailed)
+    else if (is_too_long && on_another_processor && replay.far == Replay::Far::not_tried) {
+        replay.far = Replay::Far::yes;
+        return;
+    } else if (replay.failed < kMostFailed)
         replay.failed++;
+    if (counted.accesses == 0 && replay.far == Replay::Far::yes) replay.far = Replay::Far::no;
     replay.wait = (1u << replay.failed) - 1;
     samples(t).replays.push_back({t.process->place(replay.from.pc),
                                   static_cast<double>(counted.accesses), static_cast<double>(taken),
-                                  replay.start});
+                                  replay.start, t.process->place(bench_.stopped.pc)});
 }
 
 void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {

@@ -47,7 +47,9 @@ struct Replay {
     std::uint64_t start = 0, ended = 0;  // program time
     double length = 0;                   // nanoseconds, of the next one; 0 = there was none yet
     unsigned failed = 0;                 // how many came to nothing in a row
-    unsigned wait = 0;                   // so many samples until the next
+    // Whether more is interpreted, as the shortest had too many instructions.
+    enum class Far : std::uint8_t { not_tried, yes, no } far = Far::not_tried;
+    unsigned wait = 0;  // so many samples until the next
 };
 
 struct Task {
@@ -57,8 +59,6 @@ struct Task {
 
     // How it is traced.
     bool is_stopped = false, is_interrupted = false;  // a stop was asked for
-    bool is_waited_for = false;                       // to stop, by us
-    std::uint64_t stop_asked = 0;                     // own_time() then
     bool started = false;                             // it is sampled
     bool is_due = false;                              // for a sample, or a replay's stop
     std::uint64_t due_since = 0;                      // the thread's clock when the timer fired
