@@ -9,9 +9,11 @@
 // each function makes in an instrumented run of the same command, divided by the time that samples
 // found it running. A sample stands for as
 // many accesses as its loop makes in the time since the one before; the clock itself goes at the mean
-// rate of the samples around. Error. Stretches are too fast where memory is slow, because looking ahead
-// has fetched the data; there replays work best, as code that waits for memory mostly reads. Counts are
-// exact for the whole run.
+// rate of the samples around, and from a sample on at that of its loop for as long as the program stays
+// there: two loops that take turns every millisecond have rates that differ by seven (a gather, and
+// filling its indices), and reuses within one of them came out three times too short. Error. Stretches
+// are too fast where memory is slow, because looking ahead has fetched the data; there replays work
+// best, as code that waits for memory mostly reads. Counts are exact for the whole run.
 #pragma once
 
 #include <map>
@@ -54,12 +56,17 @@ class AccessClock {
         // … since the sample before, by the code that it met: what a sample stands for. None = as
         // many as the clock says.
         std::vector<double> made;
+        // The rate of the loop that a sample met, and for how many nanoseconds it goes on there, in the
+        // mean. None = not known.
+        std::vector<double> rate, stays;
         double last_rate = 0;
         double delay = 0;              // after each sample, in nanoseconds, until the program goes on
         double delay_error = 0;        // … of one of them
         double error = 0, spread = 0;  // of the clock, relative, and of a short while
         void run_evenly(const std::vector<double>& times);  // `accesses` from `made` in these times
         double at(double nanoseconds) const;
+        // Accesses from a sample to a moment after it.
+        double since(std::size_t sample, double nanoseconds) const;
         // How far off the accesses are, relative, over so long a time.
         double uncertainty(double nanoseconds) const;
     };

@@ -156,7 +156,9 @@ std::vector<double> may_be(double time, double uncertainty) {
     return out;
 }
 
-Seen see_far(const Sample& sample, double began, const AccessClock::ThreadClock& clock, double scale) {
+Seen see_far(const Sample& sample, std::size_t number, const AccessClock::ThreadClock& clock,
+             double scale) {
+    const double began = clock.accesses[number];
     Seen one;
     one.sample = &sample;
     one.far = true;
@@ -168,9 +170,9 @@ Seen see_far(const Sample& sample, double began, const AccessClock::ThreadClock&
         one.uncorrected = one.time[0];
         return one;
     }
-    one.moment = clock.at(static_cast<double>(sample.trap_time));
-    double time =
-        std::max(1.0, std::round(one.moment - began - static_cast<double>(sample.far_accesses)));
+    double since = clock.since(number, static_cast<double>(sample.trap_time));
+    one.moment = began + since;
+    double time = std::max(1.0, std::round(since - static_cast<double>(sample.far_accesses)));
     double nanoseconds = static_cast<double>(sample.trap_time) - static_cast<double>(sample.time);
     one.uncorrected = time;
     // An open use does not come back within its window, whatever the other words say.
@@ -235,7 +237,7 @@ SeenThread see(const Samples& samples, const ThreadSamples& thread,
             seen.pairs.push_back(std::move(one));
         }
         if (sample.is_told() || (seen.knows_losses && sample.watched == Watched::replaced)) {
-            seen.pairs.push_back(see_far(sample, clock.accesses[i], clock, unwatched.scale(sample)));
+            seen.pairs.push_back(see_far(sample, i, clock, unwatched.scale(sample)));
             seen.pairs.back().weight = mass.back + mass.open;
         }
         if (options.weights != Weights::inverse || sample.time_entries == 0) continue;
