@@ -119,7 +119,7 @@ class Look {
     // little before).
     bool find_mileposts(std::uint64_t instructions, Milepost (&post)[2]) {
         std::memset(b_.seen, 0, sizeof b_.seen);
-        b_.memory.allow_pages(kMostPages);
+        b_.memory.allow_pages(kPagesToMilepost);
         Ahead ahead = start();
         std::uint64_t accesses = 0;
         post[0] = post[1] = {};
@@ -163,7 +163,8 @@ class Look {
     static constexpr std::uint64_t kMileposts[2] = {4000, 60000};
     // Pages read for one look: a few where values at random places are not needed.
     static constexpr unsigned kFewPages = 12, kMostPages = 128;
-    static constexpr unsigned kFewFurther = 4, kPagesFurther = 40;  // … and beyond it
+    static constexpr unsigned kFewFurther = 4, kPagesFurther = 40,
+                              kPagesToMilepost = 600;  // … and beyond it
     static constexpr std::uint64_t kMostAgain = 1u << 20;
 
     unsigned pages_further() const { return pages_ == kMostPages ? kPagesFurther : kFewFurther; }

@@ -1,0 +1,103 @@
+// Another process's memory as the sampler reads it, on this process: what is loaded is what is there.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "watch/clock/clock.h"
+#include "watch/outside/remote_memory.h"
+
+namespace revisit::watch {
+namespace {
+
+using machine::Loaded;
+using outside::RemoteMemory;
+
+constexpr std::size_t kBytes = 64 * 4096;
+
+class WatchMemory : public testing::Test {
+ protected:
+    WatchMemory() {
+        std::mt19937_64 random(7);
+        void* at =
+            mmap(nullptr, kBytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bytes_ = static_cast<std::uint8_t*>(at);
+        for (std::size_t i = 0; i < kBytes; i++) bytes_[i] = static_cast<std::uint8_t>(random());
+        mprotect(bytes_ + kBytes, 4096, PROT_NONE);
+        memory_.start(getpid());
+    }
+    ~WatchMemory() override { munmap(bytes_, kBytes + 4096); }
+
+    std::uint64_t address(std::size_t offset) const {
+        return reinterpret_cast<std::uint64_t>(bytes_) + offset;
+    }
+    std::uint64_t there(std::size_t offset, unsigned bytes) const {
+        std::uint64_t value = 0;
+        std::memcpy(&value, bytes_ + offset, bytes);
+        return value;
+    }
+
+    std::uint8_t* bytes_;
+    RemoteMemory memory_;
+};
+
+TEST_F(WatchMemory, loads_give_what_is_there_in_any_order) {
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 20000; i++) {
+        unsigned bytes = 1u << random() % 4;
+        std::size_t offset = random() % (kBytes - 8);
+        if (i % 3 == 0) offset = static_cast<std::size_t>(i) * 8 % (kBytes - 8);         // onwards
+        if (i % 3 == 1) offset = kBytes - 16 - static_cast<std::size_t>(i) * 8 % 65536;  // backwards
+        std::uint64_t value = 0;
+        ASSERT_EQ(memory_.load(address(offset), bytes, value), Loaded::value) << offset;
+        ASSERT_EQ(value, there(offset, bytes)) << offset << " " << bytes;
+    }
+}
+
+TEST_F(WatchMemory, what_changes_is_read_again_at_the_next_stop) {
+    std::uint64_t value = 0;
+    memory_.load(address(8000), 8, value);
+    std::memset(bytes_ + 8000, 3, 8);
+    memory_.start(getpid());
+    memory_.load(address(8000), 8, value);
+    EXPECT_EQ(value, 0x0303030303030303u);
+}
+
+TEST_F(WatchMemory, pages_that_cannot_be_read_fault_also_next_to_one_that_can) {
+    std::uint64_t value = 0;
+    EXPECT_EQ(memory_.load(address(kBytes - 8), 8, value), Loaded::value);
+    EXPECT_EQ(memory_.load(address(kBytes), 8, value), Loaded::fault);
+    EXPECT_EQ(memory_.load(address(kBytes + 2048), 8, value), Loaded::fault);
+    EXPECT_EQ(memory_.load(address(kBytes - 4), 8, value), Loaded::fault);
+}
+
+TEST_F(WatchMemory, little_is_read_at_random_and_nothing_beyond_the_limit) {
+    std::uint64_t value = 0, before = memory_.bytes_read();
+    memory_.allow_pages(4);
+    for (std::size_t page : {1, 9, 17, 25})
+        ASSERT_EQ(memory_.load(address(page * 4096 + 2048), 8, value), Loaded::value);
+    EXPECT_LE(memory_.bytes_read() - before, 4u * 512);
+    EXPECT_EQ(memory_.load(address(33 * 4096), 8, value), Loaded::unknown);
+    EXPECT_TRUE(memory_.left_out());
+    EXPECT_EQ(memory_.load(address(17 * 4096 + 2056), 8, value), Loaded::value);
+    EXPECT_EQ(value, there(17 * 4096 + 2056, 8));
+}
+
+// Two loops in turn: 2 accesses per nanosecond in the one that the sample met, 0.5 in the mean.
+TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_there) {
+    AccessClock::ThreadClock clock;
+    clock.time = {1e6, 2e6, 100e6};
+    clock.accesses = {0.5e6, 1e6, 50e6};
+    clock.rate = {2, 2, 2};
+    clock.stays = {1e6, 0, 1e6};
+    clock.last_rate = 0.5;
+    EXPECT_NEAR(clock.since(0, 1e6 + 1e4), 2e4, 200);
+    EXPECT_NEAR(clock.since(0, 91e6), 45e6 + 1.5e6, 1e5);
+    EXPECT_NEAR(clock.since(1, 2e6 + 1e4), 0.5e4, 1);
+    for (double t = 1e6; t < 90e6; t *= 1.3) EXPECT_LE(clock.since(0, t), clock.since(0, t * 1.3));
+}
+
+}  // namespace
+}  // namespace revisit::watch
