@@ -28,7 +28,7 @@ std::string slurp(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class RecordProgram : public testing::Test {
+class RecordProgram : public ::testing::Test {
  protected:
     void SetUp() override {
         char name[] = "/tmp/revisit-record-XXXXXX";

@@ -9,8 +9,8 @@
 namespace revisit {
 namespace {
 
-constexpr std::uint64_t kMostWays = 64;
-constexpr std::uint64_t kMostLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
+constexpr std::uint64_t kMostBankWays = 64;
+constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
 
 class WithCaches final : public Engine {
  public:
@@ -37,8 +37,8 @@ class WithCaches final : public Engine {
 
 CacheBank::CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line) {
     for (const CacheSpec& spec : caches) {
-        if (spec.line != line || spec.associativity() > kMostWays || spec.sets() < 2 ||
-            spec.blocks() > kMostLines)
+        if (spec.line != line || spec.associativity() > kMostBankWays || spec.sets() < 2 ||
+            spec.blocks() > kMostBankLines)
             continue;
         Cache cache;
         cache.spec = spec;

@@ -9,8 +9,8 @@
 namespace revisit {
 namespace {
 
-constexpr std::uint64_t kMostWays = 64;
-constexpr std::uint64_t kMostLines = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostLevelWays = 64;
+constexpr std::uint64_t kMostLevelLines = std::uint64_t{1} << 26;
 
 }  // namespace
 
@@ -30,11 +30,11 @@ Result<HierarchySimulator> HierarchySimulator::create(std::vector<CacheSpec> lev
         if (level.line != levels[0].line)
             return fail(fmt::format("the levels of a hierarchy have lines of one size, found {} and {}",
                                     levels[0].line, level.line));
-        if (level.associativity() > kMostWays || level.blocks() > kMostLines)
+        if (level.associativity() > kMostLevelWays || level.blocks() > kMostLevelLines)
             return fail(
                 fmt::format("the level \"{}\" is too large to simulate: at most {} ways and {} "
                             "lines",
-                            level.name, kMostWays, kMostLines));
+                            level.name, kMostLevelWays, kMostLevelLines));
     }
     return HierarchySimulator(std::move(levels));
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostWays = 64;
 constexpr std::uint64_t kMostLines = std::uint64_t{1} << 26;
-constexpr std::uint32_t kIdsWithoutHash = std::uint32_t{1} << 20;
+constexpr std::uint32_t kSitesWithoutHash = std::uint32_t{1} << 20;
 
 }  // namespace
 
@@ -60,9 +60,9 @@ void LineUseTally::add(const BlockBatch& batch) {
 
 void LineUseTally::leave(const Entry& entry) {
     if (entry.parts == 0) return;
-    if (entry.site < kIdsWithoutHash && entry.site >= sums_.size())
+    if (entry.site < kSitesWithoutHash && entry.site >= sums_.size())
         sums_.resize(std::bit_ceil(std::size_t{entry.site} + 64));
-    Sum& sum = entry.site < kIdsWithoutHash ? sums_[entry.site] : more_sums_[entry.site];
+    Sum& sum = entry.site < kSitesWithoutHash ? sums_[entry.site] : more_sums_[entry.site];
     sum.fetches++;
     sum.parts += static_cast<unsigned>(std::popcount(entry.parts));
     sum.which |= entry.parts;

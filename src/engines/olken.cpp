@@ -18,7 +18,7 @@ using RankTree =
     __gnu_pbds::tree<std::uint64_t, __gnu_pbds::null_type, std::less<std::uint64_t>,
                      __gnu_pbds::rb_tree_tag, __gnu_pbds::tree_order_statistics_node_update>;
 
-struct LastAccess {
+struct LastTouch {
     std::uint64_t time;
     std::uint32_t site;
 };
@@ -31,11 +31,11 @@ class OlkenEngine : public Engine {
         for (std::size_t i = 0; i < batch.count(); ++i, ++now_) {
             std::uint32_t site = batch.sites.empty() ? 0 : batch.sites[i];
             bool write = !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
-            auto [found, is_new] = last_.try_emplace(batch.blocks[i], LastAccess{now_, site});
+            auto [found, is_new] = last_.try_emplace(batch.blocks[i], LastTouch{now_, site});
             if (is_new) {
                 tally_.add_cold(site, write);
             } else {
-                LastAccess& before = found->second;
+                LastTouch& before = found->second;
                 std::uint64_t distance = times_.size() - 1 - times_.order_of_key(before.time);
                 tally_.add_reuse(distance, now_ - before.time, before.site, site, write);
                 times_.erase(before.time);
@@ -50,7 +50,7 @@ class OlkenEngine : public Engine {
 
  private:
     Tally tally_;
-    std::unordered_map<std::uint64_t, LastAccess> last_;
+    std::unordered_map<std::uint64_t, LastTouch> last_;
     RankTree times_;
     std::uint64_t now_ = 0;
 };

@@ -31,9 +31,9 @@
 namespace revisit {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kCountedPiece = std::size_t{1} << 16;
 
-std::size_t pieces_of(std::size_t count, std::size_t piece = kPiece) {
+std::size_t counted_pieces(std::size_t count, std::size_t piece = kCountedPiece) {
     return (count + piece - 1) / piece;
 }
 
@@ -126,10 +126,11 @@ class TileMarks {
 std::vector<std::uint32_t> previous_accesses(std::span<const std::uint64_t> blocks, unsigned threads) {
     // Indices are dealt to parts by the block's hash, in time order; each part is one thread's own.
     const unsigned bits = threads <= 1 ? 0 : std::bit_width(threads - 1u) + 1u;
-    const std::size_t parts = std::size_t{1} << bits, pieces = pieces_of(blocks.size());
+    const std::size_t parts = std::size_t{1} << bits, pieces = counted_pieces(blocks.size());
     std::vector<std::uint32_t> starts(parts * pieces + 1);
     auto each = [&](std::size_t piece, auto take) {
-        const std::size_t low = piece * kPiece, high = std::min(blocks.size(), low + kPiece);
+        const std::size_t low = piece * kCountedPiece,
+                          high = std::min(blocks.size(), low + kCountedPiece);
         for (std::size_t i = low; i < high; ++i) take(i, hash_part(blocks[i], bits));
     };
     parallel_for(threads, pieces, [&](std::size_t piece) {
@@ -183,7 +184,7 @@ void count_distances_by_key(ReuseArrays& reuses, Crew& crew, const PartitionShap
     const std::size_t count = reuses.count;
     ReuseArrays other(count);
     ReuseArrays *from = &reuses, *to = &other;
-    const std::size_t tiles = pieces_of(count, std::size_t{1} << shape.tail);
+    const std::size_t tiles = counted_pieces(count, std::size_t{1} << shape.tail);
     const PartitionPlan plan = plan_partition(count, shape.tail, shape.widest);
     std::vector<std::uint32_t> counts;
     for (unsigned p = 0; p < plan.count; ++p) {

@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::uint32_t kLost = 1;                    // a table's value: another thread's write took it
 constexpr std::uint32_t kSole = 0x80000000u;          // beside a position: nobody else holds the block
-constexpr std::size_t kPiece = 4096;                  // accesses attributed together
+constexpr std::size_t kAttributedPiece = 4096;        // accesses attributed together
 constexpr std::size_t kAhead = 24;                    // accesses a table's line is asked for ahead
 constexpr std::uint64_t kLeastWindow = 1 << 16;       // accesses between two renumberings
 constexpr std::uint64_t kMostBlocks = 1'500'000'000;  // of a thread
@@ -137,8 +137,8 @@ PrivateEngine::Thread& PrivateEngine::new_thread(std::uint16_t id) {
 Result<void> PrivateEngine::add(const BlockBatch& batch) {
     try {
         if (beside_) TRY(beside_->add(batch.blocks));
-        for (std::size_t at = 0; at < batch.count(); at += kPiece)
-            TRY(add_piece(batch.part(at, std::min(kPiece, batch.count() - at))));
+        for (std::size_t at = 0; at < batch.count(); at += kAttributedPiece)
+            TRY(add_piece(batch.part(at, std::min(kAttributedPiece, batch.count() - at))));
         return {};
     } catch (const std::bad_alloc&) {
         return fail(fmt::format("not enough memory for the private stacks of {} threads over {} blocks",

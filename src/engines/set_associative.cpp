@@ -10,12 +10,12 @@ namespace revisit {
 namespace {
 
 constexpr std::uint64_t kMostArrayWays = 64;
-constexpr std::uint64_t kMostLines = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostArrayLines = std::uint64_t{1} << 30;
 
 }  // namespace
 
 Result<CacheSimulator> CacheSimulator::create(const CacheSpec& spec) {
-    if (spec.associativity() <= kMostArrayWays && spec.blocks() > kMostLines)
+    if (spec.associativity() <= kMostArrayWays && spec.blocks() > kMostArrayLines)
         return fail(fmt::format("a cache of {} has too many lines to simulate",
                                 format_bytes(static_cast<double>(spec.bytes))));
     return CacheSimulator(spec);

@@ -5,15 +5,15 @@
 namespace revisit {
 namespace {
 
-constexpr std::size_t kJob = std::size_t{1} << 15;  // accesses
-constexpr std::size_t kMostWaiting = 4;
+constexpr std::size_t kSitesJob = std::size_t{1} << 15;  // accesses
+constexpr std::size_t kMostJobsWaiting = 4;
 
 }  // namespace
 
 SiteAttributionThread::SiteAttributionThread(const EngineOptions& options, SiteAttribution before)
     : attribution_(std::move(before)),
       apart_(options.threads != 1),
-      relay_(kMostWaiting, [this](Job& job) { count(job); }) {}
+      relay_(kMostJobsWaiting, [this](Job& job) { count(job); }) {}
 
 void SiteAttributionThread::add(const BlockBatch& batch, std::span<const std::uint32_t> distances,
                                 std::span<const std::uint32_t> use_sites) {
@@ -25,7 +25,7 @@ void SiteAttributionThread::add(const BlockBatch& batch, std::span<const std::ui
     filling_.flags.insert(filling_.flags.end(), batch.flags.begin(), batch.flags.end());
     filling_.sites.resize(filling_.distances.size());
     filling_.flags.resize(filling_.distances.size());
-    if (filling_.distances.size() < kJob) return;
+    if (filling_.distances.size() < kSitesJob) return;
     relay_.hand_over(std::move(filling_));
     filling_ = relay_.take();
 }

@@ -12,7 +12,7 @@
 namespace revisit {
 namespace {
 
-constexpr unsigned kBatch = 64;
+constexpr unsigned kPlacesBatch = 64;
 constexpr std::size_t kWordsAtOnce = std::size_t{1} << 14;
 
 std::size_t pieces_of(std::size_t count, std::size_t piece) {
@@ -71,9 +71,9 @@ void each_run(std::span<const std::uint32_t> places, Use use) {
         std::size_t end = i + 1;
         if (place != 0) {
             while (end < count && places[end] == place + (end - i)) {
-                const bool leap = end - i >= kWorthLeaping && end + kBatch <= count &&
-                                  consecutive<kBatch>(&places[end]);
-                end += leap ? kBatch : 1;
+                const bool leap = end - i >= kWorthLeaping && end + kPlacesBatch <= count &&
+                                  consecutive<kPlacesBatch>(&places[end]);
+                end += leap ? kPlacesBatch : 1;
             }
             use(place, i, end - i);
         }
@@ -178,7 +178,7 @@ void ChunkTouches::free_tables() {
 // The places that the pages hold for blocks, by the batch where these lie side by side.
 void ChunkTouches::read_pages(const TouchStretches::Run& run, std::uint32_t* places) {
     using Pages = LastAccessPages<std::uint32_t>;
-    constexpr std::size_t kScattered = 16 * kBatch;
+    constexpr std::size_t kScattered = 16 * kPlacesBatch;
     if (run.blocks == nullptr) {
         for (std::size_t at = 0; at < run.count;) {
             const std::uint64_t block = run.first + at;
@@ -193,16 +193,16 @@ void ChunkTouches::read_pages(const TouchStretches::Run& run, std::uint32_t* pla
     std::span<const std::uint64_t> blocks(run.blocks, run.count);
     while (!blocks.empty()) {
         const std::size_t in_page = blocks[0] & (Pages::kPage - 1);
-        std::size_t done = kBatch;
-        if (blocks.size() >= kBatch && in_page + kBatch <= Pages::kPage &&
-            consecutive<kBatch>(blocks.data())) {
+        std::size_t done = kPlacesBatch;
+        if (blocks.size() >= kPlacesBatch && in_page + kPlacesBatch <= Pages::kPage &&
+            consecutive<kPlacesBatch>(blocks.data())) {
             std::memcpy(places, pages_->leaf_of_page(blocks[0] >> Pages::kPageBits) + in_page,
-                        kBatch * sizeof *places);
+                        kPlacesBatch * sizeof *places);
         } else {
             done = std::min(kScattered, blocks.size());
             Lookahead look(*pages_, blocks.first(done));
             for (std::size_t batch = 0; batch < look.batches(); ++batch)
-                look.read(batch, places + batch * kBatch);
+                look.read(batch, places + batch * kPlacesBatch);
         }
         places += done;
         blocks = blocks.subspan(done);
@@ -235,10 +235,10 @@ void StackParts::exchange(Part& part, std::span<const std::uint64_t> blocks, Nex
         part.table.adapt(part.blocks);
         begin += part.table.visit([&](auto& table) {
             Lookahead look(table, blocks.subspan(begin));
-            std::uint32_t previous[kBatch];
+            std::uint32_t previous[kPlacesBatch];
             std::size_t batch = 0;
             for (; batch < look.batches() && !look.crowded(); ++batch) {
-                const std::size_t first = begin + batch * kBatch;
+                const std::size_t first = begin + batch * kPlacesBatch;
                 auto value = [&](unsigned j) { return next(first + j); };
                 look.exchange(batch, previous, value);
                 look.finish(batch, previous, value);
@@ -247,7 +247,7 @@ void StackParts::exchange(Part& part, std::span<const std::uint64_t> blocks, Nex
                     use(first + j, previous[j]);
                 }
             }
-            return std::min(blocks.size() - begin, batch * kBatch);
+            return std::min(blocks.size() - begin, batch * kPlacesBatch);
         });
     }
 }

@@ -7,8 +7,8 @@ namespace revisit {
 namespace {
 
 constexpr double kHashBytesPerBlock = 29.6;  // nothing else here takes memory
-constexpr unsigned kBatch = 64;
-constexpr unsigned kBatchesAtOnce = 8;
+constexpr unsigned kTimesBatch = 64;
+constexpr unsigned kTimeBatchesAtOnce = 8;
 
 }  // namespace
 
@@ -69,8 +69,8 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
         last.adapt(distances_.cold());
         const std::size_t done = last.visit([&](auto& table) {
             Lookahead look(table, blocks);
-            Value previous[2][kBatch];
-            Value distances[kBatchesAtOnce * kBatch];
+            Value previous[2][kTimesBatch];
+            Value distances[kTimeBatchesAtOnce * kTimesBatch];
             unsigned found = 0;
             auto take = [&](std::size_t batch) {
                 const unsigned size = look.size(batch), before = found;
@@ -82,7 +82,7 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
                 }
                 distances_.add_cold(size - (found - before));
                 now_ += size;
-                if (found > (kBatchesAtOnce - 1) * kBatch) {
+                if (found > (kTimeBatchesAtOnce - 1) * kTimesBatch) {
                     count(std::span<const Value>(distances, found));
                     found = 0;
                 }
@@ -99,7 +99,7 @@ void TimeDistances::add_to(LastAccess<Value>& last, std::span<const std::uint64_
             }
             if (batch > 0) take(batch - 1);
             count(std::span<const Value>(distances, found));
-            return std::min(blocks.size(), batch * kBatch);
+            return std::min(blocks.size(), batch * kTimesBatch);
         });
         blocks = blocks.subspan(done);
     }

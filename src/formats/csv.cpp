@@ -202,7 +202,7 @@ struct Csv {
     }
 };
 
-void write_line(const Access& access, std::string& out) {
+void write_csv_line(const Access& access, std::string& out) {
     fmt::format_to(std::back_inserter(out), "{:#x},{},{},{},{}\n", access.address, access.thread,
                    (access.flags & kWrite) != 0 ? 1 : 0, access.site, access.size);
 }
@@ -221,8 +221,8 @@ Result<std::unique_ptr<TraceReader>> open_csv(ByteStream stream) {
     return std::make_unique<LineReader<Csv>>(std::move(stream), Csv{});
 }
 Result<std::unique_ptr<TraceWriter>> create_csv(std::unique_ptr<ByteSink> sink) {
-    return std::make_unique<LineWriter<decltype(&write_line)>>(
-        std::move(sink), &write_line, Csv{}.columns(), "address,thread,write,site,size\n");
+    return std::make_unique<LineWriter<decltype(&write_csv_line)>>(
+        std::move(sink), &write_csv_line, Csv{}.columns(), "address,thread,write,site,size\n");
 }
 
 }  // namespace revisit

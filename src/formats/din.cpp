@@ -42,7 +42,7 @@ struct Din {
     }
 };
 
-void write_line(const Access& access, std::string& out) {
+void write_din_line(const Access& access, std::string& out) {
     fmt::format_to(std::back_inserter(out), "{} {:x}\n", (access.flags & kWrite) != 0 ? 1 : 0,
                    access.address);
 }
@@ -57,8 +57,8 @@ Result<std::unique_ptr<TraceReader>> open_din(ByteStream stream) {
     return std::make_unique<LineReader<Din>>(std::move(stream), Din{});
 }
 Result<std::unique_ptr<TraceWriter>> create_din(std::unique_ptr<ByteSink> sink) {
-    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line,
-                                                               Din{}.columns());
+    return std::make_unique<LineWriter<decltype(&write_din_line)>>(std::move(sink), &write_din_line,
+                                                                   Din{}.columns());
 }
 
 }  // namespace revisit

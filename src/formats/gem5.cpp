@@ -17,7 +17,7 @@
 namespace revisit {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x356d6567;  // "gem5"
+constexpr std::uint32_t kGem5Magic = 0x356d6567;  // "gem5"
 constexpr std::size_t kLongestMessage = std::size_t{1} << 20;
 constexpr std::uint64_t kInstructionFetch = 0x100;
 enum Command : std::uint64_t {
@@ -88,7 +88,7 @@ class Gem5Reader : public TraceReader {
         columns_.clear();
         if (!begun_) {
             const auto magic = TRY(stream_.peek(4));
-            if (magic.size() < 4 || load<std::uint32_t>(magic.data()) != kMagic)
+            if (magic.size() < 4 || load<std::uint32_t>(magic.data()) != kGem5Magic)
                 return stream_.error_here("expected \"gem5\"");
             stream_.consume(4);
             Packet header;
@@ -142,7 +142,7 @@ class Gem5Reader : public TraceReader {
 }  // namespace
 
 bool recognize_gem5(std::span<const std::uint8_t> head) {
-    return head.size() >= 4 && load<std::uint32_t>(head.data()) == kMagic;
+    return head.size() >= 4 && load<std::uint32_t>(head.data()) == kGem5Magic;
 }
 Result<std::unique_ptr<TraceReader>> open_gem5(ByteStream stream) {
     return std::make_unique<Gem5Reader>(std::move(stream));

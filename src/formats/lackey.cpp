@@ -60,7 +60,7 @@ struct Lackey {
     }
 };
 
-void write_line(const Access& access, std::string& out) {
+void write_lackey_line(const Access& access, std::string& out) {
     fmt::format_to(std::back_inserter(out), " {} {:08x},{}\n", (access.flags & kWrite) != 0 ? 'S' : 'L',
                    access.address, access.size == 0 ? 1 : access.size);
 }
@@ -75,8 +75,8 @@ Result<std::unique_ptr<TraceReader>> open_lackey(ByteStream stream) {
     return std::make_unique<LineReader<Lackey>>(std::move(stream), Lackey{});
 }
 Result<std::unique_ptr<TraceWriter>> create_lackey(std::unique_ptr<ByteSink> sink) {
-    return std::make_unique<LineWriter<decltype(&write_line)>>(std::move(sink), &write_line,
-                                                               Lackey{}.columns());
+    return std::make_unique<LineWriter<decltype(&write_lackey_line)>>(
+        std::move(sink), &write_lackey_line, Lackey{}.columns());
 }
 
 }  // namespace revisit

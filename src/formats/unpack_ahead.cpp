@@ -29,7 +29,7 @@
 namespace revisit {
 namespace {
 
-constexpr std::size_t kRead = std::size_t{256} << 10;
+constexpr std::size_t kReadAtOnce = std::size_t{256} << 10;
 constexpr std::size_t kMostPacked = std::size_t{4} << 20;  // of frames that are unpacked together
 constexpr std::size_t kMostPlain = std::size_t{8} << 20;
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // that is read ahead
@@ -135,8 +135,8 @@ class FramedSource final : public ByteSource {
                 return std::size_t{0};
             }
             const std::size_t had = buffer_.size();
-            buffer_.resize(had + kRead);
-            const std::size_t count = TRY(packed_->read(buffer_.data() + had, kRead));
+            buffer_.resize(had + kReadAtOnce);
+            const std::size_t count = TRY(packed_->read(buffer_.data() + had, kReadAtOnce));
             buffer_.resize(had + count);
             at_end = count == 0;
         }
@@ -269,7 +269,7 @@ std::optional<std::size_t> find_bgzip_blocks(std::span<const std::uint8_t> packe
     constexpr std::size_t kHeader = 18;
     constexpr std::uint8_t kBegin[] = {0x1f, 0x8b, 8, 4};
     std::size_t length = 0;
-    while (packed.size() - length >= kHeader && length < kRead) {
+    while (packed.size() - length >= kHeader && length < kReadAtOnce) {
         const std::uint8_t* const block = packed.data() + length;
         const bool is_block = std::equal(std::begin(kBegin), std::end(kBegin), block) &&
                               block[12] == 'B' && block[13] == 'C' && block[14] == 2 && block[15] == 0;

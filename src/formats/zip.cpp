@@ -20,7 +20,7 @@ namespace revisit {
 #ifdef REVISIT_HAVE_ZLIB
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{256} << 10;
+constexpr std::size_t kZipBuffer = std::size_t{256} << 10;
 constexpr std::uint32_t kMember = 0x04034b50, kTrailer = 0x08074b50;
 constexpr std::uint32_t kDirectory = 0x02014b50, kEmpty = 0x06054b50, kExtra = 0x08064b50;
 constexpr std::size_t kHeaderBytes = 30;
@@ -28,7 +28,7 @@ constexpr std::size_t kHeaderBytes = 30;
 class ZipSource : public ByteSource {
  public:
     ZipSource(std::unique_ptr<ByteSource> packed, std::string name)
-        : packed_(std::move(packed)), name_(std::move(name)), buffer_(kBuffer) {}
+        : packed_(std::move(packed)), name_(std::move(name)), buffer_(kZipBuffer) {}
     ~ZipSource() override { end_inflating(); }
     bool unpacks() const override { return true; }
 
@@ -132,7 +132,7 @@ class ZipSource : public ByteSource {
     }
 
     Result<std::size_t> inflate_some(std::uint8_t* into, std::size_t size) {
-        size = std::min(size, kBuffer);
+        size = std::min(size, kZipBuffer);
         stream_.next_out = into;
         stream_.avail_out = static_cast<uInt>(size);
         while (inflating_ && stream_.avail_out == size) {

@@ -21,7 +21,7 @@ using llvm::isa;
 namespace {
 
 constexpr unsigned kMostBits = 32;  // of integers whose products and quotients are exact
-constexpr int kMostDepth = 6;
+constexpr int kMostNumberDepth = 6;
 constexpr std::int64_t kSmallFactor = 512;
 
 std::optional<std::int64_t> whole_constant(const llvm::Value* v) {
@@ -73,7 +73,7 @@ bool is_rounding(llvm::Intrinsic::ID id) {
 }  // namespace
 
 bool Slicer::is_whole(const llvm::Value* v, int depth) {
-    if (depth > kMostDepth) return false;
+    if (depth > kMostNumberDepth) return false;
     if (is_leaf(v)) return true;
     if (const auto id = intrinsic_of(v); is_rounding(id)) {
         const auto* operand = dyn_cast<llvm::CallBase>(v)->getArgOperand(0);
