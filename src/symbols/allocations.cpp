@@ -1,10 +1,48 @@
 // What the text of a line says about the type it allocates: see types.h.
+#include <regex.h>
+
 #include <algorithm>
-#include <regex>
+#include <array>
+#include <optional>
 
 #include "symbols/types.h"
 
 namespace revisit {
+namespace {
+
+// The C library's regular expressions: <regex> takes five seconds to compile.
+class Pattern {
+ public:
+    explicit Pattern(const char* text) { is_valid_ = regcomp(&compiled_, text, REG_EXTENDED) == 0; }
+    Pattern(const Pattern&) = delete;
+    ~Pattern() {
+        if (is_valid_) regfree(&compiled_);
+    }
+
+    struct Found {
+        const std::string& text;
+        std::array<regmatch_t, 8> groups;
+        // Empty where the group took no part.
+        std::string group(unsigned number) const {
+            const auto [begin, end] = groups[number];
+            return begin < 0 ? std::string() : text.substr(begin, end - begin);
+        }
+    };
+    // Its first place in the text.
+    std::optional<Found> find(const std::string& text) const {
+        Found found{text, {}};
+        if (!is_valid_ ||
+            regexec(&compiled_, text.c_str(), found.groups.size(), found.groups.data(), 0) != 0)
+            return std::nullopt;
+        return found;
+    }
+
+ private:
+    regex_t compiled_;
+    bool is_valid_ = false;
+};
+
+}  // namespace
 
 std::vector<AllocatedName> allocated_names(const std::string& text) {
     std::vector<AllocatedName> out;
@@ -15,26 +53,25 @@ std::vector<AllocatedName> allocated_names(const std::string& text) {
             std::ranges::find(out, AllocatedName{name, is_type}) == out.end())
             out.push_back({std::move(name), is_type});
     };
-    static const std::regex kNew(
-        R"(\bnew\s+(?:\([^)]*\)\s*)?(?:struct\s+|class\s+)?([A-Za-z_][\w:]*))");
-    static const std::regex kSizeofType(
-        R"(\bsizeof\s*\(\s*(?:const\s+)?(?:struct\s+|union\s+)?([A-Za-z_]\w*)\s*\))");
-    static const std::regex kSizeofPointee(
-        R"(\bsizeof\s*\(?\s*(?:\*\s*\(?\s*(?:[A-Za-z_]\w*\s*(?:->|\.)\s*)*([A-Za-z_]\w*)|(?:[A-Za-z_]\w*\s*(?:->|\.)\s*)*([A-Za-z_]\w*)\s*\[\s*0\s*\]))");
-    static const std::regex kCast(R"(\(\s*(?:struct\s+|union\s+)?([A-Za-z_]\w*)\s*\*\s*\)\s*\w*alloc)");
-    static const std::regex kTemplate(R"(<\s*(?:struct\s+)?([A-Za-z_][\w:]*)\s*(?:\[\s*\])?\s*>)");
-    static const std::regex kAssigned(R"(([A-Za-z_]\w*)\s*(?:\[[^\]]*\])?\s*=[^=])");
-    std::smatch found;
-    if (std::regex_search(text, found, kNew)) add(found[1], true);
-    if (std::regex_search(text, found, kSizeofType)) {
-        add(found[1], true);
-        add(found[1], false);  // sizeof(p[0]) is below; sizeof(x) may name a variable
+    static const Pattern kNew(
+        R"(\bnew\s+(\([^)]*\)\s*)?(struct\s+|class\s+)?([A-Za-z_][A-Za-z0-9_:]*))");
+    static const Pattern kSizeofType(
+        R"(\bsizeof\s*\(\s*(const\s+)?(struct\s+|union\s+)?([A-Za-z_]\w*)\s*\))");
+    static const Pattern kSizeofPointee(
+        R"(\bsizeof\s*\(?\s*(\*\s*\(?\s*([A-Za-z_]\w*\s*(->|\.)\s*)*([A-Za-z_]\w*)|([A-Za-z_]\w*\s*(->|\.)\s*)*([A-Za-z_]\w*)\s*\[\s*0\s*\]))");
+    static const Pattern kCast(R"(\(\s*(struct\s+|union\s+)?([A-Za-z_]\w*)\s*\*\s*\)\s*\w*alloc)");
+    static const Pattern kTemplate(R"(<\s*(struct\s+)?([A-Za-z_][A-Za-z0-9_:]*)\s*(\[\s*\])?\s*>)");
+    static const Pattern kAssigned(R"(([A-Za-z_]\w*)\s*(\[[^]]*\])?\s*=[^=])");
+    if (auto found = kNew.find(text)) add(found->group(3), true);
+    if (auto found = kSizeofType.find(text)) {
+        add(found->group(3), true);
+        add(found->group(3), false);  // sizeof(p[0]) is below; sizeof(x) may name a variable
     }
-    if (std::regex_search(text, found, kSizeofPointee))
-        add(found[1].matched ? found[1] : found[2], false);
-    if (std::regex_search(text, found, kCast)) add(found[1], true);
-    if (std::regex_search(text, found, kTemplate)) add(found[1], true);
-    if (std::regex_search(text, found, kAssigned)) add(found[1], false);
+    if (auto found = kSizeofPointee.find(text))
+        add(found->group(4).empty() ? found->group(7) : found->group(4), false);
+    if (auto found = kCast.find(text)) add(found->group(2), true);
+    if (auto found = kTemplate.find(text)) add(found->group(2), true);
+    if (auto found = kAssigned.find(text)) add(found->group(1), false);
     return out;
 }
 
