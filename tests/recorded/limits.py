@@ -53,13 +53,17 @@ def seconds_used(pid):
 
 
 def program_of(revisit):
-    """The recorded program, once it has run a while: by its own clock, the machine may be busy."""
+    """The recorded program, once it has run a while: by its own clock, the machine may be busy.
+
+    An access takes valgrind a hundred times as long as the program, and counting it, on another core, the recorder of
+    clang: a tenth of a second of the latter is two of counting."""
+    while_of = {"valgrind": 0.5, "clang": 0.1}[recorder]
     until, since = time.monotonic() + PATIENCE, {}
     while time.monotonic() < until:
         for pid in left_behind():
             if pid != revisit.pid and os.path.exists(f"/proc/{pid}/maps"):
                 if "revisit-stream" in pathlib.Path(f"/proc/{pid}/maps").read_text():
-                    if seconds_used(pid) >= since.setdefault(pid, seconds_used(pid)) + 0.5:
+                    if seconds_used(pid) >= since.setdefault(pid, seconds_used(pid)) + while_of:
                         return pid
         time.sleep(0.02)
     sys.exit("the program was never started")
