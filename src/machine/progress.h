@@ -13,7 +13,7 @@
 // Both states are taken at the same instruction, the next access after the first stop. A register that
 // stays the same in the look-ahead must have been the same at the first stop: else another round of an
 // outer loop has begun, and the inner index says nothing. All registers that move evenly must agree.
-// What fails one of these gives no count. Cost. Up to 30 000 instructions, where a replay has 100 000
+// What fails one of these gives no count. Cost. Up to 8000 instructions, where a replay has 100 000
 // to a million. Compared with a naive count in tests/machine_progress_test.cpp.
 #pragma once
 
@@ -28,7 +28,7 @@ namespace revisit::machine {
 class Progress {
  public:
     static constexpr unsigned kRegisters = 32;
-    static constexpr std::uint64_t kAccesses = 4096;  // to look ahead
+    static constexpr std::uint64_t kAccesses = 2048;  // to look ahead
 
     // The registers after an access of the look-ahead, so many having been made.
     template <class State>
@@ -136,7 +136,7 @@ class Progress {
 template <class Ahead, class State>
 ReplayCount count_by_progress(Ahead ahead, const State& state, const ReplayEnd<State>& first,
                               unsigned shift) {
-    constexpr std::uint64_t kMost = 30000;  // instructions
+    constexpr std::uint64_t kMost = 8000;  // instructions
     Progress progress;
     std::uint64_t accesses = 0;
     const Step step = ahead.run(kMost, [&] {

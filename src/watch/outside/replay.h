@@ -65,6 +65,19 @@ class Replayer {
                 break;
     }
 
+    // At the second: whether what is spilled, outer loops' counters among it, has stayed the same.
+    void compare_stack() {
+        constexpr unsigned kNearest = 64;
+        Replay& replay = t_.replay;
+        replay.same_stack = true;
+        for (unsigned i = 0; i < std::min(replay.words, kNearest) && replay.same_stack; i++) {
+            std::uint64_t now = 0;
+            replay.same_stack =
+                b_.memory.load(replay.stack + 8 * std::uint64_t{i}, 8, now) == machine::Loaded::value &&
+                now == replay.word[i];
+        }
+    }
+
     // Accesses from there to where the thread stood at the sample, which took so long. What a register
     // holds that was computed from a value overwritten since never comes out again; it is soon replaced
     // by what is read anew, so that later states are tried as well.
@@ -77,7 +90,8 @@ class Replayer {
                                                                  : kMost,
                       interpreted = 0;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
-        machine::ReplayCount counted = progress(needs_vectors);
+        machine::ReplayCount counted;
+        if (t_.replay.same_stack) counted = progress(needs_vectors);
         if (counted.lacked_vectors && !needs_vectors && Machine::kFollowsVectors) {
             needs_vectors = true;
             counted = progress(true);

@@ -527,6 +527,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     bool sampled = t.replay.runs || !wants_replay(t);
     if (sampled) {
         t.replay.ended = now - t.traps_cost;
+        if (t.replay.runs) Replayer(bench_, t).compare_stack();
         sample(t);
     } else
         begin_replay(t);

@@ -44,6 +44,7 @@ struct Replay {
     static constexpr unsigned kMostWords = 512;
     std::uint64_t stack = 0, word[kMostWords];  // what was above the stack pointer
     unsigned words = 0;
+    bool same_stack = false;             // the nearest of these were the same when it ended
     std::uint64_t start = 0, ended = 0;  // program time
     double length = 0;                   // nanoseconds, of the next one; 0 = there was none yet
     unsigned failed = 0;                 // how many came to nothing in a row
