@@ -93,6 +93,43 @@ TEST(Hostile, tiles_that_cannot_be_varied_are_named) {
     unlink(path.c_str());
 }
 
+// Iterations that differ in the length of a memset, or in whether two references take turns, were taken
+// for repetitions: their addresses are the same.
+TEST(Hostile, iterations_repeat_only_with_the_same_lengths_in_the_same_order) {
+    setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
+    if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";
+    const auto path = ::testing::TempDir() + "revisit_repeated_" + std::to_string(getpid()) + ".c";
+    const char* const loop =
+        "double A[400]; char B[9000]; void f(int n) { for (int t = 0; t < n; t++) {";
+    const std::pair<const char*, bool> bodies[] = {
+        {"__builtin_memset(B, 0, 6400); for (int j = 0; j < 40; j++) A[j] += 1; } }", true},
+        {"__builtin_memset(B, 0, t < n / 2 ? 64 : 6400); for (int j = 0; j < 40; j++) A[j] += 1; } }",
+         false},
+        {"int late = t >= n / 2, end = late ? 40 : 80; for (int j = 0; j < end; j++) {"
+         " if (late || j < 40) A[j] += 1; if (late || j >= 40) A[late ? j : j - 40] *= 2; } } }",
+         false}};
+    for (const auto& [body, repeats] : bodies) {
+        std::ofstream(path) << loop << body;
+        Request r;
+        r.source = {path, "f", 1, {}};
+        r.parameters = {{"n", 400}};
+        r.bins = Binning::exact();
+        r.simulate_up_to = 100;
+        r.simulate_at_most = 4000;
+        r.budget = 1;
+        const auto p = predict(r);
+        ASSERT_TRUE(p) << body;
+        EXPECT_GE(p->profile.exact().value_or(false), repeats) << body;
+        r.method = Method::simulate;
+        const auto truth = predict(r);
+        ASSERT_TRUE(truth) << body;
+        if (p->profile.exact().value_or(false)) {
+            EXPECT_EQ(p->profile.reuse, truth->profile.reuse) << body;
+        }
+    }
+    unlink(path.c_str());
+}
+
 TEST(Hostile, kernels_that_change_beyond_the_samples_are_never_called_exact) {
     setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
     if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";

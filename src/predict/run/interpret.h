@@ -20,6 +20,16 @@ using Parameters = std::map<std::string, std::int64_t>;
 
 inline constexpr std::uint32_t kNoLoop = UINT32_MAX;
 
+// `rounds` accesses of `size` bytes from one address on, `step` bytes apart, in turn with the others of
+// the same rounds: `together` of them, reported one after the other.
+struct Stretch {
+    std::uint32_t reference = 0;  // index into Trace::references
+    std::uint64_t address = 0;
+    std::int64_t step = 0, rounds = 1;
+    std::uint32_t size = 0;
+    std::size_t together = 1;
+};
+
 struct RunOptions {
     std::uint64_t max_accesses = 50'000'000;
     std::uint64_t max_steps = 2'000'000'000;
@@ -31,11 +41,8 @@ struct RunOptions {
     std::function<bool(std::span<const std::uint64_t> addresses,
                        std::span<const std::uint32_t> references, std::span<const std::uint32_t> sizes)>
         sink;
-    // Instead of `sink`: so many accesses from one address on, `step` bytes apart, in turn with what
-    // else the same iterations do.
-    std::function<void(std::uint32_t reference, std::uint64_t address, std::int64_t step,
-                       std::int64_t rounds)>
-        progression;
+    // Instead of `sink`.
+    std::function<void(const Stretch&)> progression;
     // Of the entry function's outermost loops: hears each arrival at a header, and kNoLoop after them,
     // when `sink` has had all before it.
     // What it answers holds until it is asked again.

@@ -194,7 +194,7 @@ inline void Machine::access(Frame& f, std::uint32_t reference, std::uint64_t add
     for (std::size_t k = 0; k < extents.size(); ++k)
         trace_.references[place].indices[k].add(f.values[extents[k].first]);
     if (muted_) return;
-    if (options_.progression) options_.progression(place, address, 0, 1);
+    if (options_.progression) options_.progression({place, address, 0, 1, size, 1});
     ++trace_.count;
     if (options_.sink) {
         out_addresses_.push_back(address);

@@ -79,41 +79,38 @@ Result<std::optional<Survey>> survey(const Program& program, const Parameters& p
         too_many |= s.iterations.size() > kMostIterations;
         return too_many ? Show::stop : Show::accesses;
     };
-    options.progression = [&](std::uint32_t reference, std::uint64_t address, std::int64_t step,
-                              std::int64_t rounds) {
-        const auto last = address + static_cast<std::uint64_t>(step * (rounds - 1));
-        const auto low = std::min(address, last), high = std::max(address, last);
+    options.progression = [&](const Stretch& a) {
+        const auto last = a.address + static_cast<std::uint64_t>(a.step * (a.rounds - 1));
+        const auto low = std::min(a.address, last),
+                   high = std::max(a.address, last) + std::max<std::uint32_t>(a.size, 1) - 1;
         if (passed) {
             s.after = true;
         } else if (!inside) {
-            auto& range = s.before.try_emplace(reference, low, high).first->second;
+            auto& range = s.before.try_emplace(a.reference, low, high).first->second;
             range = {std::min(range.first, low), std::max(range.second, high)};
         } else {
             Iteration& now = s.iterations.back();
-            const auto base = now.first.try_emplace(reference, address).first->second;
-            now.accesses += static_cast<std::uint64_t>(rounds);
-            now.signature = mixed(now.signature, reference);
-            now.signature = mixed(now.signature, address - base);
-            now.signature = mixed(now.signature, static_cast<std::uint64_t>(step));
-            now.signature = mixed(now.signature, static_cast<std::uint64_t>(rounds));
-            auto& around = s.around[reference];
+            const auto base = now.first.try_emplace(a.reference, a.address).first->second;
+            now.accesses += static_cast<std::uint64_t>(a.rounds);
+            // Two references in turn are another order than one after the other, and memset has no
+            // length of its own.
+            for (const auto part :
+                 {std::uint64_t{a.reference}, a.address - base, static_cast<std::uint64_t>(a.step),
+                  static_cast<std::uint64_t>(a.rounds), std::uint64_t{a.size},
+                  std::uint64_t{a.together}})
+                now.signature = mixed(now.signature, part);
+            auto& around = s.around[a.reference];
             around.low = std::min(around.low, static_cast<std::int64_t>(low - base));
             around.high = std::max(around.high, static_cast<std::int64_t>(high - base));
         }
     };
-    auto trace = interpret(program, parameters, options);
-    if (!trace) return unexpected(trace.error());
-    if (!trace->complete || too_many || !trace->doubts.empty() || s.iterations.empty())
+    auto trace = TRY(interpret(program, parameters, options));
+    if (!trace.complete || too_many || !trace.doubts.empty() || s.iterations.empty())
         return std::nullopt;
     // A last arrival at the header that only finds the loop over belongs to what follows.
     if (s.iterations.size() > 1 && s.iterations.back().accesses * 2 < s.iterations.front().accesses) {
         s.after |= s.iterations.back().accesses > 0;
         s.iterations.pop_back();
-    }
-    // The last byte of what is touched last.
-    for (auto& [reference, around] : s.around) {
-        const auto& place = trace->references[reference];
-        around.high += program.functions[place.function].references[place.reference].size - 1;
     }
     return s;
 }
@@ -224,7 +221,7 @@ bool ends_an_iteration(const Program& program, const Parameters& parameters, con
     options.keep = false;
     options.max_accesses = options.max_steps = std::uint64_t{1} << 62;
     options.deadline = deadline.part(1.0 / kFewestIterations);
-    options.progression = [](std::uint32_t, std::uint64_t, std::int64_t, std::int64_t) {};
+    options.progression = [](const Stretch&) {};
     options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
         ended |= loop == wanted && iteration > 0;
         return ended ? Show::stop : Show::accesses;
@@ -253,8 +250,8 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
             now = loop;
             return Show::accesses;
         };
-        options.progression = [&](std::uint32_t, std::uint64_t, std::int64_t, std::int64_t rounds) {
-            accesses[now] += static_cast<std::uint64_t>(rounds);
+        options.progression = [&](const Stretch& a) {
+            accesses[now] += static_cast<std::uint64_t>(a.rounds);
         };
         const auto trace = interpret(program, parameters, options);
         if (!trace) return std::nullopt;
@@ -282,7 +279,7 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
     if (needed > max_accesses) return std::nullopt;
     Again again;
     again.times = static_cast<double>((total - shown) / cycle->period);
-    auto run = simulate(
+    auto run = TRY(simulate(
         program, parameters, request, request.bins, Deadline(), max_accesses,
         [&](std::uint32_t loop, std::uint32_t iteration) {
             const bool within = loop == last && iteration < total;
@@ -290,10 +287,9 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
             if (!within || iteration < shown + cycle->period) return Show::accesses;
             return s.after ? Show::nothing : Show::stop;
         },
-        &again);
-    if (!run) return unexpected(run.error());
-    run->complete = true;
-    return Repetition{std::move(*run), line, cycle->period, shown, total};
+        &again));
+    run.complete = true;
+    return Repetition{std::move(run), line, cycle->period, shown, total};
 }
 
 }  // namespace revisit::predict

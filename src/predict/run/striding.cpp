@@ -108,7 +108,8 @@ void Machine::emit(Frame& f, std::int64_t rounds) {
     }
     if (muted_) return;
     if (options_.progression)
-        for (const auto& p : progressions_) options_.progression(p.place, p.address, p.step, rounds);
+        for (const auto& p : progressions_)
+            options_.progression({p.place, p.address, p.step, rounds, p.size, progressions_.size()});
     const auto& a = f.loops.back();
     if (options_.keep) {
         for (std::int64_t t = 0; t < rounds; ++t)
