@@ -51,12 +51,31 @@ struct Copy {
     double scale = 1;            // of the target
     std::vector<double> scales;  // of each size: residues put them a little apart
     Parameters parameters;
+    Program program;
     Simulation run;
+    std::vector<StreamId> streams;  // by site
     Streams reuse, cold;
+    std::map<StreamId, std::string> arrays;
 };
 
-StreamId id_of(const ReferencePlace& p) {
-    return {p.function, p.reference, p.context};
+// Splits the copies' profiles into streams: by reference, or, where the compiler makes another program
+// of a smaller size (a loop unrolled, a vector less), by array.
+void split(std::vector<Copy>& copies, bool by_reference) {
+    std::map<std::string, std::uint32_t> numbers;
+    for (Copy& copy : copies) {
+        for (const ReferencePlace& p : copy.run.references) {
+            const auto& array = copy.program.functions[p.function].references[p.reference].array;
+            const auto fresh = static_cast<std::uint32_t>(numbers.size());
+            const auto number = numbers.try_emplace(array, fresh).first->second;
+            const StreamId id{0, number, 0};
+            copy.streams.push_back(by_reference ? StreamId{p.function, p.reference, p.context} : id);
+            copy.arrays.try_emplace(copy.streams.back(), array);
+        }
+        for (const Pair& p : copy.run.profile.pairs)
+            copy.reuse[{copy.streams[p.use - 1], copy.streams[p.reuse - 1]}].merge(p.distances);
+        for (std::size_t i = 0; i < copy.streams.size(); ++i)
+            copy.cold[{copy.streams[i], copy.streams[i]}].cold += copy.run.profile.sites[i].reuse.cold;
+    }
 }
 
 // Sizes of about `factor` times the target's, as nearly in its proportions as residues allow.
@@ -88,18 +107,11 @@ Result<Copy> copy_at(const Reduction& how, const Design& design, const Request& 
     for (std::size_t i = 0; i < size.size(); ++i)
         copy.scales.push_back(static_cast<double>(size[i]) / static_cast<double>(design.target[i]));
     copy.parameters = how.design.at(size);
-    auto program = TRY(how.program_at(size));
-    copy.run = TRY(simulate(program, copy.parameters, request, kFine, deadline, 400'000'000));
+    copy.program = TRY(how.program_at(size));
+    copy.run = TRY(simulate(copy.program, copy.parameters, request, kFine, deadline, 400'000'000));
     if (!copy.run.complete)
         return fail(request.source.path, "",
                     "reduced copies of the run do not end in the time allowed");
-    const auto& places = copy.run.references;
-    for (const Pair& p : copy.run.profile.pairs)
-        copy.reuse[{id_of(places[p.use - 1]), id_of(places[p.reuse - 1])}].merge(p.distances);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        Histogram& h = copy.cold[{id_of(places[i]), id_of(places[i])}];
-        h.cold += copy.run.profile.sites[i].reuse.cold;
-    }
     return copy;
 }
 
@@ -222,15 +234,14 @@ void carry_on(const Three& three, const Histograms& h, double weight, double kep
 // What three copies say of a run; references and program are the largest copy's. Where the number of
 // accesses of a reference is known, its streams are made to add up to it; where the size of an array
 // is known, no more of it is touched.
-Profile carried(const Program& program, const Three& three, const Reduction::Totals& totals,
-                Footprint limits, std::uint64_t granularity, const Binning& bins) {
-    Assembly assembly(program, granularity, bins);
-    std::map<StreamId, std::int32_t> number;
+Profile carried(const Three& three, const Reduction::Totals& totals, Footprint limits,
+                std::uint64_t granularity, const Binning& bins) {
     const Copy& large = *three.copies[2];
-    for (const auto& p : large.run.references) {
-        number.emplace(id_of(p), static_cast<std::int32_t>(number.size()));
-        assembly.add_reference(p.function, p.reference);
-    }
+    Assembly assembly(large.program, granularity, bins);
+    std::map<StreamId, std::int32_t> number;
+    for (std::size_t i = 0; i < large.streams.size(); ++i)
+        if (number.emplace(large.streams[i], static_cast<std::int32_t>(number.size())).second)
+            assembly.add_reference(large.run.references[i].function, large.run.references[i].reference);
     const Histogram none;
     const auto for_each = [&](auto&& take) {
         for (auto kind : {&Copy::reuse, &Copy::cold})
@@ -251,9 +262,7 @@ Profile carried(const Program& program, const Three& three, const Reduction::Tot
         const double sum = sums[reference];
         return total == totals.end() || sum <= 0 ? 1 : total->second / sum;
     };
-    const auto array_of = [&](const StreamId& id) -> const std::string& {
-        return program.functions[std::get<0>(id)].references[std::get<1>(id)].array;
-    };
+    const auto array_of = [&](const StreamId& id) -> const std::string& { return large.arrays.at(id); };
     std::map<std::string, double> touched;  // by array
     for_each([&](bool, const auto& key, const Histograms& h) {
         touched[array_of(key.second)] +=
@@ -349,17 +358,15 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
     double factor = 1;
     for (int tries = 1;; ++tries) {
         const auto size = shrunk(how.design, factor).first;
-        auto program = how.program_at(size);
-        if (!program) return unexpected(program.error());
+        auto program = TRY(how.program_at(size));
         RunOptions options;
         options.keep = false;
         options.max_accesses = most;
         options.deadline = deadline.part(0.1);
         options.max_steps = 200'000'000;
         options.seed = request.seed;
-        const auto counted = interpret(*program, how.design.at(size), options);
-        if (!counted) return unexpected(counted.error());
-        if (counted->complete || factor < 1e-6) break;
+        const auto counted = TRY(interpret(program, how.design.at(size), options));
+        if (counted.complete || factor < 1e-6) break;
         factor *= tries < 16 ? 0.8 : 0.3;
     }
     // By blocks, with several sizes, residues spoil the proportions of small copies, and proportions
@@ -387,9 +394,13 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
             sets[i].insert(sets[i].begin(), std::move(*copy));
         }
     }
+    bool alike = true;
+    for (const auto& copies : sets)
+        for (const Copy& c : copies) alike &= same_shape(c.program, how.target);
+    for (auto& copies : sets) split(copies, alike);
     const auto again_at = [&](const std::vector<Copy>& from, const Copy& truth, bool whole) {
-        return carried(how.target, {{&from[0], &from[1], &from[2]}, &truth, whole}, {}, {},
-                       request.granularity, kFine)
+        return carried({{&from[0], &from[1], &from[2]}, &truth, whole}, {}, {}, request.granularity,
+                       kFine)
             .reuse;
     };
     Estimate e;
@@ -418,8 +429,9 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
             e.accesses = large.run.profile.accesses;
             best = three;
         }
-    e.profile = carried(how.target, best, how.totals, footprint_of(how.target, request.granularity),
-                        request.granularity, request.bins);
+    e.profile =
+        carried(best, alike ? how.totals : Reduction::Totals{},
+                footprint_of(how.target, request.granularity), request.granularity, request.bins);
     // What the data decides may go the one way always, or the other: as wrong as that may be, too.
     const Copy& large = *best.copies[2];
     if (data_decides({large.run.doubts.begin(), large.run.doubts.end()})) {

@@ -34,19 +34,17 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
     if (model.design.axes.size() < 2 || (period <= 1 && model.pinned.tiles.empty())) return moduli;
     const auto others = model.pinned.tiles.empty() ? model.modulus / period : model.pinned.others;
     const auto layout_at = [&](const std::vector<std::int64_t>& size) -> Result<Layout> {
-        auto program = programs.at(model.design.at(size));
-        if (!program) return unexpected(program.error());
-        return layout_of(*program, model.design.at(size), session.request.granularity,
+        auto program = TRY(programs.at(model.design.at(size)));
+        return layout_of(program, model.design.at(size), session.request.granularity,
                          deadline.part(0.1));
     };
     auto base = TRY(layout_at(model.design.samples.front()));
     for (std::size_t a = 0; a < model.design.axes.size(); ++a) {
         auto size = model.design.samples.front();
         size[a] += model.modulus;
-        auto moved = layout_at(size);
-        if (!moved) return unexpected(moved.error());
-        const auto along = period > 1 ? period_along(base, *moved, period) : 1;
-        const auto m = std::lcm(std::lcm(along, others), step_along(base, *moved));
+        auto moved = TRY(layout_at(size));
+        const auto along = period > 1 ? period_along(base, moved, period) : 1;
+        const auto m = std::lcm(std::lcm(along, others), step_along(base, moved));
         for (const auto& [name, offset] : model.design.axes[a].names) moduli[name] = m;
     }
     return moduli;
@@ -87,9 +85,8 @@ Result<std::vector<Parted>> parts_for(const Session& session, const Model& model
         if (value >= 2 * largest && !model.pinned.names.contains(name)) large.push_back(name);
     for (const auto& name : large) base[name] = in_small(sizes.at(name), largest, 2);
     const auto layout_at = [&](const Parameters& at) -> Result<Layout> {
-        auto program = programs.at(at);
-        if (!program) return unexpected(program.error());
-        return layout_of(*program, at, session.request.granularity, deadline.part(0.1));
+        auto program = TRY(programs.at(at));
+        return layout_of(program, at, session.request.granularity, deadline.part(0.1));
     };
     auto plain = TRY(layout_at(base));
     std::set<std::string> made;
@@ -98,9 +95,8 @@ Result<std::vector<Parted>> parts_for(const Session& session, const Model& model
         for (const auto& near : large)
             if (std::abs(sizes.at(near) - sizes.at(name)) <= kNear)
                 moved[near] = in_small(sizes.at(near), largest, 3);
-        auto layout = layout_at(moved);
-        if (!layout) return unexpected(layout.error());
-        if (step_along(plain, *layout) == 1) continue;
+        auto layout = TRY(layout_at(moved));
+        if (step_along(plain, layout) == 1) continue;
         for (const auto& near : large)
             if (std::abs(sizes.at(near) - sizes.at(name)) <= kNear && made.insert(near).second)
                 parted.push_back({near, name_of_number(largest)});
@@ -186,9 +182,8 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus,
         // from them), sizes not far below the target's.
         for (const bool near : {false, true}) {
             if (p.family_) break;
-            auto kept = p.compile_family(near);
-            if (!kept) return unexpected(kept.error());
-            if (!kept->empty()) other = std::move(kept->back());
+            auto kept = TRY(p.compile_family(near));
+            if (!kept.empty()) other = std::move(kept.back());
         }
         if (!p.family_) p.left_.push_back("the program's numbers are no polynomials of the sizes");
     }
@@ -266,9 +261,7 @@ Result<Program> Programs::at(const Parameters& sizes) const {
     if (family_) {
         program = family_->at(family_size(sizes), sizes);
     } else {
-        auto compiled = session_->compiled({macros_at(sizes)});
-        if (!compiled) return unexpected(compiled.error());
-        program = std::move(compiled->front());
+        program = std::move(TRY(session_->compiled({macros_at(sizes)})).front());
         if (!same_shape(program, session_->target)) return program;
     }
     numbers_.apply(program, sizes);
@@ -284,9 +277,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     const Programs& programs = learning.programs;
     std::vector<Parted> parted;
     if (model.parted) {
-        auto found = parts_for(session, model, programs, deadline);
-        if (!found) return unexpected(found.error());
-        parted = std::move(*found);
+        parted = TRY(parts_for(session, model, programs, deadline));
         if (parted.empty()) {
             learning.sampled = false;
             learning.doubts.insert("sizes are no whole numbers of tiles and a rest");
@@ -303,10 +294,8 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     first.parted = parted;
     if (model.parted)
         first.modulus = model.modulus = 1;
-    else if (auto found = moduli_for(session, model, programs, period, deadline); found)
-        first.moduli = std::move(*found);
     else
-        return unexpected(found.error());
+        first.moduli = TRY(moduli_for(session, model, programs, period, deadline));
     const auto candidates =
         designs(first, model.design.axes.size(), model.modulus > 3, 2 * model.shift);
     bool sampled = false;
@@ -317,23 +306,21 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             return fail(request.source.path, "",
                         "more than " + std::to_string(kMaxVariables - 6) + " sizes vary");
         const auto& largest = model.design.samples.back();
-        auto program = programs.at(model.design.at(largest));
-        if (!program) return unexpected(program.error());
+        auto program = TRY(programs.at(model.design.at(largest)));
         RunOptions run;
         run.keep = false;
         run.max_accesses = kMostRows;
         run.max_steps = 400'000'000;
         run.deadline = deadline;
-        auto trace = interpret(*program, model.design.at(largest), run);
+        auto trace = interpret(program, model.design.at(largest), run);
         if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
         auto rows = trace->count * model.design.samples.size() / 2;
         // Where tiles vary the largest is much larger than most.
         for (std::size_t k = 0; model.parted && trace->complete && k < model.design.samples.size();
              ++k) {
             const auto sizes = model.design.at(model.design.samples[k]);
-            auto at = programs.at(sizes);
-            if (!at) return unexpected(at.error());
-            auto small = interpret(*at, sizes, run);
+            auto at = TRY(programs.at(sizes));
+            auto small = interpret(at, sizes, run);
             if (!small) return fail(request.source.path, small.error().place, small.error().message);
             rows = (k == 0 ? 0 : rows) + small->count;
         }
@@ -342,10 +329,12 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     }
     if (!sampled) {
         const auto where = sizes_text(model.design.at(model.design.samples.back()));
-        if (model.modulus <= 3 && !model.parted)
-            return fail(
-                request.source.path, "",
-                "does not end within " + std::to_string(kMostRows) + " accesses even at " + where);
+        if (model.modulus <= 3 && !model.parted) {
+            learning.sampled = false;
+            learning.doubts.insert("does not end within " + std::to_string(kMostRows) +
+                                   " accesses even at " + where);
+            return learning;
+        }
         if (!model.pinned.tiles.empty()) {
             learning.sampled = false;
             learning.doubts.insert("runs of several tiles are too long to sample (" + where + ")");
@@ -362,23 +351,22 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     model.table = RowTable(model.design.axes.size(), request.granularity);
     for (std::size_t k = 0; k < model.design.samples.size(); ++k) {
         const auto& size = model.design.samples[k];
-        auto program = programs.at(model.design.at(size));
-        if (!program) return unexpected(program.error());
-        const bool same = same_shape(*program, target);
+        auto program = TRY(programs.at(model.design.at(size)));
+        const bool same = same_shape(program, target);
         if (!same) {
             learning.doubts.insert("the compiler makes another program of " +
                                    sizes_text(model.design.at(size)) + " than of the target");
             continue;  // its references are not the target's
         }
         const bool last = k + 1 == model.design.samples.size();
-        const auto periods = last ? fixed_periods(*program, target) : FixedPeriods{};
+        const auto periods = last ? fixed_periods(program, target) : FixedPeriods{};
         RunOptions run;
-        run.watch = watch_all(*program);
+        run.watch = watch_all(program);
         run.max_accesses = 8 * kMostRows;
         run.seed = request.seed;
         run.branch_probability = request.branch_probability;
         run.deadline = deadline;
-        auto trace = interpret(*program, model.design.at(size), run);
+        auto trace = interpret(program, model.design.at(size), run);
         if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
         if (!trace->complete) {
             learning.doubts.insert("the time allowed (--budget) ended while sampling");
@@ -386,13 +374,13 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         }
         const auto doubts = trace->doubts_at(request.granularity);
         learning.doubts.insert(doubts.begin(), doubts.end());
-        learning.reach.add(size, *program, *trace);
+        learning.reach.add(size, program, *trace);
         learning.doubts.insert(periods.left.begin(), periods.left.end());
         for (const auto m : periods.moduli)
             if (model.modulus % m != 0)
                 learning.doubts.insert("divides or masks by " + std::to_string(m) +
                                        ", whose residues the samples do not follow");
-        if (!model.table.add(*program, *trace, size)) return unexpected(too_deep(session));
+        if (!model.table.add(program, *trace, size)) return unexpected(too_deep(session));
     }
     learning.doubts.insert(programs.left().begin(), programs.left().end());
     model.target = target;
@@ -405,12 +393,9 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     Layout layout;
     if (period > 1) {
         const auto& size = model.design.samples.front();
-        auto program = programs.at(model.design.at(size));
-        if (!program) return unexpected(program.error());
-        auto found =
-            layout_of(*program, model.design.at(size), request.granularity, deadline.part(0.1));
-        if (!found) return unexpected(found.error());
-        layout = std::move(*found);
+        auto program = TRY(programs.at(model.design.at(size)));
+        layout =
+            TRY(layout_of(program, model.design.at(size), request.granularity, deadline.part(0.1)));
     }
     std::int64_t work_left = kMostWork;
     std::size_t streams_left = model.table.streams().size();

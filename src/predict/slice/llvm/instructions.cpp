@@ -176,7 +176,8 @@ void Slicer::write_value(llvm::Instruction& i) {
             case llvm::Instruction::And:
                 return Op::bit_and;
             case llvm::Instruction::Or:
-                return Op::bit_or;
+                // Vector code has i | 1 for the i + 1 of an even i.
+                return llvm::cast<llvm::PossiblyDisjointInst>(i).isDisjoint() ? Op::add : Op::bit_or;
             case llvm::Instruction::Xor:
                 return Op::bit_xor;
             default:
