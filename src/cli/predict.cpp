@@ -138,17 +138,16 @@ class PredictCommand : public Command {
     }
 
     Result<int> run() override {
-        auto request = make_request();
-        if (!request) return unexpected(request.error());
-        if (!sweep_.empty()) return run_sweep(std::move(*request));
-        if (advise_) return run_advise(*request);
-        if ((explain_ || symbolic_) && method_ == "auto") request->method = predict::Method::fit;
+        auto request = TRY(make_request());
+        if (!sweep_.empty()) return run_sweep(std::move(request));
+        if (advise_) return run_advise(request);
+        if ((explain_ || symbolic_) && method_ == "auto") request.method = predict::Method::fit;
         const auto start = std::chrono::steady_clock::now();
-        auto prediction = predict::predict(*request);
+        auto prediction = predict::predict(request);
         // Where there is nothing to vary there are no formulas; the rest can still be shown.
-        if (!prediction && request->method == predict::Method::fit && method_ == "auto") {
-            request->method = predict::Method::automatic;
-            prediction = predict::predict(*request);
+        if (!prediction && request.method == predict::Method::fit && method_ == "auto") {
+            request.method = predict::Method::automatic;
+            prediction = predict::predict(request);
         }
         if (!prediction) return unexpected(prediction.error());
         if (only_exact_ && prediction->certainty() != Certainty::exact) {
@@ -164,38 +163,34 @@ class PredictCommand : public Command {
         std::string more;
         int status = 0;
         if (explain_) {
-            auto text = predict::explain(*request, *prediction);
-            if (!text) return unexpected(text.error());
-            more += "\n" + *text;
+            more += "\n" + TRY(predict::explain(request, *prediction));
         }
         if (symbolic_) more += "\n" + predict::symbolic(*prediction, host_caches());
         std::vector<predict::Conflicts> mapped;
         for (const auto& spec : simulate_) {
             auto cache = CacheSpec::parse(spec);
             if (!cache) return fail("--simulate: " + cache.error().message);
-            predict::Parameters sizes = request->macros;
-            sizes.insert(request->parameters.begin(), request->parameters.end());
+            predict::Parameters sizes = request.macros;
+            sizes.insert(request.parameters.begin(), request.parameters.end());
             auto sets =
-                predict::map_sets(*prediction->target, sizes, *cache, predict::Deadline(budget_));
-            if (!sets) return unexpected(sets.error());
-            more += "\n" + predict::text_of(*sets);
-            mapped.push_back(std::move(*sets));
+                TRY(predict::map_sets(*prediction->target, sizes, *cache, predict::Deadline(budget_)));
+            more += "\n" + predict::text_of(sets);
+            mapped.push_back(std::move(sets));
         }
         if (verify_) {
-            auto checked = predict::verify(*request, *prediction);
-            if (!checked) return unexpected(checked.error());
-            const auto note = fmt::format(
-                "verified: a recorded run of {:.0f} accesses {}", checked->measured.accesses,
-                checked->equal ? "is equal in every bin"
-                               : fmt::format("differs, accuracy {:.4f}", checked->accuracy));
+            auto checked = TRY(predict::verify(request, *prediction));
+            const auto note =
+                fmt::format("verified: a recorded run of {:.0f} accesses {}", checked.measured.accesses,
+                            checked.equal ? "is equal in every bin"
+                                          : fmt::format("differs, accuracy {:.4f}", checked.accuracy));
             prediction->profile.notes.push_back(note);
             // Where the stack happens to lie decides the lines of local arrays: no prediction knows it.
             const bool anywhere =
-                request->granularity > 1 && predict::has_local_arrays(*prediction->target);
-            if (!checked->equal && anywhere)
+                request.granularity > 1 && predict::has_local_arrays(*prediction->target);
+            if (!checked.equal && anywhere)
                 prediction->profile.notes.push_back(
                     "the position of local arrays on the stack is unknown: their lines may differ");
-            else if (!checked->equal && prediction->profile.exact().value_or(false))
+            else if (!checked.equal && prediction->profile.exact().value_or(false))
                 status = 1;
         }
         TRY(show(*prediction, seconds, more, mapped));
@@ -227,18 +222,16 @@ class PredictCommand : public Command {
         if (!build_dir_.empty()) TRY(take_commands(request.source));
         for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
         for (const auto& text : macros_) {
-            auto size = size_from(text, "-D");
-            if (!size) return unexpected(size.error());
-            if (*size && !request.macros.insert(**size).second)
-                return fail("-D " + text + ": " + (*size)->first + " is given twice");
-            if (!*size) request.source.flags.push_back("-D" + text);
+            auto size = TRY(size_from(text, "-D"));
+            if (size && !request.macros.insert(*size).second)
+                return fail("-D " + text + ": " + size->first + " is given twice");
+            if (!size) request.source.flags.push_back("-D" + text);
         }
         for (const auto& text : parameters_) {
-            auto size = size_from(text, "--param");
-            if (!size) return unexpected(size.error());
-            if (!*size) return fail("--param " + text + ": expected NAME=VALUE with a whole number");
-            if (!request.parameters.insert(**size).second)
-                return fail("--param " + text + ": " + (*size)->first + " is given twice");
+            auto size = TRY(size_from(text, "--param"));
+            if (!size) return fail("--param " + text + ": expected NAME=VALUE with a whole number");
+            if (!request.parameters.insert(*size).second)
+                return fail("--param " + text + ": " + size->first + " is given twice");
         }
         for (const auto& text : data_) {
             const auto equals = text.find('=');
@@ -385,8 +378,7 @@ class PredictCommand : public Command {
             colon < equals || !number(equals + 1, colon, low) ||
             !number(colon + 1, sweep_.size(), high) || low < 1 || high <= low)
             return fail("--sweep " + sweep_ + ": expected NAME=LOW:HIGH with 1 <= LOW < HIGH");
-        auto points = predict::sweep(std::move(request), sweep_.substr(0, equals), low, high, 25);
-        if (!points) return unexpected(points.error());
+        auto points = TRY(predict::sweep(std::move(request), sweep_.substr(0, equals), low, high, 25));
         const auto caches = host_caches();
         const auto name = sweep_.substr(0, equals);
         std::string csv = name + ",accesses,cold,exact";
@@ -395,7 +387,7 @@ class PredictCommand : public Command {
         std::string text = fmt::format("{:>10} {:>16} {:>14}", name, "accesses", "first touches");
         for (const auto& cache : caches) text += fmt::format(" {:>8}", cache.name);
         text += fmt::format("   hit rate{}\n", caches.empty() ? "" : " of " + caches.front().name);
-        for (const auto& point : *points) {
+        for (const auto& point : points) {
             csv += fmt::format("{},{:.0f},{:.0f},{}", point.value, point.profile.accesses,
                                point.profile.reuse.cold, point.exact);
             text += fmt::format("{:>10} {:>16.0f} {:>14.0f}", point.value, point.profile.accesses,

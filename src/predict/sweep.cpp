@@ -64,9 +64,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
                                       std::int64_t high, int count) {
     bool macro = request.macros.contains(name);
     if (!macro && !request.parameters.contains(name) && !request.compiler) {
-        const auto found = is_macro(request, name, low, high);
-        if (!found) return unexpected(found.error());
-        macro = *found;
+        macro = TRY(is_macro(request, name, low, high));
     }
     auto& sizes = macro ? request.macros : request.parameters;
     const std::uint64_t interpreted = std::min<std::uint64_t>(request.simulate_up_to, 2'000'000);
@@ -112,9 +110,7 @@ Result<std::vector<SweepPoint>> sweep(Request request, const std::string& name, 
             one.simulate_up_to = model ? interpreted : 20'000'000;
             if (!model) one.budget = 0.2;
             one.simulate_at_most = 60'000'000;
-            auto p = predict(one);
-            if (!p) return unexpected(p.error());
-            point.profile = std::move(p->profile);
+            point.profile = std::move(TRY(predict(one)).profile);
             point.exact = point.profile.exact().value_or(false);
         }
         points.push_back(std::move(point));
