@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looks for false certificates: random programs, predicted by formulas and interpreted whole.
 
-    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine] [--opt 0|1|2|3|all] [--verify]
+    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine | --related] [--opt 0|1|2|3|all] [--verify]
 
 Each program mixes what misleads fits: counters that wrap, casts to narrow types, unions, state machines,
 tables, tiles, early exits, nested calls. With --affine, each has plain nests whose sizes are within a few of a relation such
@@ -41,7 +41,7 @@ class Program:
         r = self.rng
         s = f"s{len(self.state)}"
         k = r.randint(3, 40)
-        kind = r.randrange(10)
+        kind = r.randrange(15)
         if kind == 0:
             self.state.append((f"int {s}={r.randrange(k)};", f"if(++{s}=={k}){s}=0;", s, k))
         elif kind == 1:
@@ -60,8 +60,19 @@ class Program:
             self.state.append((f"int {s}=0;", f"{s}=i>{r.randint(20, 300)}?{k}:0;", s, k))
         elif kind == 8:
             self.state.append((f"int {s}=0;", f"{{union{{int w;unsigned char c[4];}}u;u.w=i;{s}=u.c[{r.randrange(2)}];}}", s, 255))
-        else:
+        elif kind == 9:
             self.state.append((f"int {s}=0;", f"{s}=(i>>{r.randint(1, 7)})^(i&{r.randint(1, 15)});", s, 255))
+        elif kind == 10:
+            bits = r.randint(3, 7)
+            self.state.append((f"struct{{unsigned v:{bits};}}b{s}={{0}};int {s}=0;", f"b{s}.v+={r.randint(1, 9)};{s}=b{s}.v;", s, 2 ** bits))
+        elif kind == 11:
+            self.state.append((f"unsigned {s}=1;", f"{s}=({s}>>1)^(-({s}&1u)&{r.choice([0xB8, 0x8E, 0x60, 0xE1])}u);", s, 255))
+        elif kind == 12:
+            self.state.append((f"int {s}=0,d{s}=1;", f"{s}+=d{s};if({s}=={k}||{s}==0)d{s}=-d{s};", s, k))
+        elif kind == 13:
+            self.state.append((f"float x{s}=0;int {s}=0;", f"x{s}+={r.choice(['0.5f', '0.25f', '0.1f', '1.0f'])};{s}=(int)x{s};", s, 420))
+        else:
+            self.state.append((f"static int {s};", f"if({s}++>{k}){s}=0;", s, k + 1))
 
     def nest(self, depth, counters):
         r = self.rng
@@ -84,7 +95,8 @@ class Program:
         top = {"n": self.n, "m": self.m}[size]
         if depth >= 2:
             size, top = str(r.randint(3, 40)), 40
-        kind = r.randrange(11)
+        kind = r.randrange(15)
+        tail = "}"
         if kind == 0:
             head = f"for(int {v}={size}-1;{v}>=0;{v}--){{"
         elif kind == 1:
@@ -108,6 +120,16 @@ class Program:
         elif kind == 10 and counters:
             w, t = r.choice(counters)
             head = f"for(unsigned short {v}={w};{v}<{size};{v}+={r.randint(1, 3)}){{"
+        elif kind == 11:
+            head, tail = f"{{int {v}=0;do{{", f"}}while(++{v}<{size});}}"
+        elif kind == 12 and counters:
+            w, t = r.choice(counters)
+            head = f"for(int {v}={w}-{r.randint(1, 9)}<0?0:{w}-1;{v}<({w}+{r.randint(2, 9)}<{size}?{w}+2:{size});{v}++){{"
+            top = max(top, t + 2)
+        elif kind == 13:
+            head = f"for(unsigned {v}={size}-1;{v}<(unsigned){size};{v}--){{"
+        elif kind == 14:
+            head = f"for({r.choice(['float', 'double'])} x{v}=0;x{v}<{size};x{v}+=1){{int {v}=x{v};"
         elif kind == 5:
             head = f"for(int {v}=0;{v}<{size}-{r.randint(1, 5)};{v}++){{"
         else:
@@ -116,7 +138,7 @@ class Program:
         body = []
         if depth == 0:
             body = [[u] for _, u, _, _ in self.state]
-        return [head, body + self.nest(depth + 1, inner), "}"]
+        return [head, body + self.nest(depth + 1, inner), tail]
 
     def term(self, counters):
         r = self.rng
@@ -126,7 +148,15 @@ class Program:
         if not names:
             return str(r.randint(0, 9)), 9
         v, top = r.choice(names)
-        kind = r.randrange(12)
+        kind = r.randrange(16)
+        if kind == 12:
+            return f"({v}*m/n)" if r.random() < 0.5 else f"({v}/(m/20+1))", top * 5
+        if kind == 13:
+            return f"((unsigned)({v}-m)<{r.randint(2, 40)}u?3:{v})", top
+        if kind == 14:
+            return f"(short)({v}*{r.randint(90, 200)})%50+50", 100
+        if kind == 15:
+            return f"({v}<m-{r.randint(1, 30)}?{v}:m)", max(top, 300)
         if kind == 0:
             k = r.randint(2, 9)
             return f"({v}%{k})", k
@@ -217,6 +247,8 @@ class Program:
 class Affine(Program):
     """Nests over one array or two, with sizes near a relation that no comparison shows."""
 
+    STEPS = [(1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (1, -1), (2, 0), (0, 3)]
+
     def __init__(self, rng):
         self.rng = rng
         self.state, self.helpers, self.tables = [], [], []
@@ -230,7 +262,7 @@ class Affine(Program):
     def piece(self):
         r = self.rng
         outer, inner = r.choice("nmk"), r.choice("nmk")
-        a, b = r.choice([(1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (1, -1), (2, 0), (0, 3)])
+        a, b = r.choice(self.STEPS)
         shift = r.choice(["", "", "+m", "+k", f"+{r.randint(1, 9)}", "+n"])
         lowest = f"+{b * -1}*{inner}" if b < 0 else ""
         index = f"{a}*i+{b}*j{shift}{lowest}" if b >= 0 else f"{a}*i-j{shift}+{inner}"
@@ -242,6 +274,19 @@ class Affine(Program):
 
     def text(self):
         return "double A[9000],B[9000];\nvoid f(int n,int m,int k){" + self.text_of(self.body) + "}\n"
+
+
+class Related(Affine):
+    """The same with larger steps, and sizes near p n = q m + r k: rows and halves of an array that begin to overlap."""
+
+    STEPS = [(a, b) for a in range(8) for b in range(8) if a + b > 1] + [(a, -1) for a in range(2, 8)]
+
+    def __init__(self, rng):
+        super().__init__(rng)
+        p, q, r = rng.randint(1, 7), rng.randint(0, 7), rng.randint(0, 4)
+        self.n = min(400, max(20, (q * self.m + r * self.k + rng.randint(-9, 9)) // p))
+        if rng.random() < 0.3:
+            self.k = self.n + rng.randint(-3, 3)
 
 
 def predict(build, path, program, granularity, method, opt):
@@ -290,6 +335,7 @@ def main():
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--keep", help="write programs that are called exact and are not into this folder")
     options.add_argument("--affine", action="store_true", help="plain nests with sizes near a relation")
+    options.add_argument("--related", action="store_true", help="the same with larger factors")
     options.add_argument("--opt", default="1", choices=["0", "1", "2", "3", "s", "all"])
     options.add_argument("--verify", action="store_true", help="compare with recorded runs")
     args = options.parse_args()
@@ -299,7 +345,7 @@ def main():
         path = os.path.join(folder, "f.c")
         seed = args.seed
         while time.time() < end:
-            program = (Affine if args.affine else Program)(random.Random(seed))
+            program = (Related if args.related else Affine if args.affine else Program)(random.Random(seed))
             granularity = 64 if seed % 4 == 0 else 1
             opt = "0123"[seed // 4 % 4] if args.opt == "all" else args.opt
             verdict = is_false(args.build, path, program, granularity, opt, args.verify)
@@ -311,7 +357,7 @@ def main():
                 while smaller and time.time() < end:
                     smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity, opt, args.verify)), None)
                     program = smaller or program
-                text = f"## random{seed} n={program.n} m={program.m} {f'k={program.k} ' if args.affine else ''}" \
+                text = f"## random{seed} n={program.n} m={program.m} {f'k={program.k} ' if args.affine or args.related else ''}" \
                        f"granularity={granularity} opt={opt}\n{program.text()}"
                 print(text, flush=True)
                 if args.keep:
