@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,122 @@ TEST(Interleave, a_lock_that_is_never_released_holds_nobody_up) {
     ASSERT_TRUE(order.add(slot_of(0, words)));
     ASSERT_TRUE(order.flush());
     EXPECT_EQ(out.text, "0:0 1:1");
+}
+
+// Block 2 changes a word atomically, block 3 stores to one.
+void put_definitions(std::vector<std::uint64_t>& words) {
+    for (std::uint64_t block = 2; block <= 3; block++) {
+        words.push_back(REVISIT_RECORD(REVISIT_DEFINE_BLOCK, 1));
+        words.push_back(block);
+        words.push_back(REVISIT_ACCESS(4, REVISIT_WRITE | (block == 2 ? REVISIT_ATOMIC : 0)));
+        words.push_back(0);
+    }
+}
+void put_block(std::vector<std::uint64_t>& words, std::uint64_t block, std::uint64_t address) {
+    words.push_back(REVISIT_BLOCK(block, 1));
+    words.push_back(address);
+}
+
+TEST(Interleave, what_a_spinlock_guards_is_not_mixed) {
+    std::vector<std::uint64_t> definitions, words;
+    put_definitions(definitions);
+    for (std::uint64_t thread = 1; thread < 3; thread++) {
+        words.push_back(REVISIT_RECORD(REVISIT_THREAD_START, thread));
+        words.push_back(0);
+    }
+    for (std::uint64_t thread = 0; thread < 3; thread++) {
+        words.push_back(REVISIT_RECORD(REVISIT_THREAD, thread));
+        put_block(words, 2, 500);  // a try that fails, or the one before last of a counter
+        for (int round = 0; round < 2; round++) {
+            put_block(words, 2, 500);
+            for (std::uint64_t i = 1; i <= 3 + thread; i++) put_access(words, 10 * thread + i);
+            put_block(words, 3, 500);
+        }
+    }
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> seen;
+    Interleaver order(Interleaving::by_turns, [&](const SlotView& piece) -> Result<void> {
+        for (std::size_t at = 0; at + 1 < piece.words.size(); at += 2)
+            if (piece.words[at] & REVISIT_BLOCK_BIT)
+                seen.emplace_back(piece.thread,
+                                  REVISIT_BLOCK_ID(piece.words[at]) << 16 | piece.words[at + 1]);
+        return {};
+    });
+    ASSERT_TRUE(order.add(slot_of(0, definitions)));
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    ASSERT_EQ(seen.size(), 3u + 3 * 2 * 2 + 2 * (3 + 4 + 5));
+    // From a guarded access to the store that releases, no other thread's guarded access.
+    std::optional<std::uint32_t> holder;
+    bool mixed = false;
+    for (const auto& [thread, what] : seen) {
+        if (what >> 16 == 2) continue;
+        if (holder && *holder != thread) mixed = true;
+        holder = what >> 16 == 3 ? std::nullopt : std::optional(thread);
+    }
+    EXPECT_FALSE(mixed);
+    EXPECT_NE(seen[1].first, seen[0].first) << "the first tries of all threads come first";
+}
+
+// The joined thread ended long before: nobody waits.
+TEST(Interleave, what_a_thread_did_comes_before_its_join) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> words;
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD_START, 1));
+    words.push_back(0);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 1));
+    for (std::uint64_t i = 1; i <= 4; i++) put_access(words, 10 + i);
+    put_sync(words, REVISIT_SYNC_EXIT, 0x10d0);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD_EXIT, 1));
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 0));
+    put_access(words, 1);
+    put_sync(words, REVISIT_SYNC_JOIN, 0x1000);
+    put_access(words, 2);
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_EQ(out.text, "0:1 1:11 1:12 1:13 1:14 0:2");
+}
+
+// A thread that was held up for long is joined: what comes after the join is late as well.
+TEST(Interleave, a_join_waits_for_a_thread_that_waited_for_a_lock) {
+    Collected out;
+    Interleaver order(Interleaving::by_turns, out.feed());
+    std::vector<std::uint64_t> words;
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 2));
+    put_sync(words, REVISIT_SYNC_LOCK, 0x9000);
+    for (std::uint64_t i = 1; i <= 8; i++) put_access(words, 20 + i);
+    put_sync(words, REVISIT_SYNC_UNLOCK, 0x9000);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 1));
+    put_access(words, 11);
+    put_sync(words, REVISIT_SYNC_LOCK, 0x9000);
+    put_access(words, 12);
+    put_sync(words, REVISIT_SYNC_EXIT, 0x10d0);
+    words.push_back(REVISIT_RECORD(REVISIT_THREAD, 0));
+    put_access(words, 1);
+    put_sync(words, REVISIT_SYNC_JOIN, 0x1000);
+    put_access(words, 2);
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    EXPECT_LT(out.text.find("2:28"), out.text.find("1:12"));
+    EXPECT_LT(out.text.find("1:12"), out.text.find("0:2"));
+    EXPECT_LT(out.text.find("0:1"), out.text.find("2:22"));
+}
+
+// What an OpenMP reduction looks like: taken by every thread, released by one.
+TEST(Interleave, a_lock_that_is_never_released_holds_no_stamped_slot_up) {
+    Collected out;
+    Interleaver order(Interleaving::by_stamps, out.feed());
+    std::vector<std::vector<std::uint64_t>> slots;
+    for (std::uint64_t i = 0; i < 40; i++) {
+        slots.emplace_back();
+        put_sync(slots.back(), REVISIT_SYNC_LOCK, 0x1000);
+        put_access(slots.back(), i);
+    }
+    for (std::uint64_t i = 0; i < 40; i++)
+        ASSERT_TRUE(order.add(slot_of(i % 2, slots[i], 100 * i + 1, 100 * i + 150)));
+    ASSERT_TRUE(order.flush());
+    for (std::uint64_t i = 0; i < 40; i++)
+        EXPECT_NE((" " + out.text + " ").find(":" + std::to_string(i) + " "), std::string::npos) << i;
 }
 
 TEST(Interleave, stamped_slots_are_merged_by_time) {

@@ -13,7 +13,8 @@ namespace revisit::record {
 namespace {
 
 constexpr std::size_t kMostWords = std::size_t{1} << 23;
-constexpr std::size_t kMostFutexes = 4096;
+constexpr std::size_t kMostFutexes = 4096, kMostSpinlocks = 4096;
+constexpr std::uint64_t kDescriptor = 4096;  // more than a thread's descriptor takes in the C library
 constexpr std::uint64_t kAlways = std::numeric_limits<std::uint64_t>::max();
 
 bool is_definition(std::uint64_t word) {
@@ -29,6 +30,13 @@ bool is_definition(std::uint64_t word) {
         default:
             return false;
     }
+}
+
+std::size_t hash_of(std::uint64_t address) {
+    return (address >> 2) * 0x9e3779b97f4a7c15u >> 52;
+}
+std::uint64_t key_of(std::uint64_t address, std::uint32_t thread) {
+    return address ^ std::uint64_t{thread} << 48;
 }
 
 bool is_lock(std::uint64_t word, std::uint64_t kind) {
@@ -50,36 +58,104 @@ Result<void> Interleaver::add(const SlotView& slot) {
     return how_ == Interleaving::by_turns ? add_turns(slot) : add_stamped(slot);
 }
 
-// The clock that a record leaves its thread with, and others.
-void Interleaver::advance(Clock& clock, std::span<const std::uint64_t> record) {
-    clock.now += record.size();
+std::uint64_t Interleaver::happens(const Clock& clock, Event& event) {
+    event = {++events_, clock.now};
+    ahead_.insert(event.number);
+    return event.number;
+}
+
+// The clock that a record leaves its thread with, and others; what it waits for, and what waits for it.
+Interleaver::Order Interleaver::advance(Clock& clock, std::span<const std::uint64_t> words) {
+    Order order;
+    order.after = std::exchange(clock.begins, 0);
+    clock.now += words.size();
     clock.waits = false;
-    if (record[0] & REVISIT_BLOCK_BIT) return;
-    const std::uint64_t n = REVISIT_N(record[0]);
-    switch (REVISIT_TAG(record[0])) {
-        case REVISIT_THREAD_START:
-            threads_[static_cast<std::uint32_t>(n)].now = clock.now;
+    if (words[0] & REVISIT_BLOCK_BIT) return order;
+    auto wait_for = [&](const Event& event) {
+        clock.now = std::max(clock.now, event.time);
+        order.after = event.number;
+    };
+    const std::uint64_t n = REVISIT_N(words[0]);
+    Event event;
+    switch (REVISIT_TAG(words[0])) {
+        case REVISIT_THREAD_START: {
+            order.event = happens(clock, event);
+            Clock& begun = threads_[static_cast<std::uint32_t>(n)];
+            begun.now = clock.now;
+            begun.begins = order.event;
             break;
+        }
         case REVISIT_THREAD_EXIT:
             clock.waits = true;
-            exit_ = {++events_, clock.now};
+            order.event = happens(clock, exit_);
             break;
         case REVISIT_SYNC:
-            if (n == REVISIT_SYNC_SIGNAL) {
-                if (wakes_.size() > kMostFutexes) wakes_.clear();
-                wakes_[record[1]] = {++events_, clock.now};
+            if (n == REVISIT_SYNC_SIGNAL || n == REVISIT_SYNC_EXIT) {
+                auto& of = n == REVISIT_SYNC_EXIT ? exits_ : wakes_;
+                if (of.size() > kMostFutexes) of.clear();
+                order.event = happens(clock, of[words[1]]);
             } else if (n == REVISIT_SYNC_REST) {
                 clock.waits = true;
                 clock.since = events_;
             } else if (n == REVISIT_SYNC_WAIT) {
-                auto woken = wakes_.find(record[1]);
+                auto woken = wakes_.find(words[1]);
                 const Event by =
                     woken != wakes_.end() && woken->second.number > clock.since ? woken->second : exit_;
-                if (by.number > clock.since) clock.now = std::max(clock.now, by.time);
+                if (by.number > clock.since) wait_for(by);
+            } else if (n == REVISIT_SYNC_JOIN) {
+                auto ended = exits_.lower_bound(words[1]);
+                if (ended != exits_.end() && ended->first - words[1] < kDescriptor)
+                    wait_for(ended->second);
             }
             break;
         default:
             break;
+    }
+    return order;
+}
+
+void Interleaver::learn_stores(std::span<const std::uint64_t> definition) {
+    if (REVISIT_TAG(definition[0]) != REVISIT_DEFINE_BLOCK) return;
+    Stores& stores = stores_[definition[1]];
+    stores = {};
+    for (std::uint32_t i = 0; 3 + 2 * i < definition.size(); i++) {
+        const std::uint64_t flags = definition[2 + 2 * i] >> 32;
+        if (flags & REVISIT_WRITE)
+            (flags & REVISIT_ATOMIC ? stores.atomic : stores.plain).push_back(1 + i);
+    }
+}
+
+// Marks the turn's last record and the one that took the lock that it releases.
+void Interleaver::find_spinlocks(Turn& turn) {
+    Record& record = turn.records.back();
+    const std::uint64_t* words = turn.words_of(record);
+    if (!(words[0] & REVISIT_BLOCK_BIT)) return;
+    auto found = stores_.find(REVISIT_BLOCK_ID(words[0]));
+    if (found == stores_.end()) return;
+    const Stores& stores = found->second;
+    if (taken_.empty() && stores.atomic.empty()) return;
+    for (const std::uint32_t at : stores.plain) {
+        if (at >= record.words || !taken_words_.test(hash_of(words[at]))) continue;
+        auto taken = taken_.find(key_of(words[at], turn.thread));
+        if (taken == taken_.end()) continue;
+        const Taken by = taken->second;
+        taken_.erase(taken);
+        auto holder = std::ranges::lower_bound(turns_, by.turn, {}, &Turn::serial);
+        if (holder == turns_.end() || holder->serial != by.turn || by.record < holder->next) continue;
+        if (&*holder == &turn && by.record + 1 == turn.records.size()) continue;  // at once
+        holder->make_order(holder->records[by.record]).lock = by.lock;
+        Order& order = turn.make_order(record);
+        order.lock = at;
+        order.releases = true;
+    }
+    for (const std::uint32_t at : stores.atomic) {
+        if (at >= record.words) continue;
+        if (taken_.size() >= kMostSpinlocks) {
+            taken_.clear();
+            taken_words_.reset();
+        }
+        taken_words_.set(hash_of(words[at]));
+        taken_[key_of(words[at], turn.thread)] = {turn.serial, turn.records.size() - 1, at};
     }
 }
 
@@ -95,6 +171,7 @@ Result<void> Interleaver::make_room() {
     for (const Turn& turn : turns_) last = std::max(last, turn.end());
     TRY(flush());
     for (auto& [thread, clock] : threads_) clock.now = std::max(clock.now, last);
+    delays_.clear();
     return {};
 }
 
@@ -118,21 +195,26 @@ Result<void> Interleaver::add_turns(const SlotView& slot) {
             continue;
         }
         if (is_definition(word)) {
+            learn_stores(record);
             TRY(hand_on(thread, record));
             continue;
         }
         if (turns_.empty() || turns_.back().thread != thread) {
             if (buffered_ > kMostWords) TRY(make_room());
             turns_.emplace_back();
+            turns_.back().serial = ++turns_begun_;
             turns_.back().thread = thread;
         }
         Turn& turn = turns_.back();
-        advance(*clock, record);
-        const std::uint64_t time = clock->now - record.size();
-        turn.records.push_back({static_cast<std::uint32_t>(turn.words.size()),
-                                static_cast<std::uint32_t>(record.size()), time});
+        Record& added = turn.records.emplace_back();
+        added.at = static_cast<std::uint32_t>(turn.words.size());
+        added.words = static_cast<std::uint32_t>(record.size());
+        if (const Order order = advance(*clock, record); order.after != 0 || order.event != 0)
+            turn.make_order(added) = order;
+        added.time = clock->now - record.size();
         turn.words.insert(turn.words.end(), record.begin(), record.end());
         buffered_ += record.size();
+        if (threads_.size() > 1) find_spinlocks(turn);
     }
     return threads_.size() == 1 ? flush() : Result<void>();
 }
@@ -161,10 +243,10 @@ Result<void> Interleaver::add_stamped(const SlotView& slot) {
             TRY(hand_on(slot.thread, record));
         } else {
             const double share = static_cast<double>(at) / static_cast<double>(slot.words.size());
-            turn.records.push_back(
-                {static_cast<std::uint32_t>(turn.words.size()),
-                 static_cast<std::uint32_t>(record.size()),
-                 began + static_cast<std::uint64_t>(share * static_cast<double>(lasts))});
+            Record& added = turn.records.emplace_back();
+            added.at = static_cast<std::uint32_t>(turn.words.size());
+            added.words = static_cast<std::uint32_t>(record.size());
+            added.time = began + static_cast<std::uint64_t>(share * static_cast<double>(lasts));
             turn.words.insert(turn.words.end(), record.begin(), record.end());
         }
         at += record.size();
@@ -182,7 +264,7 @@ Result<void> Interleaver::flush() {
         buffered_ = 0;
         if (turn.is_done()) return {};
         const auto left = std::span(turn.words).subspan(turn.records[turn.next].at);
-        for (; !turn.is_done(); turn.next++) pass(turn);
+        while (!turn.is_done()) pass(turn);
         return hand_on(turn.thread, left);
     }
     TRY(merge(kAlways));
@@ -193,29 +275,43 @@ Result<void> Interleaver::flush() {
 
 bool Interleaver::waits(const Turn& turn) const {
     if (turn.is_done()) return false;
-    const std::uint64_t* record = turn.words.data() + turn.records[turn.next].at;
-    if (!is_lock(record[0], REVISIT_SYNC_LOCK)) return false;
-    auto held = locks_.find(record[1]);
+    const Record& record = turn.records[turn.next];
+    const Order& order = turn.order_of(record);
+    if (order.after != 0 && ahead_.contains(order.after)) return true;
+    const std::uint64_t* words = turn.words_of(record);
+    const bool spins = order.lock != 0 && !order.releases;
+    if (!spins && !is_lock(words[0], REVISIT_SYNC_LOCK)) return false;
+    auto held = locks_.find(words[spins ? order.lock : 1]);
     return held != locks_.end() && held->second != turn.thread;
 }
 
-void Interleaver::pass(Turn& turn) {
-    const std::uint64_t* record = turn.words.data() + turn.records[turn.next].at;
-    if (is_lock(record[0], REVISIT_SYNC_LOCK)) locks_[record[1]] = turn.thread;
-    if (is_lock(record[0], REVISIT_SYNC_UNLOCK)) locks_.erase(record[1]);
+// True when others may wait for what it releases.
+bool Interleaver::pass(Turn& turn) {
+    const Record& record = turn.records[turn.next++];
+    const Order& order = turn.order_of(record);
+    const std::uint64_t* words = turn.words_of(record);
+    if (order.lock != 0 && !order.releases) locks_[words[order.lock]] = turn.thread;
+    if (is_lock(words[0], REVISIT_SYNC_LOCK)) locks_[words[1]] = turn.thread;
+    bool released = order.event != 0 && ahead_.erase(order.event) != 0;
+    if (order.lock != 0 && order.releases) released |= locks_.erase(words[order.lock]) != 0;
+    if (is_lock(words[0], REVISIT_SYNC_UNLOCK)) released |= locks_.erase(words[1]) != 0;
+    return released;
 }
 
-// Hands on the turn's records up to the time when another one's is next, to a wait or the end; at least
-// one.
-Result<void> Interleaver::run_stretch(Turn& turn, std::uint64_t other, std::uint64_t until) {
+// Hands on the turn's records up to the time when another one's is next, to a wait, to what another one
+// waits for, or to the end; at least one. True when others may go on.
+Result<bool> Interleaver::run_stretch(Turn& turn, std::uint64_t other, std::uint64_t until,
+                                      bool others_wait) {
     const std::uint32_t from = turn.records[turn.next].at;
+    bool released = false;
     do {
-        pass(turn);
-        turn.next++;
-    } while (!turn.is_done() && turn.time() < other && turn.time() <= until && !waits(turn));
+        released |= pass(turn);
+    } while (!turn.is_done() && turn.time() < other && turn.time() <= until && !waits(turn) &&
+             !(released && others_wait));
     const std::uint32_t to =
         turn.is_done() ? static_cast<std::uint32_t>(turn.words.size()) : turn.records[turn.next].at;
-    return hand_on(turn.thread, std::span(turn.words).subspan(from, to - from));
+    TRY(hand_on(turn.thread, std::span(turn.words).subspan(from, to - from)));
+    return released;
 }
 
 // The earliest first. Slots of one thread follow each other.
@@ -233,31 +329,41 @@ Result<void> Interleaver::merge(std::uint64_t until) {
     auto push_next_of = [&](std::uint32_t thread) {
         std::vector<Turn*>& left = of_thread[thread];
         while (!left.empty() && left.back()->is_done()) left.pop_back();
-        if (!left.empty()) push(left.back());
+        if (left.empty()) return;
+        std::uint64_t& delay = delays_[thread];
+        delay = left.back()->delay = std::max(left.back()->delay, delay);
+        push(left.back());
     };
     for (const auto& [thread, left] : of_thread) push_next_of(thread);
 
     while (!heap.empty() || !waiting.empty()) {
         if (heap.empty()) {  // a lock whose release was not seen
             locks_.clear();
+            ahead_.clear();
             for (Turn* turn : std::exchange(waiting, {})) push(turn);
         }
         std::ranges::pop_heap(heap, later);
         Turn* const turn = heap.back();
         heap.pop_back();
-        if (turn->time() > until) break;
+        // Stamps do not make two threads hold one lock for long: what waits goes on with this call.
+        if (turn->time() > until && (how_ == Interleaving::by_turns || waiting.empty())) break;
         if (waits(*turn)) {
             waiting.push_back(turn);
             continue;
         }
-        const std::size_t held = locks_.size();
-        TRY(run_stretch(*turn, heap.empty() ? kAlways : heap.front()->time(), until));
-        if (locks_.size() < held) {  // what waited goes on now, as much later
+        const bool released = TRY(
+            run_stretch(*turn, heap.empty() ? kAlways : heap.front()->time(), until, !waiting.empty()));
+        if (released) {  // what waited goes on now, as much later
             const std::uint64_t now = turn->is_done() ? turn->end() : turn->time();
-            for (Turn* other : std::exchange(waiting, {})) {
-                if (other->time() < now) other->delay += now - other->time();
+            std::erase_if(waiting, [&](Turn* other) {
+                if (waits(*other)) return false;
+                if (other->time() < now) {
+                    other->delay += now - other->time();
+                    delays_[other->thread] = other->delay;
+                }
                 push(other);
-            }
+                return true;
+            });
         }
         push_next_of(turn->thread);
     }

@@ -119,7 +119,8 @@ enum {
     REVISIT_SYNC_SIGNAL,
     REVISIT_SYNC_WAIT,
     REVISIT_SYNC_JOIN,
-    REVISIT_SYNC_REST /* about to wait until another thread ends */
+    REVISIT_SYNC_REST, /* about to wait until another thread ends */
+    REVISIT_SYNC_EXIT  /* the thread ends; object: the word that the kernel clears then */
 };
 
 /* What the analyzer wants beside accesses; a producer may leave out what is not asked for. */

@@ -3,10 +3,10 @@
  * revisit's valgrind tool: runs any binary and streams its accesses to the analyzer.
  *
  * This half joins valgrind's core to the stream of record/stream.h: it opens the shared memory, hands
- * full slots over, and passes on what the core knows: threads, mapped files, stacks, forks. Valgrind runs
- * one thread at a time, so there is one cursor a process and THREAD records where it passes to another.
- * When the analyzer asks for no more, or is gone, words go to a buffer nobody reads and the program
- * runs on.
+ * full slots over, and passes on what the core knows: threads, mapped files, stacks, forks. Valgrind
+ * runs one thread at a time, so there is one cursor a process and THREAD records where it passes to
+ * another. When the analyzer asks for no more, or is gone, words go to a buffer nobody reads and the
+ * program runs on.
  */
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_clientstate.h"
@@ -52,6 +52,7 @@ typedef struct {
 #define AWAITED 4
 typedef struct {
     UInt number;
+    Addr clears, child_clears; /* the word that the kernel clears when it ends; and its next child's */
     UInt awaited;
     Awaited stack[AWAITED];
 } Thread;
@@ -178,6 +179,7 @@ static void thread_runs(ThreadId tid, ULong blocks) {
 static void thread_created(ThreadId parent, ThreadId child) {
     thread[child].number = threads++;
     thread[child].awaited = 0;
+    thread[child].clears = parent == VG_INVALID_THREADID ? 0 : thread[parent].child_clears;
     if (parent == VG_INVALID_THREADID || parent == child) return;
     RV_(need)(2);
     put(REVISIT_RECORD(REVISIT_THREAD_START, thread[child].number));
@@ -199,38 +201,60 @@ static void thread_begins(ThreadId tid) {
     put(high + 1);
 }
 
-static void thread_ended(ThreadId tid) {
-    RV_(need)(1);
-    put(REVISIT_RECORD(REVISIT_THREAD_EXIT, thread[tid].number));
-}
-
-/* Futexes: who waits for whom. A thread that goes on after a wait has not run translated code yet. */
-#if defined(VGA_arm64)
-#define SYSCALL_FUTEX 98
-#else
-#define SYSCALL_FUTEX 202
-#endif
-enum { FUTEX_OPERATION = 127, WAIT = 0, WAKE = 1, WAIT_PI = 6, WAIT_BITSET = 9 };
-
-static Bool is_wait(UWord operation) {
-    operation &= FUTEX_OPERATION;
-    return operation == WAIT || operation == WAIT_PI || operation == WAIT_BITSET;
+static Bool wants_order(void) {
+    return (RV_(want)() & REVISIT_WANT_ORDER) != 0;
 }
 static void synchronised(UInt kind, Addr object) {
     RV_(need)(2);
     put(REVISIT_RECORD(REVISIT_SYNC, kind));
     put(object);
 }
+
+static void thread_ended(ThreadId tid) {
+    thread_runs(tid, 0);
+    if (wants_order() && thread[tid].clears) synchronised(REVISIT_SYNC_EXIT, thread[tid].clears);
+    RV_(need)(1);
+    put(REVISIT_RECORD(REVISIT_THREAD_EXIT, thread[tid].number));
+}
+
+/* Futexes: who waits for whom. A thread that goes on after a wait has not run translated code yet. */
+#if defined(VGA_arm64)
+enum { SYSCALL_FUTEX = 98, SYSCALL_CLONE = 220, CLONE_CLEARS = 4, SYSCALL_BYTES = 4 };
+#else
+enum { SYSCALL_FUTEX = 202, SYSCALL_CLONE = 56, CLONE_CLEARS = 3, SYSCALL_BYTES = 2 };
+#endif
+enum { FUTEX_OPERATION = 127, WAIT = 0, WAKE = 1, WAIT_PI = 6, WAIT_BITSET = 9 };
+enum { CHILD_CLEARTID = 0x200000 };
+
+static Bool is_wait(UWord operation) {
+    operation &= FUTEX_OPERATION;
+    return operation == WAIT || operation == WAIT_PI || operation == WAIT_BITSET;
+}
 static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count) {
-    if (number != SYSCALL_FUTEX || count < 2 || !(RV_(want)() & REVISIT_WANT_ORDER)) return;
+    if (!wants_order()) return;
+    if (number == SYSCALL_CLONE && count > CLONE_CLEARS)
+        thread[tid].child_clears = arguments[0] & CHILD_CLEARTID ? arguments[CLONE_CLEARS] : 0;
+    if (number != SYSCALL_FUTEX || count < 2) return;
     thread_runs(tid, 0);
     synchronised(is_wait(arguments[1]) ? REVISIT_SYNC_REST : REVISIT_SYNC_SIGNAL, arguments[0]);
 }
 static void after_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count, SysRes result) {
-    if (number != SYSCALL_FUTEX || count < 2 || !(RV_(want)() & REVISIT_WANT_ORDER)) return;
-    if (!is_wait(arguments[1])) return;
+    if (!wants_order() || number != SYSCALL_FUTEX || count < 2 || !is_wait(arguments[1])) return;
     thread_runs(tid, 0);
     synchronised(REVISIT_SYNC_WAIT, arguments[0]);
+}
+
+/* What the kernel writes for a thread (read into a buffer) invalidates the line for others, as the
+   thread's own write at that system call would. Only others care: a program with one thread has the
+   accesses that its code makes. */
+static void kernel_wrote(CorePart part, ThreadId tid, Addr address, SizeT bytes) {
+    if (part != Vg_CoreSysCall || threads < 2 || !bytes || !wants_order()) return;
+    thread_runs(tid, 0);
+    RV_(need)(4);
+    put(REVISIT_RECORD(REVISIT_BULK, REVISIT_WRITE));
+    put(VG_(get_IP)(tid) - SYSCALL_BYTES);
+    put(address);
+    put(bytes);
 }
 
 /* Functions known by name. */
@@ -273,21 +297,29 @@ static Bool is_setjmp(const HChar* name) {
     return VG_STREQ(name, "setjmp") || VG_STREQ(name, "sigsetjmp");
 }
 
-/* Which threads' accesses may be merged depends on who holds a lock. */
-static UInt lock_kind(const HChar* name) {
-    static const HChar* const locks[] = {"pthread_mutex_lock", "pthread_spin_lock",
-                                         "pthread_rwlock_wrlock"};
-    static const HChar* const unlocks[] = {"pthread_mutex_unlock", "pthread_spin_unlock",
-                                           "pthread_rwlock_unlock"};
+/* Which threads' accesses may be merged depends on who holds a lock, and who has ended. */
+static UInt order_kind(const HChar* name) {
+    static const struct {
+        const HChar* name;
+        UInt kind;
+    } functions[] = {
+        {"pthread_mutex_lock", FUNCTION_LOCK},       {"pthread_mutex_trylock", FUNCTION_LOCK},
+        {"pthread_mutex_timedlock", FUNCTION_LOCK},  {"pthread_spin_lock", FUNCTION_LOCK},
+        {"pthread_spin_trylock", FUNCTION_LOCK},     {"pthread_rwlock_wrlock", FUNCTION_LOCK},
+        {"pthread_rwlock_trywrlock", FUNCTION_LOCK}, {"pthread_mutex_unlock", FUNCTION_UNLOCK},
+        {"pthread_spin_unlock", FUNCTION_UNLOCK},    {"pthread_rwlock_unlock", FUNCTION_UNLOCK},
+        {"pthread_cond_wait", FUNCTION_WAIT},        {"pthread_cond_timedwait", FUNCTION_WAIT},
+        {"pthread_cond_clockwait", FUNCTION_WAIT},   {"pthread_join", FUNCTION_JOIN},
+        {"pthread_timedjoin_np", FUNCTION_JOIN},     {"pthread_tryjoin_np", FUNCTION_JOIN},
+        {"pthread_clockjoin_np", FUNCTION_JOIN},     {"thrd_join", FUNCTION_JOIN},
+    };
     UInt i;
     while (*name == '_') name++;
-    for (i = 0; i < sizeof locks / sizeof locks[0]; i++) {
+    for (i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         /* Symbols of the C library may carry a version. */
-        UInt length = VG_(strlen)(locks[i]), other = VG_(strlen)(unlocks[i]);
-        if (!VG_(strncmp)(name, locks[i], length) && (!name[length] || name[length] == '@'))
-            return FUNCTION_LOCK;
-        if (!VG_(strncmp)(name, unlocks[i], other) && (!name[other] || name[other] == '@'))
-            return FUNCTION_UNLOCK;
+        UInt length = VG_(strlen)(functions[i].name);
+        if (!VG_(strncmp)(name, functions[i].name, length) && (!name[length] || name[length] == '@'))
+            return functions[i].kind;
     }
     return FUNCTION_NONE;
 }
@@ -301,7 +333,7 @@ UInt RV_(function_kind)(Addr entry) {
     for (i = 0; i < VG_(sizeXA)(chosen_functions); i++)
         if (VG_STREQ(name, *(const HChar**)VG_(indexXA)(chosen_functions, i))) return FUNCTION_CHOSEN;
     if ((RV_(want)() & REVISIT_WANT_CALLS) && is_setjmp(name)) return FUNCTION_SETJMP;
-    if (RV_(want)() & REVISIT_WANT_ORDER && lock_kind(name) != FUNCTION_NONE) return lock_kind(name);
+    if (wants_order() && order_kind(name) != FUNCTION_NONE) return order_kind(name);
     if (RV_(want)() & REVISIT_WANT_OBJECTS)
         for (i = 0; i < sizeof known / sizeof known[0]; i++)
             if (VG_STREQ(name, known[i].name)) return known[i].kind;
@@ -344,6 +376,8 @@ void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, H
     if (kind == FUNCTION_REGION_BEGIN) return region(REVISIT_REGION_BEGIN, a0);
     if (kind == FUNCTION_REGION_END) return region(REVISIT_REGION_END, a0);
     if (kind == FUNCTION_SETJMP) return setjmp_called(link);
+    /* It gives the lock back while it waits. */
+    if (kind == FUNCTION_WAIT) synchronised(REVISIT_SYNC_UNLOCK, a1);
     sp += CALL_PUSHES;
     while (t->awaited && t->stack[t->awaited - 1].sp < sp) {
         t->awaited--; /* left by a jump */
@@ -356,7 +390,7 @@ void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, H
         top->kind = kind;
         top->sp = sp;
         top->link = link;
-        top->argument = a0;
+        top->argument = kind == FUNCTION_WAIT ? a1 : a0;
         top->size = kind == FUNCTION_CALLOC                                ? a0 * a1
                     : kind == FUNCTION_POSIX_MEMALIGN                      ? a2
                     : kind == FUNCTION_REALLOC || kind == FUNCTION_ALIGNED ? a1
@@ -380,10 +414,12 @@ void RV_(function_returned)(HWord result, HWord target) {
         chosen(REVISIT_REGION_END);
         return;
     }
-    if (top->kind == FUNCTION_LOCK) {
-        if (result == 0) synchronised(REVISIT_SYNC_LOCK, top->argument);
+    if (top->kind == FUNCTION_LOCK || top->kind == FUNCTION_JOIN) {
+        UInt kind = top->kind == FUNCTION_LOCK ? REVISIT_SYNC_LOCK : REVISIT_SYNC_JOIN;
+        if ((Int)result == 0) synchronised(kind, top->argument);
         return;
     }
+    if (top->kind == FUNCTION_WAIT) return synchronised(REVISIT_SYNC_LOCK, top->argument);
     if (top->kind == FUNCTION_POSIX_MEMALIGN)
         result = result == 0 && VG_(am_is_valid_for_client)(top->argument, 8, VKI_PROT_READ)
                      ? *(HWord*)top->argument
@@ -470,6 +506,8 @@ static void options_read(void) {
     if (stream->want &
         (REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS | REVISIT_WANT_REGIONS | REVISIT_WANT_ORDER))
         VG_(clo_vex_control).guest_chase = False;
+    /* Threads are merged a superblock at a time: several rounds of a loop in one would not be mixed. */
+    if (wants_order()) VG_(clo_vex_control).iropt_unroll_thresh = 0;
     start_process(REVISIT_NO_PARENT);
     VG_(atfork)(before_fork, NULL, after_fork_in_child);
 }
@@ -495,6 +533,7 @@ static void before_options(void) {
     VG_(track_new_mem_startup)(memory_at_start);
     VG_(track_new_mem_mmap)(memory_mapped);
     VG_(track_die_mem_munmap)(memory_unmapped);
+    VG_(track_post_mem_write)(kernel_wrote);
     VG_(track_start_client_code)(thread_runs);
     VG_(track_pre_thread_ll_create)(thread_created);
     VG_(track_pre_thread_first_insn)(thread_begins);
