@@ -89,10 +89,10 @@ class Join {
             }
             return {};
         }
-        // Cut ahead only what nobody wants to see whole, or in parts.
-        const bool cuts_ahead = !sees_accesses() && !options_.engine.sharing;
+        // Cut ahead only what nobody wants to see whole.
         ChunkPipeline pipeline(chunks, 0, chunks.count(), wanted(),
-                               cuts_ahead ? options_.engine.granularity : 0, threads());
+                               sees_accesses() ? 0 : options_.engine.granularity, threads(),
+                               options_.engine.sharing);
         std::size_t done = 0;
         return pipeline.each([&](DecodedChunk& slot) -> Result<void> {
             const AccessBatch batch = TRY(slot.accesses);

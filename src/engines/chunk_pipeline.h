@@ -23,18 +23,21 @@ struct DecodedChunk {
     AccessColumns columns;
     Result<AccessBatch> accesses;
     BlockColumns blocks;
-    std::optional<BlockBatch> cut;  // unless there are too many blocks to keep
+    std::vector<std::uint16_t> parts;  // of the blocks
+    std::optional<BlockBatch> cut;     // unless there are too many blocks to keep
     bool filled = false;
 };
 
 class ChunkPipeline {
  public:
-    // Chunks [first, end). `cuts`: to blocks of that many bytes, 0 = not at all.
+    // Chunks [first, end). `cuts`: to blocks of that many bytes, 0 = not at all; `parts`: with the
+    // parts of them that are touched.
     ChunkPipeline(const AccessChunks& chunks, std::size_t first, std::size_t end,
-                  const ColumnSet& wanted, std::uint64_t cuts, unsigned threads)
+                  const ColumnSet& wanted, std::uint64_t cuts, unsigned threads, bool parts = false)
         : chunks_(chunks),
           end_(end),
           cuts_(cuts),
+          parts_(parts),
           slots_(2 * threads + 2),
           next_(first),
           taken_(first) {
@@ -69,6 +72,7 @@ class ChunkPipeline {
  private:
     void decode_ahead() {
         BlockCutter cutter(std::max<std::uint64_t>(1, cuts_));
+        if (parts_) cutter.keep_parts();
         for (;;) {
             std::size_t mine;
             {
@@ -100,13 +104,17 @@ class ChunkPipeline {
                 return;
             }
             slot.blocks.clear();
+            slot.parts.clear();
             const std::size_t most = 2 * slot.accesses->count() + kManyBlocks;
             const auto done = cutter.cut(*slot.accesses, [&](const BlockBatch& piece) -> Result<void> {
                 if (slot.blocks.blocks.size() + piece.count() > most) return fail("too many");
                 slot.blocks.append(piece);
+                slot.parts.insert(slot.parts.end(), piece.parts.begin(), piece.parts.end());
                 return {};
             });
-            if (done) slot.cut = slot.blocks.batch();
+            if (!done) return;
+            slot.cut = slot.blocks.batch();
+            slot.cut->parts = slot.parts;
         } catch (const std::bad_alloc&) {
             slot.accesses = fail(ErrorCode::no_memory, "not enough memory to decode the trace");
         }
@@ -118,6 +126,7 @@ class ChunkPipeline {
     const AccessChunks& chunks_;
     const std::size_t end_;
     const std::uint64_t cuts_;
+    const bool parts_;
     std::vector<DecodedChunk> slots_;
     std::mutex guard_;
     std::condition_variable changed_;
