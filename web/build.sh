@@ -15,7 +15,19 @@ bundler() {
         [ -x "$found" ] && "$found" --version >/dev/null 2>&1 && { echo "$found"; return; }
     done
 }
+# highlight.js alone, as package-lock.json has it: where esbuild is there, nothing else is needed to build the page,
+# and CMake can fetch it where there is neither npm nor node.
+fetch_highlighter() {
+    entry=$(sed -n '/"node_modules\/highlight.js": {/,/}/p' package-lock.json)
+    version=$(echo "$entry" | sed -n 's/.*"version": "\(.*\)".*/\1/p')
+    hash=$(echo "$entry" | sed -n 's/.*"integrity": "sha512-\(.*\)".*/\1/p' | base64 -d | od -An -v -tx1 | tr -d ' \n')
+    registry=${npm_config_registry:-https://registry.npmjs.org}
+    echo "file(DOWNLOAD \"${registry%/}/highlight.js/-/highlight.js-$version.tgz\" highlight.tgz EXPECTED_HASH SHA512=$hash TIMEOUT 60)" >"$output/fetch.cmake"
+    (cd "$output" && cmake -P fetch.cmake) && mkdir -p node_modules/highlight.js &&
+        tar -C node_modules/highlight.js -xzf "$output/highlight.tgz" --strip-components=1 || rm -rf node_modules/highlight.js
+}
 esbuild=$(bundler)
+if [ -n "$esbuild" ] && [ ! -e node_modules/highlight.js ]; then fetch_highlighter >"$output/fetch.log" 2>&1; fi
 if [ -z "$esbuild" ] || [ ! -e node_modules/highlight.js ]; then
     sh packages.sh >"$output/packages.log" 2>&1 || tail -n 3 "$output/packages.log" >&2
     esbuild=$(bundler)
