@@ -394,8 +394,9 @@ void Sampler::count_visits(Task& t) {
     constexpr std::size_t kAll = 64, kEvery = 4;
     std::size_t number = t.samples().samples.size();
     if (number > kAll && number % kEvery != 0) return;
-    constexpr std::size_t kAsked = 64;
-    if (number % kAsked == 0) note_peak(t);
+    // It cannot be asked once the process has ended, so short runs are asked more often.
+    constexpr std::size_t kAsked = 64, kAskedFirst = 4;
+    if (number % (number < kAll ? kAskedFirst : kAsked) == 0) note_peak(t);
     samples(t).visits.add(bench_.log, static_cast<unsigned>(settings_.shift));
     samples(t).line_use.add(bench_.log, static_cast<unsigned>(settings_.shift));
     for (const LoggedAccess& access : bench_.log.accesses())
