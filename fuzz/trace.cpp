@@ -34,7 +34,7 @@ struct Unpacked {
 
 Unpacked unpack(std::span<const std::uint8_t> packed, bool ahead) {
     Unpacked out;
-    auto source = unpacked(std::make_unique<Bytes>(packed), "fuzz", ahead);
+    auto source = unpacked(std::make_unique<Bytes>(packed), "fuzz", ahead ? 3 : 1);
     if (!source) return {"", true, false};
     std::uint8_t block[4096];
     while (out.bytes.size() < (1u << 20)) {

@@ -6,6 +6,7 @@
 #include <zstd.h>
 
 #include <array>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -37,9 +38,9 @@ std::vector<std::uint64_t> random_addresses(std::size_t count) {
     return addresses;
 }
 
-Result<std::vector<std::uint64_t>> read_addresses(const std::string& path) {
+Result<std::vector<std::uint64_t>> read_addresses(const std::string& path, unsigned threads = 3) {
     std::vector<std::uint64_t> all;
-    auto trace = open_trace(path);
+    auto trace = open_trace(path, {}, threads);
     if (!trace) return unexpected(trace.error());
     for (;;) {
         const auto batch = (*trace)->next();
@@ -108,6 +109,29 @@ TEST(UnpackAhead, all_packings_give_what_the_plain_file_gives) {
         const auto back = read_addresses(folder / "b." + format + ".gz");
         ASSERT_TRUE(back) << back.error().sentence();
         EXPECT_TRUE(*back == addresses) << format << ", bgzip";
+    }
+}
+
+double seconds(clockid_t clock) {
+    timespec now;
+    clock_gettime(clock, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// By time of this thread and of all: no other takes part.
+TEST(UnpackAhead, one_thread_reads_alone) {
+    const Folder folder;
+    const auto addresses = random_addresses(400'000);
+    for (const char* name : {"t.din.zst", "t.din.gz", "t.rvt"}) {
+        if (std::string_view(name).ends_with(".gz") && !is_in_this_build(".gz")) continue;
+        const std::string path = store(folder, name, addresses);
+        const double all = seconds(CLOCK_PROCESS_CPUTIME_ID), own = seconds(CLOCK_THREAD_CPUTIME_ID);
+        const auto back = read_addresses(path, 1);
+        const double of_own = seconds(CLOCK_THREAD_CPUTIME_ID) - own;
+        const double of_others = seconds(CLOCK_PROCESS_CPUTIME_ID) - all - of_own;
+        ASSERT_TRUE(back) << back.error().sentence();
+        EXPECT_TRUE(*back == addresses) << name;
+        EXPECT_LT(of_others, 0.1 * of_own) << name;
     }
 }
 

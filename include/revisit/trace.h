@@ -28,6 +28,11 @@ REVISIT_API Result<std::unique_ptr<TraceReader>> open_trace(const std::string& p
 // Several as one, in their order: a trace that was stored in pieces.
 REVISIT_API Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
                                                              std::string_view format = {});
+// Packed files are unpacked and parsed on this many threads; 0, and the two above: on all cores.
+REVISIT_API Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
+                                                            std::string_view format, unsigned threads);
+REVISIT_API Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
+                                                             std::string_view format, unsigned threads);
 REVISIT_API Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path,
                                                               std::string_view format = {});
 

@@ -272,8 +272,8 @@ revisit_status revisit_analyze_file(const char* path, const char* format,
     return guarded([&]() -> Result<void> {
         TRY(not_null(path, "a path"));
         TRY(not_null(profile, "where to put the profile"));
-        const auto trace = TRY(open_trace(path, format != nullptr ? format : ""));
         const AnalyzeOptions how = TRY(options_of(options));
+        const auto trace = TRY(open_trace(path, format != nullptr ? format : "", how.engine.threads));
         hand_out(TRY(analyze(*trace, how)), profile);
         return {};
     });

@@ -121,7 +121,7 @@ class AnalyzeCommand : public Command {
         if (!analysis.cores.empty() && options.model != StackModel::private_)
             return fail("--cores needs --model private or both");
         if (cluster_) return run_on_cluster(analysis);
-        const auto trace = TRY(open_traces(traces_, format_));
+        const auto trace = TRY(open_traces(traces_, format_, options.threads));
         std::uint64_t natural = trace->info().natural_granularity;
         if (!analysis_.granularity_given() && natural != 0) options.granularity = natural;
         if (!no_sites_ && TRY(trace->tells_places())) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/parallel.h"
 #include "core/try.h"
 
 namespace revisit {
@@ -82,8 +83,9 @@ Result<void> PlainFile::read(std::uint64_t at, void* into, std::size_t size) con
     return {};
 }
 
-Result<ByteStream> ByteStream::open(const std::string& path, bool unpacks_ahead) {
+Result<ByteStream> ByteStream::open(const std::string& path, unsigned threads) {
     ByteStream stream;
+    stream.threads_ = std::min(thread_count(threads), 16u);
     stream.name_ = path == "-" ? "standard input" : path;
     const int descriptor = path == "-" ? dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return cannot(stream.name_, "open");
@@ -100,7 +102,7 @@ Result<ByteStream> ByteStream::open(const std::string& path, bool unpacks_ahead)
     if (S_ISDIR(status.st_mode)) return fail(stream.name_, {}, "expected a trace, found a directory");
     if (file->size() != 0) stream.file_ = file;
     stream.source_ = TRY(unpacked(std::make_unique<DescriptorSource>(file, stream.file_bytes_read_),
-                                  stream.name_, unpacks_ahead && S_ISREG(status.st_mode)));
+                                  stream.name_, S_ISREG(status.st_mode) ? stream.threads_ : 1));
     stream.packed_ = stream.source_->unpacks();
     return stream;
 }
@@ -123,6 +125,7 @@ Result<ByteStream> ByteStream::open_range(const std::string& path, std::uint64_t
 Result<ByteStream> ByteStream::of_memory(std::string bytes, std::string name) {
     ByteStream stream;
     stream.name_ = std::move(name);
+    stream.threads_ = std::min(thread_count(0), 16u);
     stream.source_ = TRY(unpacked(std::make_unique<MemorySource>(std::move(bytes)), stream.name_));
     stream.packed_ = stream.source_->unpacks();
     return stream;

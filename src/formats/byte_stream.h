@@ -27,10 +27,10 @@ class ByteSource {
     virtual bool unpacks() const { return false; }
 };
 
-// Wraps `packed` when its first bytes are those of zstd, xz, gzip or zip. Where it never waits for
-// somebody else (a regular file), other threads unpack ahead.
+// Wraps `packed` when its first bytes are those of zstd, xz, gzip or zip. Unpacked by the reader itself
+// on one thread, else ahead of it: only what never waits for somebody else (a regular file) may be.
 Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
-                                             const std::string& name, bool never_waits = false);
+                                             const std::string& name, unsigned threads = 1);
 
 // A file of known size that any thread may read anywhere.
 class PlainFile {
@@ -55,8 +55,9 @@ class PlainFile {
 
 class ByteStream {
  public:
-    // "-" = standard input. `unpacks_ahead`: packed files on other threads, which takes memory.
-    static Result<ByteStream> open(const std::string& path, bool unpacks_ahead = true);
+    // "-" = standard input. Packed files are unpacked on this many threads, which takes memory; 0 = all
+    // cores.
+    static Result<ByteStream> open(const std::string& path, unsigned threads = 0);
     // Bytes [begin, end) of a file, as they are.
     static Result<ByteStream> open_range(const std::string& path, std::uint64_t begin,
                                          std::uint64_t end);
@@ -73,6 +74,8 @@ class ByteStream {
     std::uint64_t file_bytes_read() const { return *file_bytes_read_; }
     std::uint64_t file_bytes_total() const { return file_bytes_total_; }  // 0 = unknown
     bool packed() const { return packed_; }
+    // How many threads a reader may use, at most 16.
+    unsigned threads() const { return threads_; }
     // The file as it lies on disk, perhaps packed; null for what is not a file or is empty.
     std::shared_ptr<const PlainFile> file() const { return file_; }
 
@@ -91,6 +94,7 @@ class ByteStream {
         std::make_shared<std::atomic<std::uint64_t>>(0);
     std::uint64_t file_bytes_total_ = 0;
     bool packed_ = false;
+    unsigned threads_ = 1;
     std::shared_ptr<const PlainFile> file_;
 };
 

@@ -292,7 +292,7 @@ bool begins_with(const std::vector<std::uint8_t>& head, std::initializer_list<st
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
-                                             const std::string& name, bool never_waits) {
+                                             const std::string& name, unsigned threads) {
     std::vector<std::uint8_t> head(6);
     std::size_t filled = 0;
     while (filled < head.size()) {
@@ -315,7 +315,7 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
 #else
     if (zip) {
         auto members = unzipped(std::move(replayed), name);
-        return never_waits ? read_ahead(std::move(members)) : std::move(members);
+        return threads > 1 ? read_ahead(std::move(members)) : std::move(members);
     }
 #endif
     if (!zstd && !xz && !gzip) return replayed;
@@ -335,9 +335,10 @@ Result<std::unique_ptr<ByteSource>> unpacked(std::unique_ptr<ByteSource> packed,
                                                      : "gzip",
                                                 begin);
     };
-    if (!never_waits) return unpacker(std::move(replayed), 0);
+    if (threads <= 1) return unpacker(std::move(replayed), 0);
     if (xz) return read_ahead(unpacker(std::move(replayed), 0));
-    return unpack_frames(std::move(replayed), unpacker, zstd ? find_zstd_frames : find_bgzip_blocks);
+    return unpack_frames(std::move(replayed), unpacker, zstd ? find_zstd_frames : find_bgzip_blocks,
+                         threads);
 }
 
 std::string_view without_packing_suffix(std::string_view path) {

@@ -228,7 +228,7 @@ Result<std::unique_ptr<TraceReader>> open_drmemtrace_directory(const std::string
     auto ids = std::make_shared<Ids>();
     std::vector<Entries> files;
     for (const std::string& name : names) {
-        ByteStream stream = TRY(ByteStream::open(name, false));
+        ByteStream stream = TRY(ByteStream::open(name, 1));
         stream.read_in_blocks_of(std::size_t{64} << 10);  // hundreds of threads are usual
         const auto head = TRY(stream.peek(kSniffWindow));
         if (!head.empty() && !recognize_drmemtrace(head))

@@ -171,10 +171,15 @@ Result<std::unique_ptr<TraceReader>> open_stream(ByteStream stream, std::string_
 }
 
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format) {
+    return open_trace(path, format, 0);
+}
+
+Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path, std::string_view format,
+                                                unsigned threads) {
     std::error_code error;
     if ((format.empty() || format == "drmemtrace") && std::filesystem::is_directory(path, error))
         return open_drmemtrace_directory(path);
-    return open_stream(TRY(ByteStream::open(path)), format, path);
+    return open_stream(TRY(ByteStream::open(path, threads)), format, path);
 }
 
 Result<std::unique_ptr<TraceWriter>> create_trace(const std::string& path, std::string_view format) {

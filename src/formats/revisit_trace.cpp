@@ -149,7 +149,8 @@ class RevisitReader : public TraceReader {
  public:
     explicit RevisitReader(ByteStream stream)
         : stream_(std::move(stream)),
-          most_in_flight_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u) + 1),
+          decoding_(stream_.threads() > 1 ? std::launch::async : std::launch::deferred),
+          most_in_flight_(stream_.threads() > 1 ? stream_.threads() + 1 : 1),
           chunks_(IndexedChunks::of(stream_)) {
         if (chunks_) info_ = chunks_->info();
     }
@@ -211,12 +212,11 @@ class RevisitReader : public TraceReader {
         auto packed = TRY(take(header.packed_bytes));
         if (header.magic == kAccessChunk) {
             in_flight_.push_back(
-                {place, std::async(std::launch::async,
-                                   [header, bytes = std::move(packed)]() -> Result<Columns> {
-                                       Columns columns;
-                                       TRY(decode_accesses(header, bytes, columns));
-                                       return columns;
-                                   })});
+                {place, std::async(decoding_, [header, bytes = std::move(packed)]() -> Result<Columns> {
+                     Columns columns;
+                     TRY(decode_accesses(header, bytes, columns));
+                     return columns;
+                 })});
             return {};
         }
         auto text = decode_text(header, packed);
@@ -251,6 +251,7 @@ class RevisitReader : public TraceReader {
     }
 
     ByteStream stream_;
+    std::launch decoding_;
     std::size_t most_in_flight_;
     std::deque<InFlight> in_flight_;
     std::unique_ptr<IndexedChunks> chunks_;

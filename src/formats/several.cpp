@@ -139,11 +139,16 @@ class JoinedReader : public TraceReader {
 
 Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
                                                  std::string_view format) {
+    return open_traces(paths, format, 0);
+}
+
+Result<std::unique_ptr<TraceReader>> open_traces(std::span<const std::string> paths,
+                                                 std::string_view format, unsigned threads) {
     if (paths.empty()) return fail("expected at least one trace");
-    if (paths.size() == 1) return open_trace(paths.front(), format);
+    if (paths.size() == 1) return open_trace(paths.front(), format, threads);
     if (std::ranges::count(paths, "-") > 1) return fail("standard input can be read once only");
     Readers readers;
-    for (const std::string& path : paths) readers.push_back(TRY(open_trace(path, format)));
+    for (const std::string& path : paths) readers.push_back(TRY(open_trace(path, format, threads)));
     // Site ids mean something within one recording only.
     for (const auto& reader : readers)
         if (reader->info().extra_json != readers.front()->info().extra_json)

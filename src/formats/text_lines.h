@@ -200,8 +200,7 @@ class LineReader : public TraceReader {
     LineReader(ByteStream stream, Format format)
         : stream_(std::move(stream)),
           chunks_(LineChunks<Format>::of(stream_, format)),
-          most_in_flight_(stream_.packed() ? std::clamp(std::thread::hardware_concurrency(), 1u, 16u)
-                                           : 1),
+          most_in_flight_(stream_.packed() ? stream_.threads() : 1),
           format_(std::move(format)) {
         columns_.has = format_.columns();
     }

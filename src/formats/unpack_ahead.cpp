@@ -57,11 +57,12 @@ class BytesThenSource final : public ByteSource {
 
 class FramedSource final : public ByteSource {
  public:
-    FramedSource(std::unique_ptr<ByteSource> packed, MakeUnpacker unpacker, FindFrames find)
+    FramedSource(std::unique_ptr<ByteSource> packed, MakeUnpacker unpacker, FindFrames find,
+                 unsigned threads)
         : packed_(std::move(packed)),
           unpacker_(std::move(unpacker)),
           find_(find),
-          most_in_flight_(std::clamp(std::thread::hardware_concurrency(), 1u, 16u) + 1) {}
+          most_in_flight_(threads + 1) {}
     bool unpacks() const override { return true; }
 
     Result<std::size_t> read(std::uint8_t* into, std::size_t size) override {
@@ -282,8 +283,8 @@ std::optional<std::size_t> find_bgzip_blocks(std::span<const std::uint8_t> packe
 }
 
 std::unique_ptr<ByteSource> unpack_frames(std::unique_ptr<ByteSource> packed, MakeUnpacker unpacker,
-                                          FindFrames find) {
-    return std::make_unique<FramedSource>(std::move(packed), std::move(unpacker), find);
+                                          FindFrames find, unsigned threads) {
+    return std::make_unique<FramedSource>(std::move(packed), std::move(unpacker), find, threads);
 }
 
 std::unique_ptr<ByteSource> read_ahead(std::unique_ptr<ByteSource> source) {

@@ -24,7 +24,7 @@ std::optional<std::size_t> find_bgzip_blocks(std::span<const std::uint8_t> packe
 // For sources that never wait for somebody else: regular files. What is not made of short frames is
 // unpacked on one thread, ahead of the reader.
 std::unique_ptr<ByteSource> unpack_frames(std::unique_ptr<ByteSource> packed, MakeUnpacker unpacker,
-                                          FindFrames find);
+                                          FindFrames find, unsigned threads);
 std::unique_ptr<ByteSource> read_ahead(std::unique_ptr<ByteSource> source);
 
 }  // namespace revisit
