@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <ranges>
@@ -237,6 +238,7 @@ class SharingExplained {
         auto& sum = sums_[{one.line, one.writer.site, one.writer.thread, one.writer.context,
                            one.victim.site, one.victim.thread, one.victim.context, one.false_sharing}];
         const double count = sum.count + one.count;
+        one.error = std::hypot(one.error, sum.error);
         one.writer.bytes |= sum.writer.bytes;
         one.victim.bytes |= sum.victim.bytes;
         one.victim.write |= sum.count > 0 && sum.victim.write;

@@ -12,6 +12,7 @@
 namespace revisit::watch::outside {
 namespace {
 
+// Begin with mix(1, …): small numbers, such as those of places and stacks, must not meet unmixed.
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15;
     return hash ^ hash >> 29;
@@ -41,7 +42,7 @@ std::uint32_t Places::place(const Mapping* mapping, std::uint64_t address, std::
         place.offset = address - mapping->low + mapping->offset;
     }
     auto [found, is_new] =
-        places_.try_emplace(mix(mix(in_file ? 1 : 2 + process, place.module), place.offset),
+        places_.try_emplace(mix(mix(mix(1, in_file ? 1 : 2 + process), place.module), place.offset),
                             static_cast<std::uint32_t>(origins_.places.size()));
     if (!is_new) return found->second;
     if (!in_file && mapping != nullptr && mapping->executable)
@@ -79,7 +80,7 @@ std::uint32_t Places::stack(const std::vector<std::uint32_t>& calls, std::uint32
 }
 
 std::uint32_t Places::label(std::uint32_t place, std::uint32_t stack, const DataTouched& data) {
-    std::uint64_t hash = mix(mix(place, stack), data.where);
+    std::uint64_t hash = mix(mix(mix(1, place), stack), data.where);
     hash = mix(mix(hash, static_cast<std::uint64_t>(data.kind)), data.what);
     auto [found, is_new] = raw_numbers_.try_emplace(hash, static_cast<std::uint32_t>(raw_.size()));
     if (is_new) raw_.push_back({place, stack, data});
@@ -126,8 +127,9 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
     std::vector<std::uint32_t> renumbered;
     for (const Raw& raw : raw_) {
         Label label{raw.place, context_of(raw), object_of(raw)};
-        auto [found, is_new] = numbers.try_emplace(mix(mix(label.place, label.context), label.object),
-                                                   static_cast<std::uint32_t>(origins_.labels.size()));
+        auto [found, is_new] =
+            numbers.try_emplace(mix(mix(mix(1, label.place), label.context), label.object),
+                                static_cast<std::uint32_t>(origins_.labels.size()));
         if (is_new) {
             if (label.object != kNowhere && raw.data.kind == DataTouched::Kind::heap)
                 label.offset = raw.data.offset;
