@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "watch/estimate/conflicts.h"
 #include "watch/estimate/window_line_use.h"
+#include "watch/outside/places.h"
 
 namespace revisit::watch {
 namespace {
@@ -40,6 +42,21 @@ std::vector<std::pair<std::size_t, std::size_t>> played(const AccessLog& victim,
             their.writes && copy != copies.end() && !copy->second)
             copy->second = i;
     }
+    // Lines that one of them does not touch in its first quarter, or in its last, do not count.
+    auto throughout = [&](const AccessLog& log, std::uint64_t line, bool writes) {
+        bool early = false, late = false;
+        for (std::size_t i = 0; i < length; i++) {
+            const LoggedAccess& access = log.accesses()[i];
+            if (access.address >> kLine != line || (writes && !access.writes)) continue;
+            early |= 4 * i < length;
+            late |= 4 * (length - 1 - i) < length;
+        }
+        return early && late;
+    };
+    std::erase_if(found, [&](const auto& one) {
+        const std::uint64_t line = victim.accesses()[one.second].address >> kLine;
+        return !throughout(victim, line, false) || !throughout(other, line, true);
+    });
     return found;
 }
 
@@ -59,6 +76,16 @@ TEST(Conflicts, are_those_of_the_definition) {
             EXPECT_DOUBLE_EQ(found[i].weight, 1);
         }
     }
+}
+
+// A producer and a consumer whose windows were taken at different moments: where they meet is chance.
+TEST(Conflicts, of_lines_that_both_pass_by_do_not_count) {
+    AccessLog victim, other;
+    for (std::uint64_t i = 0; i < 1000; i++) {
+        victim.add(0x10000 + 8 * i, 8, 0x400, true, false);
+        other.add(0x10008 + 8 * i, 8, 0x500, true, true);
+    }
+    EXPECT_TRUE(conflicts_in(victim, other, kLine, 1).empty());
 }
 
 TEST(Conflicts, of_several_others_add_up_but_never_beyond_all_reuses) {
@@ -133,6 +160,16 @@ TEST(WindowLineUse, counts_bytes_for_the_site_that_touched_the_line_first) {
     EXPECT_EQ(sums.lines, 500);  // of the first halves
     EXPECT_EQ(sums.parts, 0xf0000ff0000u);
     EXPECT_EQ(std::popcount(sums.parts), 12);
+}
+
+// Numbers of places and stacks are small, and so are their differences.
+TEST(Places, have_a_label_for_every_instruction_and_stack) {
+    outside::Places places;
+    std::set<std::uint32_t> labels;
+    for (std::uint32_t place = 0; place < 64; place++)
+        for (std::uint32_t stack = 0; stack < 64; stack++)
+            labels.insert(places.label(place, stack, {}));
+    EXPECT_EQ(labels.size(), 64u * 64);
 }
 
 }  // namespace

@@ -33,8 +33,12 @@ std::vector<Conflict> conflicts_in(const AccessLog& victim, const AccessLog& oth
     for (std::size_t i = 0; i < length; i++)
         if (theirs[i].writes)
             for_blocks(theirs[i], shift, [&](std::uint64_t block) { writes[block].push_back(i); });
+    // Touched in the first and in the last quarter.
+    auto throughout = [length](std::size_t first, std::size_t last) {
+        return first < (length + 3) / 4 && last + 1 + (length + 3) / 4 > length;
+    };
     struct Line {
-        std::size_t last = 0;
+        std::size_t first = 0, last = 0;
         double reuses = 0, invalidated = 0;
     };
     std::unordered_map<std::uint64_t, Line> lines;
@@ -42,8 +46,10 @@ std::vector<Conflict> conflicts_in(const AccessLog& victim, const AccessLog& oth
     for (std::size_t i = 0; i < length; i++)
         for_blocks(mine[i], shift, [&](std::uint64_t block) {
             auto written = writes.find(block);
-            if (written == writes.end()) return;
+            if (written == writes.end() || !throughout(written->second.front(), written->second.back()))
+                return;
             auto [line, is_new] = lines.try_emplace(block);
+            if (is_new) line->second.first = i;
             if (!is_new) {
                 line->second.reuses++;
                 const auto& at = written->second;
@@ -58,6 +64,10 @@ std::vector<Conflict> conflicts_in(const AccessLog& victim, const AccessLog& oth
             }
             line->second.last = i;
         });
+    std::erase_if(found, [&](const Conflict& one) {
+        const Line& line = lines[one.line];
+        return !throughout(line.first, line.last);
+    });
     for (Conflict& one : found) {
         const Line& line = lines[one.line];
         const double share = line.invalidated / line.reuses;

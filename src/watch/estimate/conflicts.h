@@ -12,14 +12,17 @@
 //     other    …           writes L+0 …                        the writer; no common byte: false
 //     sharing
 //
-// A thread that does not run within that time conflicts with nothing, and counts as such. One other
-// thread is drawn at random out of m: with a share p of a line's reuses invalidated by it, the share
-// invalidated by any is taken as 1 - (1 - p)^m.
-// Estimate. Invalidated reuses per access, summed over all pairs of windows, times the accesses of the
-// run; the error is that of a ratio of sums over pairs.
-// Limits. Reuses longer than a window are not seen, nor writes beyond it: what is contended is touched
-// more often than that. Cost. One more stop for every fourth sample of a program with several threads.
-// Source. Look-aheads and their merge are ours; Schuff, Kulkarni, Pai 2010 for what an invalidation is.
+// The two windows are up to 0.3 ms apart, thousands of accesses. A line counts only if the one writes
+// it and the other uses it from the first to the last quarter of its window: then it is contended
+// whatever the shift. Two threads that pass by the same lines of a buffer, in step with each other, are
+// left out. A thread that does not run within that time conflicts with nothing, and counts as such. One
+// other thread is drawn at random out of m: with a share p of a line's reuses invalidated by it, the
+// share invalidated by any is taken as 1 - (1 - p)^m. Estimate. Invalidated reuses per access, summed
+// over all pairs of windows, times the accesses of the run; the error is that of a ratio of sums over
+// pairs. Limits. Reuses longer than a window are not seen, nor writes beyond it: what is contended is
+// touched more often than that. Cost. One more stop for every fourth sample of a program with several
+// threads. Source. Look-aheads and their merge are ours; Schuff, Kulkarni, Pai 2010 for what an
+// invalidation is.
 #pragma once
 
 #include <cstdint>

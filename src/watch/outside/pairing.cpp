@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <thread>
 #include <tuple>
+#include <utility>
 
 #include "watch/outside/sampler.h"
 
 namespace revisit::watch::outside {
 namespace {
 
-constexpr std::size_t kEvery = 4;        // samples
+constexpr std::size_t kEvery = 2;        // samples
+constexpr std::size_t kMostAsked = 8;    // threads
 constexpr std::uint64_t kAtOnce = 1000;  // nanoseconds; the kernel makes it ten microseconds
 constexpr std::uint64_t kSoon = 300000;  // … of wall time: what stops later did not run
 constexpr std::uint64_t kLeast = 20000;  // … to a sample that was put off
@@ -23,40 +26,76 @@ bool Pairing::wants(const Task& t) const {
            t.samples().samples.size() % kEvery == 0;
 }
 
-void Pairing::begin(Task& t, const AccessLog& log, std::uint64_t stack_pointer, Task& other,
-                    std::size_t others) {
+void Pairing::begin(Task& t, const AccessLog& log, std::uint64_t stack_pointer,
+                    const std::vector<Task*>& others) {
     give_up();
-    if (log.accesses().empty() || !other.events.is_open() || other.is_due || other.is_stopped ||
-        other.is_interrupted || other.replay.runs || other.pair.asked || other.ended)
-        return;
+    if (log.accesses().empty()) return;
+    std::vector<Task*> free;
+    for (Task* other : others)
+        if (other->events.is_open() && !other->is_due && !other->is_stopped && !other->is_interrupted &&
+            !other->replay.runs && (!other->pair.asked || other->pair.let_go) && !other->ended)
+            free.push_back(other);
+    if (free.empty()) return;
     task_ = &t;
-    other_ = &other;
     log_ = log;
     stack_pointer_ = stack_pointer;
-    others_ = static_cast<double>(others);
+    // So many may run at the same time as this one.
+    const unsigned processors = std::max(2u, std::thread::hardware_concurrency());
+    others_ = static_cast<double>(std::min<std::size_t>(others.size(), processors - 1));
     since_ = wall_time();
-    other.pair = {true, other.due_since, other.due_since + other.period};
-    other.events.set_timer(kAtOnce);
+    while (!free.empty() && asked_.size() < kMostAsked) {
+        const std::size_t drawn = t.random.below(static_cast<unsigned>(free.size()));
+        Task& other = *std::exchange(free[drawn], free.back());
+        free.pop_back();
+        other.pair = {true, false, other.due_since, other.due_since + other.period};
+        other.events.set_timer(kAtOnce);
+        asked_.push_back(&other);
+    }
 }
 
 void Pairing::forget(const Task& t) {
-    if (task_ == &t || other_ == &t) task_ = other_ = nullptr;
+    if (task_ == &t) {
+        task_ = nullptr;
+        let_others_go();
+    }
+    std::erase(asked_, &t);
 }
 
-// The other one did not run: its accesses conflict with none of these.
+void Pairing::let_others_go() {
+    for (Task* other : asked_) {
+        if (!other->pair.asked) continue;
+        const std::uint64_t now = other->events.clock();
+        other->pair.let_go = true;  // it may have fired already
+        other->events.set_timer(other->pair.planned > now + kLeast ? other->pair.planned - now
+                                                                   : kLeast);
+    }
+    asked_.clear();
+}
+
+// The others did not run: their accesses conflict with none of these.
 void Pairing::give_up() {
-    if (task_ == nullptr) return;
-    ConflictTally& tally = task_->process->program->samples.conflicts;
-    tally.begin_pair(static_cast<double>(log_.accesses().size()));
-    tally.end_pair();
-    task_ = other_ = nullptr;
+    if (task_ != nullptr) {
+        ConflictTally& tally = task_->process->program->samples.conflicts;
+        tally.begin_pair(static_cast<double>(log_.accesses().size()));
+        tally.end_pair();
+    }
+    task_ = nullptr;
+    let_others_go();
 }
 
-void Pairing::at_stop(Task& other, std::uint64_t now) {
+bool Pairing::at_stop(Task& other, std::uint64_t now) {
     other.pair.asked = false;
+    if (other.pair.let_go && other.due_since + kLeast >= other.pair.planned) return false;
     other.due_since = other.pair.due_since;
     other.events.set_timer(other.pair.planned > now + kLeast ? other.pair.planned - now : kLeast);
-    if (other_ != &other) return;  // given up meanwhile
+    if (other.pair.let_go || std::erase(asked_, &other) == 0 || task_ == nullptr) return true;
+    look_at(other);
+    task_ = nullptr;
+    let_others_go();
+    return true;
+}
+
+void Pairing::look_at(Task& other) {
     if (wall_time() - since_ > kSoon) return give_up();
     if (!bench_)
         bench_ =
@@ -75,7 +114,6 @@ void Pairing::at_stop(Task& other, std::uint64_t now) {
     const std::uint64_t stack = Machine::stack_pointer(bench_->stopped);
     count(task, log_, stack_pointer_, other, bench_->log, stack);
     count(other, bench_->log, stack, task, log_, stack_pointer_);
-    task_ = other_ = nullptr;
 }
 
 ConflictTally::Side Pairing::side(Task& t, const LoggedAccess& access, std::uint64_t address,

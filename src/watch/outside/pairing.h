@@ -1,12 +1,14 @@
 // Looks at two threads of a process at nearly the same moment, for what they write to each other's
 // lines (estimate/conflicts.h).
 //
-// The thread that was sampled goes on. The timer of another one, drawn at random, is set to fire at
-// once: that happens in user code alone, so no system call is interrupted. If it stops soon, its
-// look-ahead is merged with the sample's; if not, it did not run, and nothing conflicts.
+// The thread that was sampled goes on. The timers of some others, drawn at random, are set to fire at
+// once: that happens in user code alone, so no system call is interrupted, and only in those that run.
+// The look-ahead of the first one that stops soon is merged with the sample's, and the others' timers
+// are set back; if none does, none ran, and nothing conflicts.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "watch/estimate/conflicts.h"
 #include "watch/outside/look.h"
@@ -18,15 +20,18 @@ class Pairing {
     Pairing(const Settings& settings, bool objects) : settings_(settings), objects_(objects) {}
 
     bool wants(const Task& task) const;
-    void begin(Task& task, const AccessLog& log, std::uint64_t stack_pointer, Task& other,
-               std::size_t others);
-    // The other thread is stopped, its clock at `now`. Sets its timer to what it was.
-    void at_stop(Task& other, std::uint64_t now);
+    void begin(Task& task, const AccessLog& log, std::uint64_t stack_pointer,
+               const std::vector<Task*>& others);
+    // Another thread is stopped, its clock at `now`. Sets its timer to what it was; false when it
+    // stopped for a sample of its own.
+    bool at_stop(Task& other, std::uint64_t now);
     // A thread ends.
     void forget(const Task& task);
 
  private:
     void give_up();
+    void let_others_go();
+    void look_at(Task& other);
     void count(Task& victim, const AccessLog& victim_log, std::uint64_t victim_stack, Task& writer,
                const AccessLog& writer_log, std::uint64_t writer_stack) const;
     ConflictTally::Side side(Task& task, const LoggedAccess& access, std::uint64_t address,
@@ -36,7 +41,8 @@ class Pairing {
     bool objects_;
     std::unique_ptr<Bench> bench_;  // from the first pair on
     AccessLog log_;                 // of the thread that was sampled
-    Task *task_ = nullptr, *other_ = nullptr;
+    Task* task_ = nullptr;
+    std::vector<Task*> asked_;
     std::uint64_t stack_pointer_ = 0, since_ = 0;  // wall time
     double others_ = 1;
 };

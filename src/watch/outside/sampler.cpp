@@ -511,8 +511,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     auto cost_so_far = [&] {
         return kStopCost + own_time() - since + (bench_.memory.bytes_read() - bytes) / kBytesRead;
     };
-    if (t.pair.asked) {
-        pairing_.at_stop(t, now);
+    if (t.pair.asked && pairing_.at_stop(t, now)) {
         spend(t, cost_so_far());
         return Taken::nothing;
     }
@@ -562,8 +561,8 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
     spend(t, (counted - since) / part);
 }
 
-void Sampler::look_at_another(Task& t, Task& other, std::size_t others) {
-    pairing_.begin(t, bench_.log, Machine::stack_pointer(bench_.stopped), other, others);
+void Sampler::look_at_another(Task& t, const std::vector<Task*>& others) {
+    pairing_.begin(t, bench_.log, Machine::stack_pointer(bench_.stopped), others);
 }
 
 void Sampler::end(Task& t) {

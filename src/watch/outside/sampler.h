@@ -39,7 +39,7 @@ class Sampler {
 
     // After a sample: looks at another thread too, out of so many.
     bool wants_another(const Task& task) const { return pairing_.wants(task); }
-    void look_at_another(Task& task, Task& other, std::size_t others);
+    void look_at_another(Task& task, const std::vector<Task*>& others);
 
     // It was stopped for something else, so long.
     void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }

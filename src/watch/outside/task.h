@@ -67,7 +67,7 @@ struct Task {
 
     // Its timer is another thread's doing: see pairing.h.
     struct {
-        bool asked = false;
+        bool asked = false, let_go = false;        // … and no longer
         std::uint64_t due_since = 0, planned = 0;  // what they are without it
     } pair;
 

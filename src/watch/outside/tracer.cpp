@@ -383,9 +383,7 @@ class Tracer {
         for (const auto& [id, one] : tasks_)
             if (one.get() != &task && one->process == task.process && one->started)
                 others.push_back(one.get());
-        if (!others.empty())
-            sampler_.look_at_another(
-                task, *others[task.random.below(static_cast<unsigned>(others.size()))], others.size());
+        if (!others.empty()) sampler_.look_at_another(task, others);
     }
 
     // On aarch64 the kernel steps over an access that is watched, all watchpoints of the thread off
