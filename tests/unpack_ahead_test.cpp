@@ -120,7 +120,7 @@ double seconds(clockid_t clock) {
 
 // By time of this thread and of all: no other takes part.
 TEST(UnpackAhead, one_thread_reads_alone) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     const auto addresses = random_addresses(400'000);
     for (const char* name : {"t.din.zst", "t.din.gz", "t.rvt"}) {
         if (std::string_view(name).ends_with(".gz") && !is_in_this_build(".gz")) continue;
