@@ -169,13 +169,17 @@ TEST(Interleave, what_a_spinlock_guards_is_not_mixed) {
     ASSERT_EQ(seen.size(), 3u + 3 * 2 * 2 + 2 * (3 + 4 + 5));
     // From a guarded access to the store that releases, no other thread's guarded access.
     std::optional<std::uint32_t> holder;
-    bool mixed = false;
+    bool mixed = false, tried = false;
     for (const auto& [thread, what] : seen) {
-        if (what >> 16 == 2) continue;
+        if (what >> 16 == 2) {
+            tried |= holder && *holder != thread;
+            continue;
+        }
         if (holder && *holder != thread) mixed = true;
         holder = what >> 16 == 3 ? std::nullopt : std::optional(thread);
     }
     EXPECT_FALSE(mixed);
+    EXPECT_TRUE(tried) << "whoever waits has tried the lock, and taken the line";
     EXPECT_NE(seen[1].first, seen[0].first) << "the first tries of all threads come first";
 }
 

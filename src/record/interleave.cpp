@@ -275,22 +275,30 @@ Result<void> Interleaver::flush() {
 
 bool Interleaver::waits(const Turn& turn) const {
     if (turn.is_done()) return false;
+    auto is_held = [&](std::uint64_t lock) {
+        auto held = locks_.find(lock);
+        return held != locks_.end() && held->second != turn.thread;
+    };
+    if (auto wanted = wanted_.find(turn.thread); wanted != wanted_.end() && is_held(wanted->second))
+        return true;
     const Record& record = turn.records[turn.next];
     const Order& order = turn.order_of(record);
     if (order.after != 0 && ahead_.contains(order.after)) return true;
     const std::uint64_t* words = turn.words_of(record);
-    const bool spins = order.lock != 0 && !order.releases;
-    if (!spins && !is_lock(words[0], REVISIT_SYNC_LOCK)) return false;
-    auto held = locks_.find(words[spins ? order.lock : 1]);
-    return held != locks_.end() && held->second != turn.thread;
+    return is_lock(words[0], REVISIT_SYNC_LOCK) && is_held(words[1]);
 }
 
-// True when others may wait for what it releases.
+// True when others may wait for what it releases. Who finds a spinlock taken tries it all the same,
+// which takes the line from the holder, and waits before the next record.
 bool Interleaver::pass(Turn& turn) {
+    if (auto wanted = wanted_.find(turn.thread); wanted != wanted_.end()) {
+        locks_[wanted->second] = turn.thread;
+        wanted_.erase(wanted);
+    }
     const Record& record = turn.records[turn.next++];
     const Order& order = turn.order_of(record);
     const std::uint64_t* words = turn.words_of(record);
-    if (order.lock != 0 && !order.releases) locks_[words[order.lock]] = turn.thread;
+    if (order.lock != 0 && !order.releases) wanted_[turn.thread] = words[order.lock];
     if (is_lock(words[0], REVISIT_SYNC_LOCK)) locks_[words[1]] = turn.thread;
     bool released = order.event != 0 && ahead_.erase(order.event) != 0;
     if (order.lock != 0 && order.releases) released |= locks_.erase(words[order.lock]) != 0;

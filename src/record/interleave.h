@@ -132,7 +132,8 @@ class Interleaver {
     std::map<std::uint64_t, Event> exits_;          // by the word that the kernel clears then
     Event exit_;                                    // of a thread, the last one
     std::map<std::uint64_t, std::uint32_t> locks_;  // held → by whom
-    std::unordered_set<std::uint64_t> ahead_;       // events whose records were not handed on yet
+    std::unordered_map<std::uint32_t, std::uint64_t> wanted_;  // spinlocks tried, by thread
+    std::unordered_set<std::uint64_t> ahead_;  // events whose records were not handed on yet
     std::unordered_map<std::uint32_t, std::uint64_t> delays_;  // by thread
     std::uint64_t turns_begun_ = 0;
     std::unordered_map<std::uint64_t, Stores> stores_;  // by block
