@@ -87,7 +87,8 @@ class ProfileCommand : public Command {
 
     Result<int> run() override {
         EngineOptions engine = TRY(analysis_.engine_options());
-        if (engine.threads == 0) engine.threads = 2;  // the program wants the other cores
+        // The program wants the other cores, and more than four are not kept busy by one stream.
+        if (engine.threads == 0) engine.threads = thread_count(0) >= 6 ? 4 : 2;
         engine.time = time_;
         engine.sites = !no_sites_;
         engine.device = device_ == "gpu" ? Device::gpu : Device::cpu;
