@@ -6,9 +6,11 @@
 // their difference between the two states then gives the accesses between them. Nothing of the stretch
 // itself is interpreted, and its data does not matter.
 //
-//     sum += a[at[i]]         x2 = &at[i], x3 = &at[n], x1 = a          first stop x2 = 0x1000, second
-//     x2 = 0x9000 look-ahead:             1024 accesses move x2 by 2048; x1 and x3 stay so between the
-//     stops:   0x8000 / 2048 * 1024 = 16384 accesses
+//     loop:         sum += a[at[i]];  x2 = &at[i], x3 = &at[n], x1 = a
+//     first stop:   x2 = 0x1000
+//     second stop:  x2 = 0x9000
+//     look-ahead:   1024 accesses move x2 by 2048; x1 and x3 stay
+//     between:      0x8000 / 2048 * 1024 = 16384 accesses
 //
 // Both states are taken at the same instruction, the next access after the first stop. A register that
 // stays the same in the look-ahead must have been the same at the first stop: else another round of an
@@ -17,9 +19,10 @@
 // to a million. Compared with a naive count in tests/machine_progress_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 
 #include "machine/replay_count.h"
 
@@ -30,7 +33,7 @@ class Progress {
     static constexpr unsigned kRegisters = 32;
     static constexpr std::uint64_t kAccesses = 2048;  // to look ahead
 
-    // The registers after an access of the look-ahead, so many having been made.
+    // The registers after an access of the look-ahead, and how many accesses came before it.
     template <class State>
     void add(const State& state, std::uint64_t accesses) {
         if (met_++ % stride_ != 0) return;

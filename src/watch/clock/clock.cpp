@@ -20,7 +20,7 @@ double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kern
     return with_kernel ? time : std::min(time, static_cast<double>(samples[i].period));
 }
 
-double middle(std::vector<double> values) {
+double median(std::vector<double> values) {
     auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::ranges::nth_element(values, half);
     return *half;
@@ -47,7 +47,7 @@ struct Measured {
     std::size_t size() const { return stretches.size(); }
     // Rates of one loop differ by a third or so, those of two loops by a factor of three: one
     // measurement of its own says more of a loop than many of others.
-    double is_known() const {
+    double share_of_own() const {
         constexpr double kDoubt = 0.3;
         return static_cast<double>(size()) / (static_cast<double>(size()) + kDoubt);
     }
@@ -91,7 +91,7 @@ struct Measured {
                 high++;
         std::vector<double> rates;
         for (auto one = low; one != high; one++) rates.push_back(one->rate());
-        double usual = middle(rates), sum = 0, weights = 0;
+        double usual = median(rates), sum = 0, weights = 0;
         for (auto one = low; one != high; one++) {
             if (leaves_out && one->rate() * kFar < usual) continue;
             double weight = one->weight() * time_around(one);
@@ -151,7 +151,7 @@ struct FunctionRate {
     bool with_kernel = false;
     Measured measured;
 
-    double is_known() const { return measured.is_known(); }
+    double share_of_own() const { return measured.share_of_own(); }
 };
 
 constexpr double kUsualRate = 2.5;  // accesses per nanosecond of code that finds its data in caches
@@ -176,7 +176,7 @@ struct Rates {
             std::exp(known * std::log(all.rate_at(when, false)) + (1 - known) * std::log(common));
         auto nearer = [&](const Measured& measured) {
             if (measured.size() == 0) return;
-            double own = measured.is_known();
+            double own = measured.share_of_own();
             rate = std::exp(own * std::log(measured.rate_at(when)) + (1 - own) * std::log(rate));
         };
         if (auto function = functions.find(FunctionNames::function_of(name));
@@ -205,7 +205,7 @@ double delay_of(const ByFunction& measured) {
             std::vector<double> rates;
             for (const Measured::Stretch& one : values.stretches)
                 rates.push_back(one.accesses / std::max(5000.0, one.time - delay));
-            double usual = middle(rates);
+            double usual = median(rates);
             for (double rate : rates)
                 off += std::min(kFarOff, std::pow(rate / usual - 1, 2)) / kVariance;
         }
@@ -309,11 +309,11 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
         whole += function.nanoseconds;
         auto measured_there = rates.functions.find(FunctionNames::function_of(name));
         if (measured_there != rates.functions.end())
-            seen += measured_there->second.is_known() * function.nanoseconds;
+            seen += measured_there->second.share_of_own() * function.nanoseconds;
     }
     rates.known = seen / std::max(1.0, whole);
     for (const auto& [name, function] : rates.of) {
-        double share = function.nanoseconds / std::max(1.0, whole), own = function.is_known();
+        double share = function.nanoseconds / std::max(1.0, whole), own = function.share_of_own();
         others += share * (1 - own);
         if (own == 0) continue;
         error += share * share * own * function.measured.error_by_chance();
@@ -378,7 +378,7 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
     if (delays.size() < kEnough) return {kOfReplays * delay_of(counted(samples, names)), kUsualError};
     std::ranges::sort(delays);
     double apart = delays[delays.size() * 3 / 4] - delays[delays.size() / 4];
-    return {std::max(0.0, middle(delays)), std::max(kLeastError, apart / kOfQuarters)};
+    return {std::max(0.0, median(delays)), std::max(kLeastError, apart / kOfQuarters)};
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 // Problem. A time distance counts accesses; without a counter there is only time. One rate for all is
 // wrong by as much as code differs: a loop in cache makes ten accesses in the time of one that misses.
 // Idea. A rate per loop of a function, from one of three sources. Replays: the program runs undisturbed
-// from one interruption to the next and what it did is then interpreted and counted (outside/replay.h).
+// from one interruption to the next and its accesses are counted afterwards, from how far registers moved
+// (machine/progress.h) or by interpreting (outside/replay.h).
 // Stretches, where replays go astray: the look-ahead knows how many accesses away a touch is, a
 // watchpoint reports when it happens, once the traces of the sample are gone. Counts: the accesses that
 // each function makes in an instrumented run of the same command, divided by the time that samples
