@@ -82,6 +82,18 @@ TEST(AdviceRules, split_fields_that_leave_most_of_each_line_unused) {
     EXPECT_FALSE(find(advise(profile, kCache, 5), "pack"));
 }
 
+// Elements of a whole line each: every access misses, and the walk is along memory all the same.
+TEST(AdviceRules, loops_that_use_up_their_lines_are_not_interchanged) {
+    Profile profile = profile_of_sites();
+    profile.reuse = profile.sites[0].reuse = at(1 << 20, 1000);
+    profile.pairs = {{profile.sites[0].id, profile.sites[0].id, 0, 0, 1000, at(1 << 20, 1000)}};
+    EXPECT_TRUE(find(advise(profile, kCache, 5), "interchange"));
+    profile.line_use = LineUseTotals{"64K:8:64", 64, {1000, 64000, ~std::uint64_t{0}}};
+    profile.sites[0].line_use = {1000, 64000, ~std::uint64_t{0}};
+    EXPECT_FALSE(find(advise(profile, kCache, 5), "interchange"));
+    EXPECT_TRUE(find(advise(profile, kCache, 5), "tile"));
+}
+
 TEST(AdviceRules, huge_pages_by_what_they_would_do) {
     Profile profile = profile_of_sites();
     const std::uint64_t huge = std::uint64_t{2} << 20;

@@ -139,6 +139,29 @@ TEST(LineUse, equals_the_bytes_of_every_line_counted_one_by_one) {
     }
 }
 
+TEST(LineUse, sweeps_are_regular_and_gathers_are_not) {
+    ByteTrace trace;
+    std::mt19937_64 random(11);
+    const std::uint64_t bases[] = {0x10000000, 0x20000000, 0x30000000, 0x40000000};
+    for (std::uint64_t i = 0; i < 5000; ++i) {
+        const std::uint64_t at[] = {bases[0] + 8 * i, bases[1] + 96 * i, bases[2] - 4096 * i,
+                                    bases[3] + 64 * (random() % (1 << 22))};
+        for (std::uint32_t site = 0; site < 4; ++site) trace.add(0, false, at[site], 8, site);
+    }
+    AnalyzeOptions options;
+    options.engine.sites = true;
+    options.line_use = *CacheSpec::parse("32K:8:64");
+    const Profile profile = analyze(trace.batch(), options).value();
+    ASSERT_EQ(profile.sites.size(), 4u);
+    for (const Site& site : profile.sites) {
+        ASSERT_TRUE(site.regular);
+        if (site.id == 3)
+            EXPECT_LT(*site.regular, 0.01);
+        else
+            EXPECT_GT(*site.regular, 0.99) << site.id;
+    }
+}
+
 TEST(LineUse, refuses_caches_that_are_too_large) {
     for (const char* text : {"1M:full:64", "64G:8:64"})
         EXPECT_FALSE(LineUseTally::create(*CacheSpec::parse(text))) << text;

@@ -54,6 +54,7 @@ class REVISIT_API BlockCutter {
         return {batch.addresses, batch.sites, batch.threads, batch.flags};
     }
 
+    std::uint64_t granularity() const { return granularity_; }
     std::uint64_t block_of(std::uint64_t address) const {
         return shift_ >= 0 ? address >> shift_ : address / granularity_;
     }

@@ -132,9 +132,10 @@ Result<std::vector<std::uint64_t>> AnalysisOptions::granularities() const {
 }
 
 void BesideOptions::declare(CLI::App& app) {
-    app.add_option("--line-use", line_use,
-                   "also count the bytes of each line that are used before it leaves this cache; "
-                   "auto: this machine's second level")
+    app.add_option(
+           "--line-use", line_use,
+           "count the bytes of each line that are used before it leaves this cache; "
+           "auto: this machine's second level (default of exact profiles with sites); off: do not")
         ->type_name("SIZE:WAYS:LINE")
         ->group("Analysis");
     app.add_option(
@@ -281,24 +282,12 @@ Result<void> check_options(const CLI::App& app, std::string_view method, bool au
         std::string_view methods;  // in order, separated by spaces
     };
     constexpr Belonging kBelongings[] = {
-        {"--rate", "sample shards"},
-        {"--target-error", "sample"},
-        {"--prune", "sample"},
-        {"--prune-after", "sample"},
-        {"--sample-blocks", "shards"},
-        {"--thread-trace", "hprda"},
-        {"--block-threads", "hprda"},
-        {"--no-adjust", "hprda"},
-        {"--model-of", "time"},
-        {"--sequential", "sample"},
-        {"--every", "watch"},
-        {"--repeat", "watch"},
-        {"--overhead", "watch"},
-        {"--look-ahead", "watch"},
-        {"--watchpoints", "watch"},
-        {"--weights", "watch"},
-        {"--clock", "watch"},
-        {"--check-predictions", "watch"},
+        {"--rate", "sample shards"},  {"--target-error", "sample"},  {"--prune", "sample"},
+        {"--prune-after", "sample"},  {"--sample-blocks", "shards"}, {"--thread-trace", "hprda"},
+        {"--block-threads", "hprda"}, {"--no-adjust", "hprda"},      {"--model-of", "time"},
+        {"--sequential", "sample"},   {"--every", "watch"},          {"--repeat", "watch"},
+        {"--overhead", "watch"},      {"--look-ahead", "watch"},     {"--watchpoints", "watch"},
+        {"--weights", "watch"},       {"--clock", "watch"},          {"--check-predictions", "watch"},
     };
     for (const Belonging& belonging : kBelongings) {
         const CLI::Option* option = app.get_option_no_throw(belonging.option);

@@ -22,6 +22,18 @@ bool any_crosses(const std::uint64_t* addresses, const std::uint32_t* sizes, int
     return (beyond >> shift) != 0;
 }
 
+// Parts of a run of accesses of which none crosses: a 64th of a block each, a byte of small ones.
+void parts_of_run(const std::uint64_t* addresses, const std::uint32_t* sizes, int shift,
+                  std::uint16_t* out) {
+    const std::uint32_t mask = (std::uint32_t{1} << std::min(shift, 31)) - 1;
+    const int part = shift > 6 ? shift - 6 : 0;
+    for (std::size_t i = 0; i < kRun; ++i) {
+        const std::uint32_t first = static_cast<std::uint32_t>(addresses[i]) & mask;
+        const std::uint32_t last = first + (sizes[i] - (sizes[i] != 0 ? 1u : 0u));
+        out[i] = static_cast<std::uint16_t>(first >> part | last >> part << 8);
+    }
+}
+
 Result<void> check_column(std::string_view name, std::size_t length, std::size_t wanted) {
     if (length == 0 || length == wanted) return {};
     return fail(
@@ -107,7 +119,7 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
     std::size_t one_by_one = 0;  // accesses up to here are taken singly
     for (; at.access < batch.count() && filled < kPiece; ++at.access, at.blocks_done = 0) {
         // Accesses that cross into another block are rare: look for them a run at a time.
-        while (shift_ >= 0 && at.blocks_done == 0 && at.access >= one_by_one &&
+        while (shift_ >= 0 && shift_ < 32 && at.blocks_done == 0 && at.access >= one_by_one &&
                batch.count() - at.access >= kRun && kPiece - filled >= kRun) {
             const std::uint64_t* address = batch.addresses.data() + at.access;
             if (any_crosses(address, batch.sizes.data() + at.access, shift_)) {
@@ -120,11 +132,7 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
                 std::copy_n(batch.threads.data() + at.access, kRun, threads_.data() + filled);
             if (with_flags) std::copy_n(batch.flags.data() + at.access, kRun, flags_.data() + filled);
             if (part_bytes_ != 0)
-                for (std::size_t i = 0; i < kRun; ++i) {
-                    const std::uint32_t size = batch.sizes[at.access + i];
-                    parts_[filled + i] = parts_of(blocks_[filled + i], address[i],
-                                                  address[i] + (size != 0 ? size - 1 : 0));
-                }
+                parts_of_run(address, batch.sizes.data() + at.access, shift_, parts_.data() + filled);
             filled += kRun;
             at.access += kRun;
         }

@@ -24,10 +24,16 @@ Result<Beside> Beside::create(const AnalyzeOptions& options) {
     return out;
 }
 
+bool Beside::takes_lines_of(std::uint64_t granularity) {
+    if (!line_use_ || !lines_ || lines_->granularity() != granularity) return false;
+    lines_.reset();
+    return true;
+}
+
 Result<void> Beside::add(const AccessBatch& batch) {
     for (Size& size : sizes_)
         TRY(size.cutter.cut(batch, [&](const BlockBatch& piece) { return size.engine->add(piece); }));
-    if (line_use_)
+    if (lines_)
         TRY(lines_->cut(batch, [&](const BlockBatch& piece) -> Result<void> {
             line_use_->add(piece);
             return {};

@@ -42,6 +42,10 @@ class Beside {
     static Result<Beside> create(const AnalyzeOptions& options);
 
     bool empty() const { return sizes_.empty() && !line_use_; }
+    // Whether line use is counted in blocks of this size: the caller's own cutter then makes them, with
+    // parts, and gives them to add_lines; accesses are not cut twice.
+    bool takes_lines_of(std::uint64_t granularity);
+    void add_lines(const BlockBatch& lines) { line_use_->add(lines); }
     Result<void> add(const AccessBatch& batch);
     // Into Profile::granularities, the profile's own first, and Profile::line_use. Sites still have the
     // ids that the accesses had.

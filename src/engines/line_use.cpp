@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostWays = 64;
 constexpr std::uint64_t kMostLines = std::uint64_t{1} << 26;
+constexpr std::uint64_t kKnownSteps = 2;  // fetches before a stride can be compared
 constexpr std::uint32_t kSitesWithoutHash = std::uint32_t{1} << 20;
 
 }  // namespace
@@ -32,13 +33,14 @@ LineUseTally::LineUseTally(const CacheSpec& spec)
     : spec_(spec),
       sets_(spec.blocks() / spec.associativity()),
       ways_(spec.associativity()),
+      mask_(std::has_single_bit(sets_) ? sets_ - 1 : 0),
       entries_(sets_ * ways_) {}
 
 void LineUseTally::add(const BlockBatch& batch) {
     for (std::size_t i = 0; i < batch.count(); ++i) {
         const std::uint64_t line = batch.blocks[i];
         const std::uint64_t parts = part_mask(batch.parts[i]);
-        Entry* const set = entries_.data() + (line % sets_) * ways_;
+        Entry* const set = entries_.data() + (mask_ != 0 ? line & mask_ : line % sets_) * ways_;
         if (set[0].line == line && set[0].parts != 0) {
             set[0].parts |= parts;
             continue;
@@ -49,20 +51,37 @@ void LineUseTally::add(const BlockBatch& batch) {
         if (way < ways_ && set[way].parts != 0) {  // there
             first = set[way];
             first.parts |= parts;
-        } else if (way >= ways_) {  // full
-            way = ways_ - 1;
-            leave(set[way]);
+        } else {
+            fetch(first);
+            if (way >= ways_) {  // full
+                way = ways_ - 1;
+                leave(set[way]);
+            }
         }
         std::copy_backward(set, set + way, set + way + 1);
         set[0] = first;
     }
 }
 
+LineUseTally::Sum& LineUseTally::sum_of(std::uint32_t site) {
+    if (site < kSitesWithoutHash && site >= sums_.size())
+        sums_.resize(std::bit_ceil(std::size_t{site} + 64));
+    return site < kSitesWithoutHash ? sums_[site] : more_sums_[site];
+}
+
+void LineUseTally::fetch(const Entry& entry) {
+    Sum& sum = sum_of(entry.site);
+    const std::uint64_t step = entry.line - sum.last;
+    sum.regular += sum.fetched >= kKnownSteps && (step == sum.steps[0] || step == sum.steps[1]);
+    sum.steps[1] = sum.steps[0];
+    sum.steps[0] = step;
+    sum.last = entry.line;
+    sum.fetched++;
+}
+
 void LineUseTally::leave(const Entry& entry) {
     if (entry.parts == 0) return;
-    if (entry.site < kSitesWithoutHash && entry.site >= sums_.size())
-        sums_.resize(std::bit_ceil(std::size_t{entry.site} + 64));
-    Sum& sum = entry.site < kSitesWithoutHash ? sums_[entry.site] : more_sums_[entry.site];
+    Sum& sum = sum_of(entry.site);
     sum.fetches++;
     sum.parts += static_cast<unsigned>(std::popcount(entry.parts));
     sum.which |= entry.parts;
@@ -88,10 +107,15 @@ void LineUseTally::fill(Profile& profile) {
     for (const auto& [site, sum] : more_sums_) add(sum);
     profile.line_use = totals;
     for (Site& site : profile.sites) {
-        if (site.id < sums_.size())
-            site.line_use = use_of(sums_[site.id]);
-        else if (auto found = more_sums_.find(site.id); found != more_sums_.end())
-            site.line_use = use_of(found->second);
+        const auto found = more_sums_.find(site.id);
+        const Sum* sum = site.id < sums_.size()      ? &sums_[site.id]
+                         : found != more_sums_.end() ? &found->second
+                                                     : nullptr;
+        if (!sum) continue;
+        site.line_use = use_of(*sum);
+        if (sum->fetched > kKnownSteps)
+            site.regular =
+                static_cast<double>(sum->regular) / static_cast<double>(sum->fetched - kKnownSteps);
     }
 }
 

@@ -30,7 +30,9 @@ class ProfileSink : public ProcessSink {
           cutter_(how.engine.granularity),
           take_(std::move(take)) {
         const EngineOptions& options = how.engine;
-        if (options.sharing) cutter_.keep_parts();
+        has_line_use_ = beside_.takes_lines_of(options.granularity);
+        if (options.sharing || has_line_use_) cutter_.keep_parts();
+        engine_parts_ = options.sharing;
         // Granularity 1 counts addresses, not bytes; samples belong to threads.
         if (how.method != "sample" && beside_.empty() && !options.sites && !options.pairs &&
             options.model == StackModel::single && options.granularity > 1 &&
@@ -40,7 +42,11 @@ class ProfileSink : public ProcessSink {
 
     Result<void> add(const AccessBatch& threads) override {
         const AccessBatch batch = placement_.apply(threads);
-        TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_->add(piece); }));
+        TRY(cutter_.cut(batch, [&](BlockBatch piece) {
+            if (has_line_use_) beside_.add_lines(piece);
+            if (!engine_parts_) piece.parts = {};
+            return engine_->add(piece);
+        }));
         return beside_.add(batch);
     }
 
@@ -73,6 +79,7 @@ class ProfileSink : public ProcessSink {
     Beside beside_;
     Placement placement_;
     BlockCutter cutter_;
+    bool has_line_use_ = false, engine_parts_ = false;
     std::optional<unsigned> plain_shift_;
     TakeProfile take_;
 };

@@ -58,6 +58,13 @@ struct Group {
     const Pair* pair = nullptr;
 };
 
+// Wide vectors, elements of a line each: every access may miss, and the walk be along memory.
+bool uses_its_lines(const Profile& profile, const Site& site) {
+    if (!profile.line_use || site.line_use.fetches <= 0) return false;
+    return site.line_use.bytes / site.line_use.fetches >
+           kLittleUsed * static_cast<double>(profile.line_use->line);
+}
+
 Advice advice_on(const Profile& profile, const Group& group, const Site& use, const Site& reuse,
                  HitTable& table) {
     const Pair& pair = *group.pair;
@@ -85,7 +92,8 @@ Advice advice_on(const Profile& profile, const Group& group, const Site& use, co
         const std::string interchange =
             "interchange the loops or transpose the data, so that the innermost loop walks along "
             "memory";
-        advice.rule = rate > kNoSpatialReuse ? "interchange" : "tile";
+        advice.rule =
+            rate > kNoSpatialReuse && !uses_its_lines(profile, reuse) ? "interchange" : "tile";
         advice.what = fmt::format("{} reuses {} after eviction: {}", here, data, after);
         advice.help = {tile, interchange};
         if (advice.rule == "interchange") std::swap(advice.help[0], advice.help[1]);

@@ -19,7 +19,6 @@ namespace {
 constexpr double kTlbMissesWorth = 0.005;  // of all accesses: a page walk takes as long as a miss
 constexpr double kIrregular = 0.5;         // share of misses on a constant stride, below which
 constexpr double kMemoryLatency = 100e-9;  // seconds
-constexpr double kLittleUsed = 0.5;        // of a line
 constexpr double kHalfHelps = 0.25;        // of all misses, saved by data of half the size
 
 // What a place in the user's code fetched and missed, all its instructions together.

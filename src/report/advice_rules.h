@@ -12,6 +12,8 @@
 
 namespace revisit {
 
+inline constexpr double kLittleUsed = 0.5;  // of a line
+
 struct RuleInput {
     const Profile& profile;
     const std::vector<CacheSpec>& caches;  // all that the report is about

@@ -106,7 +106,8 @@ std::string worst_sites(const Profile& profile, const Findings& findings, const 
         if (!found.line_use.empty()) line += fmt::format("  uses {}", found.line_use);
         out += (found.few_samples ? paint(style, "2", line + " (too few samples)") : line) + "\n";
         if (explained++ >= kExplained || (site.data.empty() && found.reason.empty())) continue;
-        out += fmt::format("             {}{}{}\n", site.data,
+        out += fmt::format("             {}{}{}{}\n", site.data,
+                           site.member.empty() ? "" : fmt::format(" ({})", site.member),
                            site.data.empty() || found.reason.empty() ? "" : ": ", found.reason);
     }
     return out;

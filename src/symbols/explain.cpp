@@ -329,6 +329,11 @@ void explain(Profile& profile, const Origins& a) {
         to.accesses += from.accesses;
         to.writes += from.writes;
         to.reuse.merge(from.reuse);
+        if (from.regular) {  // of its fetches
+            const double before = to.regular ? to.line_use.fetches : 0, more = from.line_use.fetches;
+            to.regular =
+                (to.regular.value_or(0) * before + *from.regular * more) / std::max(1.0, before + more);
+        }
         add(to.line_use, from.line_use);
         if (from.reuse.cold > 0 || from.reuse.invalidated > 0) {
             const std::uint32_t context = plain[label.context].node;

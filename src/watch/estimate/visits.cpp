@@ -9,7 +9,7 @@ void VisitStatistics::add(const AccessLog& log, unsigned shift) {
         std::uint32_t words = 0;
     };
     struct Stride {
-        std::uint64_t block = 0, stride = 0;
+        std::uint64_t block = 0, steps[2] = {};
         unsigned known = 0;  // blocks before
     };
     std::unordered_map<std::uint64_t, Visit> visits;
@@ -27,9 +27,9 @@ void VisitStatistics::add(const AccessLog& log, unsigned shift) {
                 if (stride.known >= 2) {
                     SiteVisits& site = sites_[access.pc];
                     site.fresh++;
-                    site.regular += step == stride.stride;
+                    site.regular += step == stride.steps[0] || step == stride.steps[1];
                 }
-                stride = {block, step, stride.known + 1};
+                stride = {block, {step, stride.steps[0]}, stride.known + 1};
             }
             visit->second.last = i;
             visit->second.pc = access.pc;

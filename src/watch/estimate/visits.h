@@ -7,7 +7,8 @@
 //
 // Regular. A prefetcher hides misses that follow a constant stride. At each site the blocks that a
 // window has not met before are what may miss; one is regular if it is as far from the last such block
-// of the site as that was from the one before. Lists, hash tables and gathers have none of them, sweeps
+// of the site as one of the two before it was from its predecessor (engines/line_use.h counts the same
+// way). Lists, hash tables and gathers have none of them, sweeps
 // have nearly all.
 #pragma once
 
