@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "engines/set_associative.h"
+#include "report/advice.h"
+#include "report/conflicts.h"
 #include "revisit/cache.h"
 
 namespace revisit {
@@ -48,6 +51,73 @@ TEST(CacheBank, counts_as_one_simulator_per_cache_does) {
             EXPECT_EQ(result.accesses, static_cast<double>(lines.size()));
         }
     }
+}
+
+TEST(CacheBank, misses_of_sites_add_up_to_those_of_the_caches) {
+    const auto caches = specs({"32K:8:64", "1M:16:64", "33K:11:64"});
+    std::mt19937_64 random(7);
+    for (const Lines& lines : traces()) {
+        std::vector<std::uint32_t> sites(lines.size());
+        std::map<std::uint32_t, double> naive;
+        auto one = CacheSimulator::create(caches[0]).value();
+        std::uint64_t before = 0;
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            sites[i] = static_cast<std::uint32_t>(random() % 5 * 1000);
+            one.access(std::span(lines).subspan(i, 1));
+            naive[sites[i]] += static_cast<double>(one.misses() - before);
+            before = one.misses();
+        }
+        CacheBank bank(caches, 64);
+        bank.access(lines, sites);
+        std::vector<double> sums(caches.size());
+        for (const auto& [site, misses] : naive) {
+            const std::vector<double> of_site = bank.misses_of(site);
+            EXPECT_EQ(of_site[0], misses);
+            for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += of_site[i];
+        }
+        const auto results = bank.results();
+        for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], results[i].misses);
+        EXPECT_EQ(bank.misses_of(77), std::vector<double>(3));
+    }
+}
+
+TEST(CacheBank, names_crowded_sets_and_their_data) {
+    const auto caches = specs({"L1=32K:8:64"});
+    Lines lines;
+    std::vector<std::uint32_t> sites;
+    for (int round = 0; round < 50; ++round)
+        for (std::uint64_t i = 0; i < 64; ++i) {  // 32 lines in each of two sets; a few lines elsewhere
+            lines.push_back(i % 2 + i / 2 * 64);
+            lines.push_back(10 + i % 8);
+            sites.insert(sites.end(), {1, 2});
+        }
+    auto engine = with_caches(make_engine("exact", {.sites = true}).value(), caches, 64);
+    ASSERT_TRUE(engine->add({lines, sites, {}, {}}));
+    Profile profile = engine->finish().value();
+    for (const Site& site : profile.sites)
+        profile.objects.push_back({site.id == 1 ? "heap" : "global",
+                                   site.id == 1 ? "rows" : "few",
+                                   0,
+                                   0,
+                                   site.accesses,
+                                   site.reuse,
+                                   {},
+                                   site.simulated});
+    const CachePrediction rates = predict_cache(profile, caches[0]);
+    const std::string text = conflicts_text(profile, rates);
+    EXPECT_EQ(text,
+              "more conflicts than in random sets: >99 % of the misses are in sets 0–1 of 64, most by "
+              "heap rows");
+    const Profile read = profile_from_json(to_json(profile)).value();
+    EXPECT_EQ(conflicts_text(read, rates), text);
+    EXPECT_EQ(advise(read, caches[0], 3).at(0).rule, "pad rows");
+    Profile sum = profile;
+    ASSERT_TRUE(merge_profile(sum, profile));
+    EXPECT_EQ(sum.objects.at(0).simulated.at(0), 2 * profile.objects.at(0).simulated.at(0));
+    EXPECT_TRUE(sum.caches.at(0).crowded.empty());
+    Profile even = profile;
+    even.caches[0].misses = predict_by_model(profile, caches[0]).miss_rate * profile.accesses;
+    EXPECT_EQ(conflicts_text(even, predict_cache(even, caches[0])), "");
 }
 
 TEST(CacheBank, leaves_out_what_it_cannot_simulate_or_need_not) {

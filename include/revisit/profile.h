@@ -51,6 +51,8 @@ struct Site {
         {};                              // of processor time, at its source line; where it was sampled
     std::optional<double> regular = {};  // of its misses, on a constant stride: prefetchers hide them
     LineUse line_use = {};               // of what it fetched, where Profile::line_use is there
+    std::vector<double> simulated =
+        {};                   // misses in each of Profile::caches, where those were simulated
     std::string member = {};  // of the data's type that it accesses, "particle.mass"; empty: not known
     std::uint64_t member_offset = 0;  // in that type, in bytes
 };
@@ -83,6 +85,7 @@ struct Object {
     double accesses = 0;
     Histogram reuse;
     LineUse line_use = {};
+    std::vector<double> simulated = {};  // as of a site
     std::string type = {};         // of its elements, where debug information names it: "particle"
     std::uint64_t type_bytes = 0;  // of one element
 };
@@ -188,7 +191,11 @@ struct SimulatedCache {
     CacheSpec spec;
     double accesses = 0;
     double misses = 0;
+    // Sets with more than twice the misses of the average set, first to last, and their misses.
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> crowded = {};
+    double crowded_misses = 0;
 };
+
 // What stands behind a prediction.
 enum class Certainty : std::uint8_t {
     exact,      // shown: interpreted to the end, or formulas that must hold

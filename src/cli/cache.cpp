@@ -79,7 +79,7 @@ class CacheCommand : public Command {
     static std::string as_text(const Profile& profile, const std::vector<CacheSpec>& caches,
                                const std::vector<CachePrediction>& predictions) {
         TerminalStyle style = stdout_style();
-        std::string text = cache_table(predictions, style);
+        std::string text = cache_table(predictions, profile);
         for (const CacheSpec& cache : caches)
             if (cache.line != profile.granularity) {
                 text += fmt::format(

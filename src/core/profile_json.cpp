@@ -62,6 +62,11 @@ Json ranges_json(std::uint64_t bits) {
     return out;
 }
 
+void put_simulated(Json& out, const std::vector<double>& misses) {
+    if (misses.empty()) return;
+    for (const double one : misses) out["simulated_misses"].push_back(number(one));
+}
+
 void put_line_use(Json& out, const LineUse& use) {
     if (use.fetches == 0) return;
     out["fetches"] = number(use.fetches);
@@ -94,6 +99,7 @@ Json site_json(const Site& site) {
     if (site.time_share) out["time_share"] = *site.time_share;
     if (site.regular) out["regular"] = *site.regular;
     put_line_use(out, site.line_use);
+    put_simulated(out, site.simulated);
     out["reuse"] = histogram_json(site.reuse);
     return out;
 }
@@ -132,6 +138,7 @@ Json object_json(const Object& object) {
     if (object.context != 0) out["context"] = object.context;
     out["accesses"] = number(object.accesses);
     put_line_use(out, object.line_use);
+    put_simulated(out, object.simulated);
     out["reuse"] = histogram_json(object.reuse);
     return out;
 }
@@ -250,12 +257,15 @@ std::string to_json(const Profile& profile) {
                     {"seconds", process.seconds}};
     });
     put_list(out, "caches", profile.caches, [](const SimulatedCache& one) {
-        return Json{{"name", one.spec.name},
-                    {"bytes", one.spec.bytes},
-                    {"ways", one.spec.associativity()},
-                    {"line", one.spec.line},
-                    {"accesses", number(one.accesses)},
-                    {"misses", number(one.misses)}};
+        Json entry{{"name", one.spec.name},
+                   {"bytes", one.spec.bytes},
+                   {"ways", one.spec.associativity()},
+                   {"line", one.spec.line},
+                   {"accesses", number(one.accesses)},
+                   {"misses", number(one.misses)}};
+        for (const auto& [first, last] : one.crowded) entry["crowded_sets"].push_back({first, last});
+        if (!one.crowded.empty()) entry["crowded_misses"] = number(one.crowded_misses);
+        return entry;
     });
     put_list(out, "granularities", profile.granularities, [](const GranularityProfile& one) {
         return Json{{"granularity", one.granularity},

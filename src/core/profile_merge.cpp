@@ -82,7 +82,22 @@ void merge_granularities(Profile& into, const Profile& other) {
 }
 
 // Caches that all of them have.
+void add_simulated(std::vector<double>& into, const std::vector<double>& other) {
+    if (into.size() < other.size()) into.resize(other.size());
+    for (std::size_t i = 0; i < other.size(); ++i) into[i] += other[i];
+}
+
+bool same_caches(const Profile& one, const Profile& other) {
+    return std::ranges::equal(
+        one.caches, other.caches,
+        [](const SimulatedCache& a, const SimulatedCache& b) { return a.spec.same_geometry(b.spec); });
+}
+
 void merge_caches(Profile& into, const Profile& other) {
+    if (!same_caches(into, other)) {
+        for (Site& site : into.sites) site.simulated.clear();
+        for (Object& object : into.objects) object.simulated.clear();
+    }
     std::erase_if(into.caches, [&](SimulatedCache& one) {
         auto same = std::ranges::find_if(other.caches, [&](const SimulatedCache& another) {
             return another.spec.same_geometry(one.spec);
@@ -90,6 +105,9 @@ void merge_caches(Profile& into, const Profile& other) {
         if (same == other.caches.end()) return true;
         one.accesses += same->accesses;
         one.misses += same->misses;
+        // Sets of one process say nothing about those of another.
+        one.crowded.clear();
+        one.crowded_misses = 0;
         return false;
     });
 }
@@ -173,6 +191,7 @@ struct ProfileMerger::Indexes {
                     mine.member_offset = site.member_offset;
                 }
                 add_line_use(mine.line_use, site.line_use);
+                add_simulated(mine.simulated, site.simulated);
                 mine.reuse.merge(site.reuse);
             }
             renumbered[site.id] = into.sites[at].id;
@@ -249,6 +268,7 @@ struct ProfileMerger::Indexes {
                 }
                 mine.accesses += object.accesses;
                 add_line_use(mine.line_use, object.line_use);
+                add_simulated(mine.simulated, object.simulated);
                 mine.reuse.merge(object.reuse);
             }
         }

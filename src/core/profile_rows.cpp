@@ -98,17 +98,23 @@ Frame read_frame(JsonReader& in) {
     return frame;
 }
 
+std::pair<std::uint64_t, std::uint64_t> read_range(JsonReader& in, std::uint64_t most) {
+    std::uint64_t range[2] = {0, 0};
+    in.array(kArray, [&](std::size_t i) {
+        const std::uint64_t value = in.whole();
+        if (i < 2) range[i] = value;
+    });
+    if (range[0] > range[1] || range[1] > most)
+        in.complain(fmt::format("expected a range within 0 … {}", most));
+    return {range[0], range[1]};
+}
+
 // Bits as ranges, the end not included.
 std::uint64_t read_ranges(JsonReader& in) {
     std::uint64_t bits = 0;
     in.array(kArray, [&](std::size_t) {
-        std::uint64_t range[2] = {0, 0};
-        in.array(kArray, [&](std::size_t i) {
-            const std::uint64_t value = in.whole();
-            if (i < 2) range[i] = value;
-        });
-        if (range[0] > range[1] || range[1] > 64) in.complain("expected a range within 0 … 64");
-        for (std::uint64_t at = range[0]; at < std::min<std::uint64_t>(range[1], 64); ++at)
+        const auto [first, end] = read_range(in, 64);
+        for (std::uint64_t at = first; at < std::min<std::uint64_t>(end, 64); ++at)
             bits |= std::uint64_t{1} << at;
     });
     return bits;
@@ -160,6 +166,8 @@ Site read_site(JsonReader& in) {
             in.array(kArray, [&](std::size_t) { site.inlined.push_back(read_frame(in)); });
         else if (key == "loop")
             site.loop = read_frame(in);
+        else if (key == "simulated_misses")
+            in.array(kArray, [&](std::size_t) { site.simulated.push_back(in.number()); });
         else if (!read_line_use_key(in, key, site.line_use))
             in.skip();
     });
@@ -241,6 +249,8 @@ Object read_object(JsonReader& in) {
             object.accesses = in.number();
         else if (key == "reuse")
             object.reuse = read_histogram(in);
+        else if (key == "simulated_misses")
+            in.array(kArray, [&](std::size_t) { object.simulated.push_back(in.number()); });
         else if (!read_line_use_key(in, key, object.line_use))
             in.skip();
     });
@@ -433,6 +443,11 @@ SimulatedCache read_cache(JsonReader& in) {
             one.accesses = in.number();
         else if (key == "misses")
             one.misses = in.number();
+        else if (key == "crowded_sets")
+            in.array(kArray,
+                     [&](std::size_t) { one.crowded.push_back(read_range(in, ~std::uint64_t{0})); });
+        else if (key == "crowded_misses")
+            one.crowded_misses = in.number();
         else
             in.skip();
     });

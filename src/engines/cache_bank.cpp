@@ -10,6 +10,9 @@ namespace revisit {
 namespace {
 
 constexpr std::uint64_t kMostBankWays = 64;
+constexpr std::uint32_t kMostBankSites = std::uint32_t{1} << 20;
+constexpr double kCrowded = 2;  // times the misses of the average set
+constexpr std::size_t kMostRanges = 16;
 constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
 
 class WithCaches final : public Engine {
@@ -18,12 +21,13 @@ class WithCaches final : public Engine {
         : engine_(std::move(engine)), bank_(std::move(bank)) {}
 
     Result<void> add(const BlockBatch& batch) override {
-        bank_.access(batch.blocks);
+        bank_.access(batch.blocks, batch.sites);
         return engine_->add(batch);
     }
     Result<Profile> finish() override {
         Profile profile = TRY(engine_->finish());
         profile.caches = bank_.results();
+        for (Site& site : profile.sites) site.simulated = bank_.misses_of(site.id);
         return profile;
     }
     Result<Histogram> reuse_so_far() override { return engine_->reuse_so_far(); }
@@ -46,41 +50,84 @@ CacheBank::CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line) {
         cache.mask = std::has_single_bit(cache.sets) ? cache.sets - 1 : 0;
         cache.ways = static_cast<std::size_t>(spec.associativity());
         cache.tags.resize(static_cast<std::size_t>(spec.blocks()));
+        cache.set_misses.resize(static_cast<std::size_t>(cache.sets));
         caches_.push_back(std::move(cache));
     }
     std::ranges::stable_sort(caches_, {}, &Cache::sets);
     for (Cache& cache : caches_) cache.divides = cache.sets % caches_[0].sets == 0;
 }
 
-void CacheBank::Cache::access(std::uint64_t line) {
+bool CacheBank::Cache::access(std::uint64_t line) {
     std::uint64_t* set = tags.data() + set_of(line) * ways;
     const std::uint64_t tag = line + 1;
     std::uint64_t carried = set[0];
-    if (carried == tag) return;
+    if (carried == tag) return false;
     set[0] = tag;
     for (std::size_t way = 1; way < ways; ++way) {  // each moves one back, up to where it was
         std::swap(carried, set[way]);
-        if (carried == tag) return;
+        if (carried == tag) return false;
     }
     ++misses;
+    ++set_misses[static_cast<std::size_t>(set_of(line))];
+    return true;
 }
 
-void CacheBank::access(std::span<const std::uint64_t> lines) {
+void CacheBank::access(std::span<const std::uint64_t> lines, std::span<const std::uint32_t> sites) {
     accesses_ += lines.size();
     Cache& first = caches_[0];
-    for (const std::uint64_t line : lines) {
+    auto look_up = [&](Cache& cache, std::size_t i) {
+        if (!cache.access(lines[i]) || sites.empty() || sites[i] >= kMostBankSites) return;
+        if (sites[i] >= cache.site_misses.size())
+            cache.site_misses.resize(std::bit_ceil(std::size_t{sites[i]} + 64));
+        ++cache.site_misses[sites[i]];
+    };
+    for (std::size_t at = 0; at < lines.size(); ++at) {
+        const std::uint64_t line = lines[at];
         const bool last_used = first.tags[first.set_of(line) * first.ways] == line + 1;
-        if (!last_used) first.access(line);
+        if (!last_used) look_up(first, at);
         for (std::size_t i = 1; i < caches_.size(); ++i)
-            if (!last_used || !caches_[i].divides) caches_[i].access(line);
+            if (!last_used || !caches_[i].divides) look_up(caches_[i], at);
     }
+}
+
+SimulatedCache CacheBank::result(const Cache& cache, std::uint64_t accesses) {
+    SimulatedCache out{cache.spec, static_cast<double>(accesses), static_cast<double>(cache.misses)};
+    const double average = out.misses / static_cast<double>(cache.sets);
+    for (std::uint64_t set = 0; set < cache.sets; ++set) {
+        const auto misses = static_cast<double>(cache.set_misses[static_cast<std::size_t>(set)]);
+        if (misses <= kCrowded * average) continue;
+        out.crowded_misses += misses;
+        if (!out.crowded.empty() && out.crowded.back().second + 1 == set)
+            out.crowded.back().second = set;
+        else
+            out.crowded.emplace_back(set, set);
+    }
+    // Sets all over the cache have no pattern to name.
+    if (out.crowded.size() > kMostRanges) {
+        out.crowded.clear();
+        out.crowded_misses = 0;
+    }
+    return out;
+}
+
+std::vector<const CacheBank::Cache*> CacheBank::by_size() const {
+    std::vector<const Cache*> out;
+    for (const Cache& cache : caches_) out.push_back(&cache);
+    std::ranges::stable_sort(out, {}, [](const Cache* one) { return one->spec.bytes; });
+    return out;
 }
 
 std::vector<SimulatedCache> CacheBank::results() const {
     std::vector<SimulatedCache> out;
-    for (const Cache& cache : caches_)
-        out.push_back({cache.spec, static_cast<double>(accesses_), static_cast<double>(cache.misses)});
-    std::ranges::stable_sort(out, {}, [](const SimulatedCache& one) { return one.spec.bytes; });
+    for (const Cache* cache : by_size()) out.push_back(result(*cache, accesses_));
+    return out;
+}
+
+std::vector<double> CacheBank::misses_of(std::uint32_t site) const {
+    std::vector<double> out;
+    for (const Cache* cache : by_size())
+        out.push_back(site < cache->site_misses.size() ? static_cast<double>(cache->site_misses[site])
+                                                       : 0);
     return out;
 }
 

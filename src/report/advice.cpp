@@ -303,9 +303,13 @@ std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::
     advise_padding(in, out);
     double padded = 0;
     for (const Advice& advice : out) padded += advice.misses;
-    if (all < kFewMisses * total) {
+    advise_against_conflicts(in, out);
+    // What the model counts and the simulated cache does not have is not to be gained.
+    const CachePrediction rates = predict_cache(profile, cache);
+    if (all < kFewMisses * total || (rates.simulated && rates.miss_rate < kFewMisses)) {
         advise_huge_pages(in, out);
-        if (out.empty()) return {nothing(cache, std::max(0.0, all / total))};
+        if (out.empty())
+            return {nothing(cache, rates.simulated ? rates.miss_rate : std::max(0.0, all / total))};
     } else {
         if (double left = profile.reuse.invalidated - padded; left > padded / 10 && matters(left))
             add_true_sharing(profile, left, out);

@@ -9,6 +9,7 @@
 //   reorder      two functions do; the work is in the function where their call paths meet
 //   shrink       a working set is at most four times the cache
 //   touch less   first touches; no cache helps
+//   pad rows     the simulated cache misses more than one with random sets: addresses that collide
 //   unshare      writes of other threads invalidate the data
 //   nothing      the cache serves 99.5 % of the accesses, or nothing stands out
 //

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "report/conflicts.h"
 #include "report/pages.h"
 #include "report/sharing.h"
 #include "report/words.h"
@@ -216,6 +217,36 @@ void advise_splitting(const RuleInput& in, std::vector<Advice>& out) {
         advice.use = advice.reuse = site.id;
         out.push_back(std::move(advice));
     }
+}
+
+void advise_against_conflicts(const RuleInput& in, std::vector<Advice>& out) {
+    const CachePrediction rates = predict_cache(in.profile, in.table.cache());
+    const std::string text = conflicts_text(in.profile, rates);
+    if (text.empty() || rates.miss_rate < rates.model_miss_rate) return;
+    const CacheSpec& cache = rates.cache;
+    Advice advice;
+    advice.rule = "pad rows";
+    advice.misses = (rates.miss_rate - rates.model_miss_rate) * in.profile.accesses;
+    advice.share = 1 - rates.model_miss_rate / rates.miss_rate;
+    advice.what = fmt::format("{} has {}", cache.name, text);
+    advice.gain_says = fmt::format("misses {} → {} of accesses, as in random sets",
+                                   percent(rates.miss_rate), percent(rates.model_miss_rate));
+    advice.help = {
+        fmt::format("let rows or arrays that are walked together not lie a multiple of {} apart: add a "
+                    "line ({} B) to each row",
+                    format_bytes(static_cast<double>(cache.sets() * cache.line)), cache.line),
+        "copy a tile into memory of its own before it is used often"};
+    for (std::size_t i = 0; i < in.profile.caches.size(); ++i) {
+        if (!in.profile.caches[i].spec.same_geometry(cache)) continue;
+        const Site* worst = nullptr;
+        for (const Site& site : in.profile.sites)
+            if (i < site.simulated.size() && (!worst || site.simulated[i] > worst->simulated[i]))
+                worst = &site;
+        if (!worst) break;
+        advice.where = "most misses at " + place_text(own_place(in.profile, *worst, 0));
+        advice.use = advice.reuse = worst->id;
+    }
+    out.push_back(std::move(advice));
 }
 
 void advise_smaller_types(const RuleInput& in, std::vector<Advice>& out) {

@@ -1,5 +1,5 @@
 // Advice that does not come from a pair: false sharing, huge pages, prefetching, hot and cold fields,
-// smaller types. advice.cpp has the rules on pairs, and ranks all of them.
+// conflicts in sets, smaller types. advice.cpp has the rules on pairs, and ranks all of them.
 #pragma once
 
 #include <functional>
@@ -26,6 +26,7 @@ void advise_padding(const RuleInput& in, std::vector<Advice>& out);
 void advise_huge_pages(const RuleInput& in, std::vector<Advice>& out);
 void advise_prefetching(const RuleInput& in, std::vector<Advice>& out);
 void advise_splitting(const RuleInput& in, std::vector<Advice>& out);
+void advise_against_conflicts(const RuleInput& in, std::vector<Advice>& out);
 void advise_smaller_types(const RuleInput& in, std::vector<Advice>& out);
 
 // Bits of a mask as "0–7, 24–31".

@@ -23,6 +23,7 @@ struct RuleText {
     const char* text;
 };
 constexpr RuleText kRules[] = {
+    {"pad rows", "Addresses of data that is used together fall into few sets of the cache"},
     {"interchange", "A line reuses its data after eviction, and most of its accesses miss"},
     {"tile", "A line reuses its data after eviction"},
     {"fuse", "Two lines of one function use the same data, too far apart"},

@@ -10,6 +10,7 @@
 
 #include "models/hit_table.h"
 #include "report/advice_rules.h"
+#include "report/conflicts.h"
 #include "report/paths.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -246,6 +247,7 @@ Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& cache
         for (const CacheSpec& cache : comparable_caches(profile, caches)) {
             LevelFindings level;
             level.rates = predict_cache(profile, cache);
+            level.conflicts = conflicts_text(profile, level.rates);
             level.advice = advise(profile, cache, kMostAdvice, caches);
             out.levels.push_back(std::move(level));
         }
@@ -302,6 +304,10 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
                       {"miss_rate", level.rates.miss_rate}};
         if (level.rates.error > 0) entry["error"] = level.rates.error;
         if (level.rates.simulated) entry["simulated"] = true;
+        if (!level.conflicts.empty()) {
+            entry["model_miss_rate"] = level.rates.model_miss_rate;
+            entry["conflicts"] = level.conflicts;
+        }
         entry["advice"] = Json::array();
         for (const Advice& advice : level.advice)
             entry["advice"].push_back(advice_json(advice, profile, cache));

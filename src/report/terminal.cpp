@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "models/hit_table.h"
+#include "report/conflicts.h"
 #include "report/findings.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -15,9 +16,8 @@
 namespace revisit {
 namespace {
 
-constexpr double kConflictsWorthSaying = 0.005;  // of the accesses
-constexpr double kMostStated = 0.25;             // rates known no better are not shown as figures
-constexpr std::size_t kExplained = 3;            // of the worst sites, and of the advice
+constexpr double kMostStated = 0.25;   // rates known no better are not shown as figures
+constexpr std::size_t kExplained = 3;  // of the worst sites, and of the advice
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
     return style.color ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
@@ -135,20 +135,25 @@ std::string advice_on_misses(const Profile& profile, const Findings& findings,
     if (findings.levels.empty() || findings.few_samples) return {};
     const LevelFindings& level = findings.levels[findings.levels.size() > 1 ? 1 : 0];
     std::string out;
-    for (std::size_t i = 0; i < std::min(kExplained, level.advice.size()); ++i) {
-        const Advice& advice = level.advice[i];
+    auto tell = [&](const Advice& advice, const CacheSpec& cache) {
         if (advice.rule == "nothing") {
             out += fmt::format("  {}\n", advice.what);
-            continue;
+            return;
         }
         out += fmt::format("  {:>9}  {}: {}\n", advice.share > 0 ? percent(advice.share) : "",
                            advice.rule, advice.what);
         if (!advice.where.empty()) out += fmt::format("             {}\n", advice.where);
-        std::string gain = gain_text(advice, profile, level.rates.cache);
+        std::string gain = gain_text(advice, profile, cache);
         if (!gain.empty()) out += fmt::format("             gain: {}\n", gain);
         if (!advice.help.empty())
             out += fmt::format("             {}\n", paint(style, "2", "try: " + advice.help[0]));
-    }
+    };
+    for (std::size_t i = 0; i < std::min(kExplained, level.advice.size()); ++i)
+        tell(level.advice[i], level.rates.cache);
+    // Conflicts are of one cache, most often the first level.
+    for (const LevelFindings& other : findings.levels)
+        for (const Advice& advice : other.advice)
+            if (&other != &level && advice.rule == "pad rows") tell(advice, other.rates.cache);
     return out.empty() ? out : heading(style, "Advice for " + name_and_size(level.rates.cache)) + out;
 }
 
@@ -233,7 +238,7 @@ std::string histogram_chart(const Histogram& histogram, std::uint64_t granularit
     return out;
 }
 
-std::string cache_table(const std::vector<CachePrediction>& predictions, const TerminalStyle&) {
+std::string cache_table(const std::vector<CachePrediction>& predictions, const Profile& profile) {
     std::string out;
     for (const CachePrediction& prediction : predictions) {
         const CacheSpec& cache = prediction.cache;
@@ -251,13 +256,10 @@ std::string cache_table(const std::vector<CachePrediction>& predictions, const T
         if (prediction.error > 0)
             out += fmt::format("   ± {}", percent(prediction.error, prediction.error));
         if (prediction.simulated) {
-            // Both have all accesses: what is left is how evenly the program uses the sets.
-            const double conflicts = prediction.miss_rate - prediction.model_miss_rate;
             out += "   simulated";
-            if (std::abs(conflicts) >= kConflictsWorthSaying)
-                out += fmt::format(", {} by distances: {} than in random sets",
-                                   percent(prediction.model_miss_rate, 0),
-                                   conflicts > 0 ? "more conflicts" : "fewer conflicts");
+            if (const std::string conflicts = conflicts_text(profile, prediction); !conflicts.empty())
+                out += fmt::format(", {} by distances: {}", percent(prediction.model_miss_rate, 0),
+                                   conflicts);
         }
         out += "\n";
     }
@@ -320,7 +322,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
     if (!findings.levels.empty()) {
         std::vector<CachePrediction> predictions;
         for (const LevelFindings& level : findings.levels) predictions.push_back(level.rates);
-        out += heading(style, "Caches") + cache_table(predictions, style);
+        out += heading(style, "Caches") + cache_table(predictions, profile);
     }
     if (!findings.left_out.empty() && !profile.reuse.bins.empty())
         out += fmt::format("{}  ({})\n", findings.levels.empty() ? heading(style, "Caches") : "",

@@ -23,7 +23,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
 // Pieces of it that commands use alone.
 std::string histogram_chart(const Histogram& histogram, std::uint64_t granularity,
                             const TerminalStyle& style);
-std::string cache_table(const std::vector<CachePrediction>& predictions, const TerminalStyle& style);
+std::string cache_table(const std::vector<CachePrediction>& predictions, const Profile& profile);
 std::string curve_chart(const Profile& profile, const std::vector<CacheSpec>& marks,
                         const TerminalStyle& style);
 

@@ -95,7 +95,14 @@ function facts(profile: Profile): HTMLElement {
 function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
   const [low, high] = curveRange([profile]);
   const rates = h('div', {}), answer = h('div', {class: 'answer', 'aria-live': 'polite'}), chart = h('div', {}), behindChart = h('div', {});
-  const marked = comparable().map(cache => ({cache, prediction: predict(reuse, cache)}));
+  // Exact profiles have this machine's caches simulated: that is the truth, and the model serves other sizes. A stretch of the run has none.
+  const simulated = (cache: Cache) => profile.stretch ? undefined
+    : profile.report.caches.find(level => level.simulated && level.bytes === cache.bytes && level.line === cache.line && level.ways === (cache.ways || cache.bytes / cache.line));
+  const marked = comparable().map(cache => {
+    const level = simulated(cache);
+    const model = predict(reuse, cache);
+    return {cache, level, model, prediction: level ? {hitRate: level.hit_rate, missRate: level.miss_rate, error: 0} : model};
+  });
   const few = profile.report.few_samples;
   let ways = -1, curve: CurvePoint[] = [];
   const update = () => {
@@ -115,20 +122,23 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
       h('div', {class: 'big'}, h('output', {id: 'hit-rate', 'data-hit-rate': prediction.hitRate}, few ? 'too few samples' : withError(prediction.hitRate, prediction.error)), few ? '' : h('small', {}, ' hits')),
       few ? null : h('div', {}, withError(prediction.missRate, prediction.error), ' misses', prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '',
         nearest && nearest.cache.bytes !== cache.bytes
-          ? [', ', signed(prediction.missRate - nearest.prediction.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
+          ? [', ', signed(prediction.missRate - nearest.model.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
+      few || !simulated(cache) ? null : h('div', {class: 'quiet'}, `By the model of random sets; simulated: ${percent(simulated(cache)!.miss_rate)} misses.`),
       h('div', {class: 'quiet'}, cacheWords(cache), view.threads > 1 ? ` (one of ${view.threads} equal parts of ${bytes(view.size)})` : ''),
       h('div', {class: 'quiet'}, whole ? h('code', {}, `revisit cache PROFILE --cache ${sizeSpec(cache.bytes)}:${cache.ways || 'full'}:${cache.line}`)
         : 'Not a whole number of sets; modelled all the same.'));
     replace(chart, curveChart(profile, curve, low, high, prediction.missRate));
   };
-  const rateRow = ({cache, prediction}: typeof marked[0]) => h('tr', {},
+  const rateRow = ({cache, level, prediction}: typeof marked[0]) => h('tr', {},
     h('th', {scope: 'row'}, cache.name), h('td', {}, bytes(cache.bytes)), h('td', {}, withError(prediction.hitRate, prediction.error)),
     h('td', {class: 'bar', style: `--share:${100 * prediction.missRate}%`}, withError(prediction.missRate, prediction.error),
-      prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : ''));
+      prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '', level ? h('small', {class: 'quiet'}, ' simulated') : ''));
   if (marked.length && !few) rates.append(h('table', {class: 'rates'},
     h('caption', {class: 'unseen'}, 'Hit rates of the marked caches'),
     h('thead', {}, h('tr', {}, ['cache', 'size', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),
     h('tbody', {}, marked.map(rateRow))));
+  for (const {cache, level} of few ? [] : marked) if (level?.conflicts)
+    rates.append(h('p', {class: 'quiet'}, `${cache.name}: ${percent(level.model_miss_rate ?? 0)} by the model of random sets; the simulation has ${level.conflicts}.`));
   if (profile.report.left_out) rates.append(h('p', {class: 'quiet'}, profile.report.left_out + '.'));
   update();
   onChange(what => { if (what === 'cache') update(); });
