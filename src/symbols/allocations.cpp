@@ -1,49 +1,10 @@
 // What the text of a line says about the type it allocates: see types.h.
-#include <regex.h>
-
 #include <algorithm>
-#include <array>
-#include <optional>
 
+#include "core/pattern.h"
 #include "symbols/types.h"
 
 namespace revisit {
-namespace {
-
-// The C library's regular expressions: <regex> takes five seconds to compile.
-class Pattern {
- public:
-    explicit Pattern(const char* text) { is_valid_ = regcomp(&compiled_, text, REG_EXTENDED) == 0; }
-    Pattern(const Pattern&) = delete;
-    ~Pattern() {
-        if (is_valid_) regfree(&compiled_);
-    }
-
-    struct Found {
-        const std::string& text;
-        std::array<regmatch_t, 8> groups;
-        // Empty where the group took no part.
-        std::string group(unsigned number) const {
-            const auto [begin, end] = groups[number];
-            return begin < 0 ? std::string() : text.substr(begin, end - begin);
-        }
-    };
-    // Its first place in the text.
-    std::optional<Found> find(const std::string& text) const {
-        Found found{text, {}};
-        if (!is_valid_ ||
-            regexec(&compiled_, text.c_str(), found.groups.size(), found.groups.data(), 0) != 0)
-            return std::nullopt;
-        return found;
-    }
-
- private:
-    regex_t compiled_;
-    bool is_valid_ = false;
-};
-
-}  // namespace
-
 std::vector<AllocatedName> allocated_names(const std::string& text) {
     std::vector<AllocatedName> out;
     auto add = [&](std::string name, bool is_type) {

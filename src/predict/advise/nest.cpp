@@ -9,8 +9,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <set>
+
+#include "core/pattern.h"
 
 namespace revisit::predict {
 namespace {
@@ -121,33 +122,32 @@ std::set<std::string> words_of(const std::string& text) {
 
 // for ( … ) in the plain form.
 std::optional<LoopText> header_of(const std::string& text) {
-    static const std::regex init(
-        R"(\s*(?:([A-Za-z_][\w\s]*?)\s+)?([A-Za-z_]\w*)\s*=\s*([^=,;][^,;]*))"),
-        condition(R"(\s*([A-Za-z_]\w*)\s*(<=?)\s*([^=<>!&|;?,][^=<>!&|;?,]*))"),
-        step(R"(\s*(?:\+\+\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*(?:\+\+|\+=\s*1))\s*)");
+    static const Pattern init(
+        R"(^\s*(([A-Za-z_][A-Za-z0-9_[:space:]]*)\s+)?([A-Za-z_]\w*)\s*=\s*([^=,;][^,;]*)$)"),
+        condition(R"(^\s*([A-Za-z_]\w*)\s*(<=?)\s*([^=<>!&|;?,]+)$)"),
+        step(R"(^\s*(\+\+\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*(\+\+|\+=\s*1))\s*$)");
     const auto first = text.find(';'), second = text.find(';', first + 1);
     if (first == std::string::npos || second == std::string::npos) return std::nullopt;
     const std::string parts[] = {text.substr(0, first), text.substr(first + 1, second - first - 1),
                                  text.substr(second + 1)};
-    std::smatch a, b, c;
-    if (!std::regex_match(parts[0], a, init) || !std::regex_match(parts[1], b, condition) ||
-        !std::regex_match(parts[2], c, step))
-        return std::nullopt;
-    const auto stepped = c[1].matched ? c[1].str() : c[2].str();
-    if (a[2].str() != b[1].str() || a[2].str() != stepped) return std::nullopt;
+    const auto a = init.find(parts[0]), b = condition.find(parts[1]), c = step.find(parts[2]);
+    if (!a || !b || !c) return std::nullopt;
     LoopText loop;
-    loop.type = trimmed(a[1].str());
-    loop.variable = a[2].str();
-    loop.lower = trimmed(a[3].str());
-    loop.upper = trimmed(b[3].str());
-    loop.inclusive = b[2].str() == "<=";
+    loop.variable = a->group(3);
+    // ++i or i++: one of the two groups is empty.
+    if (loop.variable != b->group(1) || loop.variable != c->group(2) + c->group(3)) return std::nullopt;
+    loop.type = trimmed(a->group(2));
+    loop.lower = trimmed(a->group(4));
+    loop.upper = trimmed(b->group(3));
+    loop.inclusive = b->group(2) == "<=";
     return loop;
 }
 
 bool assigned_in(const std::string& text, const std::string& name) {
-    return std::regex_search(
-        text, std::regex("\\b" + name + R"(\s*(=[^=]|\+\+|--|[-+*/%&|^]=|<<=|>>=)|(\+\+|--)\s*)" +
-                         name + "\\b"));
+    return Pattern("\\b" + name + R"(\s*(=[^=]|\+\+|--|[-+*/%&|^]=|<<=|>>=)|(\+\+|--)\s*)" + name +
+                   "\\b")
+        .find(text)
+        .has_value();
 }
 
 // The statements that all loops enclose may not change what decides the loops.

@@ -15,9 +15,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 
 #include "core/files.h"
+#include "core/pattern.h"
 #include "core/try.h"
 #include "revisit/accuracy.h"
 
@@ -132,8 +132,7 @@ Result<std::string> driver(const Request& request, const Program& program, const
     const auto text =
         request.source.others.empty() ? std::string() : TRY(read_file(request.source.path));
     const auto mentions = [&](const std::string& name) {
-        return request.source.others.empty() ||
-               std::regex_search(text, std::regex("\\b" + name + "\\b"));
+        return request.source.others.empty() || Pattern("\\b" + name + "\\b").find(text);
     };
     for (const Global& g : program.globals)
         if (!g.constant && g.name.find('.') == std::string::npos && mentions(g.name))
