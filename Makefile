@@ -19,12 +19,9 @@ build: setup
 	@cmake --preset $(PRESET) -Wno-dev $(CONFIGURE) >/dev/null || cmake --preset $(PRESET) -Wno-dev $(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS)
 
-check: build
-	@sh web/packages.sh >$(BUILD)/packages.log 2>&1 & packages=$$!; \
-	scripts/fuzz build >$(BUILD)/fuzz-build.log 2>&1 || { tail -n 30 $(BUILD)/fuzz-build.log; exit 1; }; \
-	wait $$packages || echo "check: the packages of web/ could not be fetched; the page's tests are skipped" >&2
-	@scripts/check-races build $(BUILD) >$(BUILD)/races-build.log 2>&1 || { tail -n 30 $(BUILD)/races-build.log; exit 1; }
-	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
+# Packages, everything built, every test.
+check:
+	@scripts/check $(PRESET) $(BUILD) $(CONFIGURE)
 
 demo:
 	@scripts/demo $(PRESET) $(BUILD)
