@@ -4,10 +4,9 @@
 // Problem. Programs allocate millions of times a second, and a sample needs one block in the middle of
 // which some address lies. Idea. Only blocks of a kilobyte and more are noted (they hold most data, and
 // are rare), in a fixed table without locks: 512 groups of 8, by a hash of the address, with one byte
-// per group that says which are used. A free block costs one look at that byte, and small blocks go
-// straight on to the real functions, by a jump (a shell's loop, which allocates all the time, took 12 %
-// longer when they were called, and when each used entry of a group was tried by an atomic exchange;
-// now 6 %). When a group is full,
+// per group that says which are used and one tag per entry. A free block costs one look at that byte,
+// or at the group's tags, and small blocks go straight on to the real functions, by a jump. Each
+// instruction of that way counts: a shell's loop allocates all the time. When a group is full,
 // its smallest block is given up for a larger one and the smallest size that is noted doubles. Where it
 // was allocated is the return address of malloc, or of operator new, which leaves it and its size for
 // the malloc that follows. The sampler reads the table from outside (outside/heap_blocks.h) when an
@@ -24,7 +23,10 @@
 #define REVISIT_NEXT(name, ...) reinterpret_cast<__VA_ARGS__>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
-__attribute__((visibility("default"))) constinit revisit::watch::HeapTable revisit_heap_table{};
+// By a name of its own, so that it is reached without the table of symbols that others may replace.
+__attribute__((visibility("hidden"))) constinit revisit::watch::HeapTable revisit_heap_own_table{};
+extern __attribute__((visibility("default"),
+                      alias("revisit_heap_own_table"))) revisit::watch::HeapTable revisit_heap_table;
 }
 
 namespace revisit::watch {
@@ -36,12 +38,18 @@ constexpr std::size_t kMostLeast = std::size_t{1} << 40;
 struct HeapBlock {
     std::uint64_t low = 0, high = 0, where = 0;
 };
-constexpr HeapTable& blocks = revisit_heap_table;
+constexpr HeapTable& blocks = revisit_heap_own_table;
+alignas(64) constinit std::uint8_t tags[kGroups * kWays]{};  // of blocks that are, or were, noted
 constexpr std::size_t kLeast = 1024;
 constinit std::size_t least = 0;  // until the real functions are found: all go the long way
 
 unsigned group_of(const void* at) {
-    return static_cast<unsigned>((reinterpret_cast<std::uint64_t>(at) >> 4) * 0x9e3779b97f4a7c15 >> 55);
+    auto number = reinterpret_cast<std::uint64_t>(at);
+    static_assert(kGroups == 512);
+    return static_cast<unsigned>(number >> 4 ^ number >> 13 ^ number >> 22) % kGroups;
+}
+std::uint8_t tag_of(const void* at) {
+    return static_cast<std::uint8_t>(reinterpret_cast<std::uint64_t>(at) >> 4);
 }
 
 bool is_wanted(std::size_t bytes) {
@@ -86,13 +94,23 @@ void note(void* at, std::size_t bytes, std::uint64_t where) {
     auto low = reinterpret_cast<std::uint64_t>(at);
     blocks.high[i] = low + bytes;
     blocks.where[i] = where;
+    __atomic_store_n(&tags[i], tag_of(at), __ATOMIC_RELAXED);
     __atomic_store_n(&blocks.low[i], low, __ATOMIC_RELEASE);
     __atomic_add_fetch(&blocks.noted, 1, __ATOMIC_RELEASE);
 }
 
-// Whether a block may have been noted: most were not.
+// Whether a block may have been noted: most were not. A byte of the tags is its own: then a zero byte
+// is left where they differ in nothing.
 [[gnu::always_inline]] inline bool may_be_noted(const void* at) {
-    return __atomic_load_n(&blocks.used[group_of(at)], __ATOMIC_RELAXED) != 0;
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    static_assert(kWays == 8);
+    unsigned group = group_of(at);
+    if (__atomic_load_n(&blocks.used[group], __ATOMIC_RELAXED) == 0) [[likely]]
+        return false;
+    std::uint64_t differ =
+        __atomic_load_n(reinterpret_cast<std::uint64_t*>(tags) + group, __ATOMIC_RELAXED) ^
+        tag_of(at) * kOnes;
+    return ((differ - kOnes) & ~differ & kOnes << 7) != 0;
 }
 
 // The block's end and place, if it was noted.
@@ -143,10 +161,12 @@ struct Real {
     void* (*aligned_alloc)(std::size_t, std::size_t);
     int (*posix_memalign)(void**, std::size_t, std::size_t);
 };
-constinit Real real{};
+void free_early(void* at);  // the real one, once it is found; not of early blocks
+constinit Real real{nullptr, nullptr, nullptr, free_early, nullptr, nullptr, nullptr};
+void (*real_free)(void*) = nullptr;
 
 const Real& the_real() {
-    if (real.free != nullptr) [[likely]]
+    if (real_free != nullptr) [[likely]]
         return real;
     is_resolving = true;
     real.malloc = REVISIT_NEXT(malloc, decltype(real.malloc));
@@ -155,11 +175,18 @@ const Real& the_real() {
     real.memalign = REVISIT_NEXT(memalign, decltype(real.memalign));
     real.aligned_alloc = REVISIT_NEXT(aligned_alloc, decltype(real.aligned_alloc));
     real.posix_memalign = REVISIT_NEXT(posix_memalign, decltype(real.posix_memalign));
-    real.free = REVISIT_NEXT(free, decltype(real.free));
+    real_free = REVISIT_NEXT(free, decltype(real.free));
     is_resolving = false;
+    if (early_used == 0) real.free = real_free;
     std::size_t none = 0;
     __atomic_compare_exchange_n(&least, &none, kLeast, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     return real;
+}
+
+void free_early(void* at) {
+    if (at == nullptr || is_early(at)) return;
+    the_real();
+    real_free(at);
 }
 
 // Left by operator new for the malloc that it calls; by that of arrays for the plain one.
@@ -223,7 +250,6 @@ namespace {
 }
 
 [[gnu::noinline]] void free_noted(void* at) {
-    if (at == nullptr || is_early(at)) return;
     forget(at);
     the_real().free(at);
 }
@@ -261,7 +287,7 @@ REVISIT_STANDS_IN void* calloc(std::size_t count, std::size_t each) noexcept {
 }
 
 REVISIT_STANDS_IN void free(void* at) noexcept {
-    if (is_early(at) || may_be_noted(at) || real.free == nullptr) [[unlikely]]
+    if (may_be_noted(at)) [[unlikely]]
         return free_noted(at);
     real.free(at);
 }

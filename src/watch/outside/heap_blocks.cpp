@@ -49,12 +49,17 @@ void HeapBlocks::find_table(const Maps& maps) {
     constexpr std::string_view kName = "/librevisit-heap.so";
     static std::map<std::string, std::uint64_t> offsets;
     at_ = 0;
+    code_low_ = code_high_ = 0;
     for (const Mapping& one : maps.all()) {
-        if (one.offset != 0 || !one.path.ends_with(kName)) continue;
+        if (!one.path.ends_with(kName)) continue;
+        if (one.executable) {
+            code_low_ = one.low;
+            code_high_ = one.high;
+        }
+        if (one.offset != 0 || at_ != 0) continue;
         auto [found, is_new] = offsets.try_emplace(one.path, 0);
         if (is_new) found->second = table_offset(one.path);
         if (found->second != 0) at_ = one.low + found->second;
-        return;
     }
 }
 

@@ -24,6 +24,8 @@ class HeapBlocks {
  public:
     void find_table(const Maps& maps);
     HeapBlock find(pid_t process, std::uint64_t address);
+    // Whether it is the library's own.
+    bool is_code(std::uint64_t pc) const { return pc >= code_low_ && pc < code_high_; }
 
  private:
     bool is_still(pid_t process, unsigned entry) const;
@@ -31,6 +33,7 @@ class HeapBlocks {
     bool read(pid_t process);
 
     std::uint64_t at_ = 0;  // in the program; 0 = it has none
+    std::uint64_t code_low_ = 0, code_high_ = 0;
     std::unique_ptr<HeapTable> copy_;
 };
 

@@ -49,6 +49,8 @@ class Process {
     std::uint32_t call_place(std::uint64_t back);
     std::uint32_t label(const Path& path, std::uint64_t pc, const DataTouched& data);
     DataTouched data_at(std::uint64_t address, std::uint64_t stack_pointer);
+    // What is loaded into the program costs it time, too.
+    bool is_in_heap_library(std::uint64_t pc) const { return heap_.is_code(pc); }
     // .eh_frame_hdr of the module that holds a place; 0 = none.
     std::uint64_t find_unwind_table(std::uint64_t pc);
 

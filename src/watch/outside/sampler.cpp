@@ -486,18 +486,21 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
 
 // The next sample: after the period while all sampling so far has kept to its share of the time, else
 // when it will have. Short runs may take some more, so that there are samples enough to say something:
-// half of that in the first 0.6 seconds. Not in step with what the program does.
+// half of that in the first 0.6 seconds. Not in step with what the program does. The heap library's
+// time is part of that share; where it takes all of it, samples come half as often as else, not never.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     constexpr double kAtOnce = 3e6, kMore = 24e6, kHalf = 600e6;  // nanoseconds
     constexpr std::uint64_t kDear = 200000;                       // the first may have been a replay's
-    if (usual_cost_ == 0) usual_cost_ = std::min(cost, kDear);
-    usual_cost_ = (usual_cost_ * 7 + std::min(cost, 4 * usual_cost_)) / 8;
+    const std::uint64_t spent = spent_ + cost, since_last = spent - spent_at_last_;
+    spent_at_last_ = spent;
+    if (usual_cost_ == 0) usual_cost_ = std::min(since_last, kDear);
+    usual_cost_ = (usual_cost_ * 7 + std::min(since_last, 4 * usual_cost_)) / 8;
     auto period = static_cast<double>(settings_.period);
     if (settings_.share != 0) {
         double ran = static_cast<double>(ran_), share = static_cast<double>(settings_.share) / 1000;
         double allowed = kAtOnce + share * ran + kMore * ran / (ran + kHalf);
         double spends = share + kMore * kHalf / ((ran + kHalf) * (ran + kHalf));  // per nanosecond
-        double debt = static_cast<double>(spent_ + cost) - allowed;
+        double debt = static_cast<double>(spent + in_library_) - allowed;
         double usual = static_cast<double>(usual_cost_);
         if (debt > 0) period += std::min(debt, 2 * usual) / spends;
     }
@@ -508,11 +511,9 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     take_records(t);
     t.is_due = false;
     const std::uint64_t since = own_time(), now = clock(t), bytes = bench_.memory.bytes_read();
-    auto cost_so_far = [&] {
-        return kStopCost + own_time() - since + (bench_.memory.bytes_read() - bytes) / kBytesRead;
-    };
+    auto others_cost = [&] { return kStopCost + (bench_.memory.bytes_read() - bytes) / kBytesRead; };
     if (t.pair.asked && pairing_.at_stop(t, now)) {
-        spend(t, cost_so_far());
+        spend(t, own_time() - since, others_cost());
         return Taken::nothing;
     }
     if (!Machine::read_state(t.id, bench_.stopped)) return Taken::nothing;
@@ -524,6 +525,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         return here != nullptr && here->is_file() && !here->writable;
     });
     if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
+    if (t.process->is_in_heap_library(bench_.stopped.pc)) in_library_ += t.period;
     bool sampled = t.replay.runs || !wants_replay(t);
     if (sampled) {
         t.replay.ended = now - t.traps_cost;
@@ -531,7 +533,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         sample(t);
     } else
         begin_replay(t);
-    std::uint64_t cost = cost_so_far();
+    std::uint64_t cost = own_time() - since + others_cost();
     // A sample's period is all time since the one before, the replay's stop included.
     // Where nobody waits for the stretch to end, the timer ends it.
     std::uint64_t time = sampled ? to_next_sample(t, cost) : stretch_ = Replayer::next_length(t);
@@ -539,26 +541,25 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     t.due_since = now;
     t.events.set_timer(time);
     if (!sampled) t.replay.start = program_time(t);
-    cost = cost_so_far();
-    if (!sampled) t.rating += cost;
-    spend(t, cost);
+    std::uint64_t own = own_time() - since;
+    if (!sampled) t.rating += own + others_cost();
+    spend(t, own, others_cost());
     return sampled ? Taken::sample : Taken::beginning;
 }
 
 void Sampler::after_stop(Task& t, bool on_another_processor) {
-    constexpr std::uint64_t kBeside = 4;  // what another processor does counts a quarter
     std::uint64_t since = own_time();
     finish_sample(t);
-    std::uint64_t finished = own_time(), counted = finished;
+    std::uint64_t finished = own_time();
+    std::uint64_t cost = worked_beside(finished - since, !on_another_processor);
     if (t.replay.runs) {
         t.replay.runs = false;
         count_replay(t, on_another_processor);
-        counted = own_time();
+        std::uint64_t rating = worked_beside(own_time() - finished, !on_another_processor);
+        t.rating += rating;
+        cost += rating;
     }
-    std::uint64_t part = on_another_processor ? kBeside : 1;
-    t.rating += (counted - finished) / part;
-    t.beside += counted - since;
-    spend(t, (counted - since) / part);
+    t.stopped_for += cost;
 }
 
 void Sampler::look_at_another(Task& t, const std::vector<Task*>& others) {

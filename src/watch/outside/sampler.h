@@ -43,6 +43,20 @@ class Sampler {
 
     // It was stopped for something else, so long.
     void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }
+    // All our processor time counts, of whatever process of the run: in full while a thread stands
+    // still or all processors are busy, else a quarter, as what an idle one does costs little.
+    void worked_at_stop(std::uint64_t nanoseconds) {
+        own_time_counted_ += nanoseconds;
+        spent_ += nanoseconds;
+    }
+    std::uint64_t worked_beside(std::uint64_t nanoseconds, bool busy) {
+        constexpr std::uint64_t kBeside = 4;
+        own_time_counted_ += nanoseconds;
+        std::uint64_t cost = busy ? nanoseconds : nanoseconds / kBeside;
+        spent_ += cost;
+        return cost;
+    }
+    std::uint64_t own_time_counted() const { return own_time_counted_; }
     // Where the kernel gives no events: whether enough time has gone by for a sample.
     bool is_due_by_time(Task& task);
 
@@ -99,21 +113,25 @@ class Sampler {
 
     std::uint64_t to_next_sample(Task& task, std::uint64_t cost);
     void calibrate();
-    void spend(Task& task, std::uint64_t cost) {
-        spent_ += cost;
-        task.stopped_for += cost;
+    void spend(Task& task, std::uint64_t own, std::uint64_t others) {
+        worked_at_stop(own);
+        spent_ += others;
+        task.stopped_for += own + others;
     }
 
     Settings settings_;
     bool objects_;
     Bench bench_;
     Pairing pairing_;
-    std::uint64_t stretch_ = 0;     // nanoseconds from a replay's beginning to its end
-    Window::Reuse drawn_;           // of the use that was drawn at this stop
-    bool foreseen_ = false;         // the open one's reuse was found at this stop
-    std::uint64_t spent_ = 0;       // nanoseconds that threads were stopped
-    std::uint64_t ran_ = 0;         // … that they ran
-    std::uint64_t usual_cost_ = 0;  // … that a sample takes
+    std::uint64_t stretch_ = 0;           // nanoseconds from a replay's beginning to its end
+    Window::Reuse drawn_;                 // of the use that was drawn at this stop
+    bool foreseen_ = false;               // the open one's reuse was found at this stop
+    std::uint64_t spent_ = 0;             // nanoseconds that the run is longer for us
+    std::uint64_t own_time_counted_ = 0;  // … of our own processor time that are in it, at full length
+    std::uint64_t ran_ = 0;               // … that they ran
+    std::uint64_t in_library_ = 0;        // … in the heap library, by samples
+    std::uint64_t spent_at_last_ = 0;     // when the last sample was taken
+    std::uint64_t usual_cost_ = 0;        // … that a sample takes
     std::uint64_t trap_cost_ = 0, step_cost_ = 0;
     int no_watchpoints_ = 0;  // the error that they ended with; 0 = there are some
 };

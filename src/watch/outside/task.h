@@ -83,7 +83,6 @@ struct Task {
     std::uint64_t traps_cost = 0;   // nanoseconds of its clock that traps took
     std::uint64_t stopped_for = 0;  // nanoseconds it was stopped
     std::uint64_t rating = 0;       // … of all that it costs, to find out how fast accesses go
-    std::uint64_t beside = 0;       // nanoseconds of work on its samples while it ran
     std::uint64_t period = 0;       // up to the next sample
     std::uint64_t clock_seen = 0;   // when it was last read
     std::uint8_t soon_share = 0;    // of the last reuses by watchpoint, in 255ths

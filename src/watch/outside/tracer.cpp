@@ -25,6 +25,7 @@
 #include "record/signals.h"
 #include "watch/outside/attach.h"
 #include "watch/outside/preload.h"
+#include "watch/outside/processors.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -88,34 +89,6 @@ class ChildSignals {
  private:
     sigset_t before_;
     int file_;
-};
-
-// Keeps us off the processor on which a thread is sampled. The timer wakes us there, as a rule; then
-// the thread cannot come to its stop while it is waited for (60 us instead of 10), and when it goes on
-// it is moved to another processor, away from what it has in its caches.
-class OwnProcessor {
- public:
-    OwnProcessor() {
-        CPU_ZERO(&allowed_);
-        several_ = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0 && CPU_COUNT(&allowed_) > 1;
-    }
-    ~OwnProcessor() {
-        if (several_) sched_setaffinity(0, sizeof allowed_, &allowed_);
-    }
-    OwnProcessor(const OwnProcessor&) = delete;
-    bool has_others() const { return several_; }
-    void leave(int processor) const {
-        if (!several_ || processor < 0 || processor >= CPU_SETSIZE || sched_getcpu() != processor)
-            return;
-        cpu_set_t others = allowed_;
-        CPU_CLR(processor, &others);
-        if (sched_setaffinity(0, sizeof others, &others) != 0) return;
-        sched_setaffinity(0, sizeof allowed_, &allowed_);  // free to move again: others may be busy
-    }
-
- private:
-    cpu_set_t allowed_;
-    bool several_ = false;
 };
 
 // Every thread has a handful of files.
@@ -277,6 +250,7 @@ class Tracer {
         int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : kIdle;
         if (options_.look) wait = std::min(wait, static_cast<int>(options_.look_every.count()));
         int count = epoll_wait(epoll_, events, kMost, wait);
+        std::uint64_t since = own_time(), counted = sampler_.own_time_counted();
         bool stops = count <= 0;
         for (int i = 0; i < count; i++) {
             if (events[i].data.u64 == 0) {
@@ -293,6 +267,8 @@ class Tracer {
         if (stops) take_stops();
         begin_grown();
         if (without_events_ > 0) tick();
+        std::uint64_t all = own_time() - since, rest = sampler_.own_time_counted() - counted;
+        if (all > rest) sampler_.worked_beside(all - rest, busy_);
     }
 
     void take_stops() {
@@ -322,7 +298,8 @@ class Tracer {
             task.events.set_timer(kSoonAgain);
             return;
         }
-        processor_.leave(task.processor);
+        busy_ = processors_.are_busy();
+        if (!busy_) processors_.leave(task.processor);
         std::uint64_t since = wall_time();
         if (ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
         task.is_interrupted = true;
@@ -339,6 +316,7 @@ class Tracer {
     }
 
     void on_wait(pid_t id, int status) {
+        std::uint64_t since = own_time();
         if (WIFEXITED(status) || WIFSIGNALED(status)) return gone(id, status);
         if (!WIFSTOPPED(status)) return;
         int signal = WSTOPSIG(status), event = status >> 16;
@@ -362,20 +340,20 @@ class Tracer {
             ptrace(PTRACE_LISTEN, id, 0, 0);
             return;
         }
-        if (task->is_due && task->started)
+        if (task->is_due && task->started) {
             taken = sampler_.at_stop(*task);
-        else
+            since = own_time();
+        } else
             sampler_.lost_time(kStopCost);
         task->is_stopped = false;
         // Where it stood for long, its processor sleeps and is woken by the host: 50 to 120 us.
-        std::uint64_t before = own_time();
         go_on(id, event == 0 ? signal : 0);
-        if (taken != Sampler::Taken::nothing) sampler_.lost_time(own_time() - before);
+        sampler_.worked_at_stop(own_time() - since);
         if (taken == Sampler::Taken::sample) {
-            sampler_.after_stop(*task, processor_.has_others());
+            sampler_.after_stop(*task, !busy_);
             if (sampler_.wants_another(*task)) look_at_another(*task);
         }
-        if (taken == Sampler::Taken::beginning && processor_.has_others()) stop_after(*task);
+        if (taken == Sampler::Taken::beginning && !busy_) stop_after(*task);
     }
 
     void look_at_another(Task& task) {
@@ -498,7 +476,10 @@ class Tracer {
             one = tasks_.erase(one);
         }
         living_.erase(pid);
-        if (!options_.preloaded.empty()) withdraw_unloadable(pid, options_.preloaded);
+        if (!options_.preloaded.empty()) {
+            sampler_.lost_time(kLoadCost);
+            withdraw_unloadable(pid, options_.preloaded);
+        }
         return adopt(pid);
     }
 
@@ -544,11 +525,13 @@ class Tracer {
         }
     }
 
-    static constexpr std::uint64_t kStopCost = 10000;  // nanoseconds: a stop for a signal or an event
+    // Nanoseconds: a stop for a signal or an event; the heap library's loading, once per program.
+    static constexpr std::uint64_t kStopCost = 10000, kLoadCost = 300000;
 
     RunOptions options_;
     Sampler sampler_;
-    OwnProcessor processor_;
+    Processors processors_;
+    bool busy_ = false;  // all of them were, when a thread was last asked to stop
     ChildSignals children_;
     std::optional<record::SignalsPassedOn> signals_;
     int epoll_ = -1;
