@@ -329,6 +329,7 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
             if (one.site->time_share) entry["time_share"] = *one.site->time_share;
             if (one.site->regular) entry["regular"] = *one.site->regular;
             if (!one.site->data.empty()) entry["data"] = one.site->data;
+            if (!one.site->member.empty()) entry["member"] = one.site->member;
             if (!one.reason.empty()) entry["reason"] = one.reason;
             if (one.few_samples) entry["few_samples"] = true;
             if (!one.line_use.empty()) entry["line_use"] = one.line_use;

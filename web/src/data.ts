@@ -68,7 +68,7 @@ export interface Report {
   caches: Level[];
   left_out?: string;
   focus?: {name: string; bytes: number; ways: number; line: number};
-  sites?: {id: number; place: string; misses: number; share: number; miss_rate: number; data?: string; reason?: string; few_samples?: boolean}[];
+  sites?: {id: number; place: string; misses: number; share: number; miss_rate: number; data?: string; member?: string; reason?: string; few_samples?: boolean}[];
   pages?: {bytes: number; touched: number; tlbs: {name: string; entries: number; ways: number; hit_rate: number; miss_rate: number}[]}[];
   typical_tlbs?: boolean;
   huge_pages?: string;

@@ -192,7 +192,7 @@ function first(profile: Profile): HTMLElement {
       h('ol', {class: 'worst'}, sites.slice(0, 4).map(one => h('li', {}, h('b', {}, percent(one.share, 1)), ' ',
         profile.siteById.has(one.id) ? link(one.place, toCode(profile.siteById.get(one.id)!)) : one.place,
         one.few_samples ? h('span', {class: 'weak'}, ' too few samples') : '',
-        one.data || one.reason ? h('div', {class: 'quiet'}, [one.data, one.reason].filter(text => text).join(': ')) : '')))) : null,
+        one.data || one.reason ? h('div', {class: 'quiet'}, [[one.data, one.member].filter(text => text).join(', '), one.reason].filter(text => text).join(': ')) : '')))) : null,
     top ? h('section', {class: 'card'}, h('h3', {}, 'What to do first'),
       profile.report.few_samples ? h('p', {class: 'warning'}, 'Too few samples for advice.')
         : [h('p', {}, top.rule === 'nothing' ? '' : [h('span', {class: 'rule'}, top.rule), ' '], top.what),
