@@ -312,7 +312,6 @@ bool Lifter::opaque() {
 }
 
 bool Lifter::flags() {
-    Micro m;
     if (i.op == Code::flag_save) {  // with one that is not followed
         put_wide(Op::forget, kA, kZ);
         return true;

@@ -20,8 +20,7 @@ constexpr auto kAtOnce = llvm::TypeSize::getFixed(8);
 
 class Slicer {
  public:
-    Slicer(llvm::Module& module, llvm::Function& entry)
-        : module_(module), layout_(module.getDataLayout()) {
+    Slicer(llvm::Module& module, llvm::Function& entry) : layout_(module.getDataLayout()) {
         reach(entry);
     }
 
@@ -100,7 +99,6 @@ class Slicer {
     void finish(llvm::BasicBlock& b, Block& block,
                 llvm::DenseMap<const llvm::BasicBlock*, std::int32_t>& index);
 
-    llvm::Module& module_;
     const llvm::DataLayout& layout_;
     llvm::SmallVector<llvm::Function*, 8> functions_;
     llvm::DenseMap<const llvm::Function*, std::size_t> index_;
