@@ -342,8 +342,9 @@ static inline int32_t revisit_slot_open(revisit_stream* s, uint32_t producer, ui
     }
 }
 
-/* Hands a slot's first `words` words to the analyzer. The slot is no longer the caller's. */
-static inline void revisit_slot_hand_over(revisit_stream* s, int32_t slot, uint32_t words) {
+/* Hands a slot's first `words` words to the analyzer; its ticket. The slot is no longer the caller's.
+ */
+static inline uint64_t revisit_slot_hand_over(revisit_stream* s, int32_t slot, uint32_t words) {
     uint64_t ticket;
     s->slot[slot].words = words;
     s->slot[slot].ended = revisit_ticks();
@@ -353,6 +354,20 @@ static inline void revisit_slot_hand_over(revisit_stream* s, int32_t slot, uint3
     __atomic_store_n(&s->queue[ticket % REVISIT_SLOTS], (uint32_t)slot + 1, __ATOMIC_RELEASE);
     __atomic_add_fetch(&s->published, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&s->analyzer_sleeps, __ATOMIC_SEQ_CST)) revisit_futex_wake(&s->published);
+    return ticket;
+}
+
+/* Waits until the analyzer has given back the slot of that ticket, or wants no more. */
+static inline void revisit_ticket_wait(revisit_stream* s, uint64_t ticket) {
+    for (;;) {
+        uint64_t tail = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
+        if (tail > ticket || __atomic_load_n(&s->stop, __ATOMIC_RELAXED)) return;
+        __atomic_store_n(&s->producers_sleep, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&s->tail, __ATOMIC_SEQ_CST) != tail) continue;
+        revisit_futex_wait(&s->tail, tail, 100);
+        if (__atomic_load_n(&s->tail, __ATOMIC_RELAXED) == tail && !revisit_process_lives(s->analyzer))
+            return;
+    }
 }
 
 /* Copies text into whole words, zero-padded; returns the words written. */

@@ -119,8 +119,22 @@ static void use_scratch(revisit_lane* lane) {
 void revisit_hand_over(int32_t slot, uint64_t words) {
     uint64_t all = ~0ull, before;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
-    revisit_slot_hand_over(process.stream, slot, (uint32_t)words);
+    uint64_t ticket = revisit_slot_hand_over(process.stream, slot, (uint32_t)words);
+    if (__revisit_tls.self) {
+        revisit_thread* self = __revisit_tls.self;
+        self->alone = ticket == self->ticket ? self->alone + 1 : 0;
+        self->ticket = ticket + 1;
+    }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+}
+
+/* Threads wait for the analyzer most of the time, and the one that runs when it gives a slot back would
+   take that too: they would go on by turns. Where their order matters, each waits for its own slot,
+   unless nobody else handed one over for a while. */
+static void wait_for_turn(const revisit_thread* self) {
+    if (process.stream->want & REVISIT_WANT_ORDER && self->ticket != 0 &&
+        self->alone < 4 * REVISIT_SLOTS_FULL && __atomic_load_n(&process.threads, __ATOMIC_RELAXED) > 1)
+        revisit_ticket_wait(process.stream, self->ticket - 1);
 }
 
 /* A fresh place for the thread to write, now its cursor. Once there was none, it stays unrecorded:
@@ -132,6 +146,7 @@ void revisit_open(revisit_lane* lane) {
     lane->slot = -1;
     lane->counts = 0;
     if (process.stream && !revisit_is_over() && !self->unrecorded && !process.sampling) {
+        wait_for_turn(self);
         slot = revisit_slot_open(process.stream, process.producer, self->number);
         if (slot < 0) {
             self->unrecorded = 1;

@@ -35,6 +35,8 @@ typedef struct revisit_thread {
     char* scratch;     /* reserved memory of its own, or null */
     uint64_t* written; /* end of what lane 0 last wrote in scratch */
     int unrecorded;
+    uint64_t ticket;                 /* the one after that of the slot handed over last; 0 = none */
+    uint32_t alone;                  /* so many slots in a row were this thread's */
     struct revisit_sampler* sampler; /* null: accesses are sent, not sampled */
     uintptr_t chosen_stack;          /* frame of the chosen function under way, or 0 */
 } revisit_thread;
