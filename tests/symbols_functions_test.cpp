@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
+#include <sstream>
+#include <string>
 #include <tuple>
 
 #include "symbols/functions.h"
+#include "symbols/symbolize.h"
 
 namespace revisit {
 namespace {
@@ -66,6 +70,41 @@ TEST(Demangled, only_what_is_mangled) {
     EXPECT_EQ(demangled("_ZNK3Row4sizeEv"), "Row::size() const");
     EXPECT_EQ(demangled("_Zbroken"), "_Zbroken");
 }
+
+#if defined(__aarch64__)
+
+std::uint64_t file_offset(std::uint64_t address) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        std::uint64_t low = 0, high = 0, offset = 0;
+        char dash = 0;
+        std::string rights;
+        std::istringstream(line) >> std::hex >> low >> dash >> high >> rights >> offset;
+        if (low <= address && address < high) return address - low + offset;
+    }
+    return 0;
+}
+
+std::uint64_t returns_to = 0;
+
+[[gnu::noinline]] void leaf() {
+    returns_to = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
+}
+[[gnu::noinline]] std::uint64_t calls_leaf() {
+    leaf();
+    return returns_to;
+}
+
+// A sample in a leaf, an atomic operation of the compiler's library say, finds its caller so.
+TEST(SymbolFile, return_address_is_in_the_register_until_a_function_saves_it) {
+    Symbolizer symbols;
+    SymbolFile& self = symbols.file("/proc/self/exe");
+    EXPECT_TRUE(self.returns_by_register(file_offset(reinterpret_cast<std::uint64_t>(&leaf))));
+    EXPECT_TRUE(self.returns_by_register(file_offset(reinterpret_cast<std::uint64_t>(&calls_leaf))));
+    EXPECT_FALSE(self.returns_by_register(file_offset(calls_leaf())));
+}
+
+#endif
 
 }  // namespace
 }  // namespace revisit

@@ -284,7 +284,7 @@ bool SymbolFile::returns_by_register(std::uint64_t file_offset) {
     std::size_t count = 0;
     int found = dwarf_frame_register(frame, kLinkRegister, memory, &operations, &count);
     std::free(frame);
-    return found == 0 && count == 0 && operations == memory;  // its value is the caller's
+    return found == 0 && count == 0 && operations == nullptr;  // it has the value that the call gave it
 }
 
 SymbolFile& Symbolizer::file(const std::string& path) {
