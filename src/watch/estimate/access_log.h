@@ -20,6 +20,7 @@ namespace revisit::watch {
 
 struct LoggedAccess {
     std::uint64_t address = 0, pc = 0;
+    std::uint64_t link = 0;  // the register for return addresses, where there is one
     std::uint32_t bytes = 0;
     bool begins = true;  // the first access of its instruction
     bool writes = false;
@@ -29,8 +30,8 @@ class AccessLog {
  public:
     void start() { accesses_.clear(); }
     void add(std::uint64_t address, std::uint32_t bytes, std::uint64_t pc, bool begins,
-             bool writes = false) {
-        accesses_.push_back({address, pc, bytes, begins, writes});
+             bool writes = false, std::uint64_t link = 0) {
+        accesses_.push_back({address, pc, link, bytes, begins, writes});
     }
     const std::vector<LoggedAccess>& accesses() const { return accesses_; }
 

@@ -4,25 +4,26 @@
 // comes back. Watchpoints are per thread and cover 8 of a line's 64 bytes; to set four on each of many
 // threads, for one use, costs 18 us each, and misses the words that are not watched.
 // Idea. A look-ahead knows the next thousand accesses of a thread, writes among them. Two threads of a
-// process that are looked at within a fraction of a millisecond give two such windows; merged access by
-// access, as if both went on at the same speed, they show every line that the one writes between a use
-// and a reuse of the other:
+// process that are looked at soon after each other, both running, give two such windows; merged access
+// by access, as if both went on at the same speed, they show every line that the one writes between a
+// use and a reuse of the other:
 //
 //     victim   reads L+8   …         …          reads L+8      reuse: invalidated
 //     other    …           writes L+0 …                        the writer; no common byte: false
 //     sharing
 //
-// The two windows are up to 0.3 ms apart, thousands of accesses. A line counts only if the one writes
-// it and the other uses it from the first to the last quarter of its window: then it is contended
-// whatever the shift. Two threads that pass by the same lines of a buffer, in step with each other, are
-// left out. A thread that does not run within that time conflicts with nothing, and counts as such. One
-// other thread is drawn at random out of m: with a share p of a line's reuses invalidated by it, the
-// share invalidated by any is taken as 1 - (1 - p)^m. Estimate. Invalidated reuses per access, summed
-// over all pairs of windows, times the accesses of the run; the error is that of a ratio of sums over
-// pairs. Limits. Reuses longer than a window are not seen, nor writes beyond it: what is contended is
-// touched more often than that. Cost. One more stop for every fourth sample of a program with several
-// threads. Source. Look-aheads and their merge are ours; Schuff, Kulkarni, Pai 2010 for what an
-// invalidation is.
+// The two windows are up to some milliseconds apart, millions of accesses. A line counts only if the
+// one writes it and the other uses it from the first to the last quarter of its window: then it is
+// contended whatever the shift. Two threads that pass by the same lines of a buffer, in step with each
+// other, are left out. If no other thread runs, nothing conflicts, and that counts as such. One other
+// thread is drawn at random out of m: with a share p of a line's reuses invalidated by it, the share
+// invalidated by any is taken as 1 - (1 - p)^m. Estimate. Invalidated reuses per access, summed over
+// all pairs of windows, times the accesses of the run; the error is that of a ratio of sums over pairs,
+// so a line is known beyond its error from four pairs that show it: with m threads of which two contend
+// for it, some 2 m^2 pairs. Limits. Reuses longer than a window are not seen, nor writes beyond it:
+// what is contended is touched more often than that. Cost. One more stop for every second sample of a
+// program with several threads. Source. Look-aheads and their merge are ours; Schuff, Kulkarni, Pai
+// 2010 for what an invalidation is.
 #pragma once
 
 #include <cstdint>

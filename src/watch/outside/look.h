@@ -187,7 +187,8 @@ class Look {
         lacked_vectors_ = false;
         machine::Step step = ahead.run(instructions, [&] {
             const machine::Touched& op = ahead.touched();
-            b_.log.add(op.address, op.pieces * op.bytes, ahead.at(), ahead.is_first(), op.writes);
+            b_.log.add(op.address, op.pieces * op.bytes, ahead.at(), ahead.is_first(), op.writes,
+                       Machine::link(b_.state));
             for_blocks(op, [&](std::uint64_t block, std::uint64_t address) {
                 if (++accesses_ <= skip || window.length() == length) return;
                 Window::Reuse reuse = window.meet(block);

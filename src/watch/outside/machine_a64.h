@@ -54,6 +54,9 @@ struct Machine {
         return state.pc;
     }
 
+    // The register for return addresses; 0 = not known.
+    static std::uint64_t link(const State& s) { return s.is_known(30) ? s.x[30] : 0; }
+
     // Return addresses by frame pointers.
     template <class Memory, class FindTable>
     static void read_path(Memory& memory, const State& s, Kept&, FindTable, Path& path) {
@@ -62,7 +65,7 @@ struct Machine {
         path.pc = s.pc;
         path.count = 0;
         std::uint64_t low = s.x[31], frame = s.is_known(29) && s.is_known(31) ? s.x[29] : 0;
-        path.link = s.is_known(30) ? s.x[30] : 0;
+        path.link = link(s);
         while (path.count < Path::kMost && frame >= low && frame - low < 8u << 20 && (frame & 7) == 0 &&
                frame != 0) {
             std::uint64_t next, back;

@@ -48,6 +48,8 @@ struct Machine {
         return machine::x64_instruction_before(memory, state, word);
     }
 
+    static std::uint64_t link(const State&) { return 0; }  // return addresses are on the stack
+
     template <class Memory, class FindTable>
     static void read_path(Memory& memory, const State& s, Kept& kept, FindTable find_table,
                           Path& path) {

@@ -12,23 +12,26 @@
 namespace revisit::watch::outside {
 namespace {
 
-constexpr std::size_t kEvery = 2;        // samples
-constexpr std::size_t kMostAsked = 8;    // threads
-constexpr std::uint64_t kAtOnce = 1000;  // nanoseconds; the kernel makes it ten microseconds
-constexpr std::uint64_t kSoon = 300000;  // … of wall time: what stops later did not run
-constexpr std::uint64_t kLeast = 20000;  // … to a sample that was put off
-constexpr unsigned kSmallest = 4;        // shift of the smallest blocks
+constexpr std::size_t kEvery = 2;              // samples
+constexpr std::size_t kMostAsked = 8;          // threads
+constexpr std::size_t kMostTried = 32;         // … whose state is read
+constexpr std::uint64_t kAtOnce = 1000;        // nanoseconds; the kernel makes it ten microseconds
+constexpr std::uint64_t kPatience = 20000000;  // … of wall time, for one that wants a processor
+constexpr std::uint64_t kLeast = 20000;        // … to a sample that was put off
+constexpr unsigned kSmallest = 4;              // shift of the smallest blocks
 
 }  // namespace
 
 bool Pairing::wants(const Task& t) const {
     return settings_.shift >= kSmallest && t.process->threads.size() > 1 && t.events.is_open() &&
-           t.samples().samples.size() % kEvery == 0;
+           t.samples().samples.size() % kEvery == 0 &&
+           (task_ == nullptr || wall_time() - since_ > kPatience);
 }
 
 void Pairing::begin(Task& t, const AccessLog& log, std::uint64_t stack_pointer,
                     const std::vector<Task*>& others) {
-    give_up();
+    task_ = nullptr;  // none of those asked got a processor
+    let_others_go();
     if (log.accesses().empty()) return;
     std::vector<Task*> free;
     for (Task* other : others)
@@ -39,14 +42,23 @@ void Pairing::begin(Task& t, const AccessLog& log, std::uint64_t stack_pointer,
     task_ = &t;
     log_ = log;
     stack_pointer_ = stack_pointer;
-    // So many may run at the same time as this one.
-    const unsigned processors = std::max(2u, std::thread::hardware_concurrency());
-    others_ = static_cast<double>(std::min<std::size_t>(others.size(), processors - 1));
     since_ = wall_time();
-    while (!free.empty() && asked_.size() < kMostAsked) {
+    std::vector<Task*> running;
+    std::size_t tried = 0;
+    for (; !free.empty() && running.size() < kMostAsked && tried < kMostTried; tried++) {
         const std::size_t drawn = t.random.below(static_cast<unsigned>(free.size()));
         Task& other = *std::exchange(free[drawn], free.back());
         free.pop_back();
+        if (is_running(other.process->pid, other.id)) running.push_back(&other);
+    }
+    if (running.empty()) return give_up();
+    // So many run at the same time as this one.
+    const unsigned processors = std::max(2u, std::thread::hardware_concurrency());
+    others_ =
+        std::clamp(static_cast<double>(others.size() * running.size()) / static_cast<double>(tried),
+                   1.0, processors - 1.0);
+    for (Task* one : running) {
+        Task& other = *one;
         other.pair = {true, false, other.due_since, other.due_since + other.period};
         other.events.set_timer(kAtOnce);
         asked_.push_back(&other);
@@ -96,7 +108,6 @@ bool Pairing::at_stop(Task& other, std::uint64_t now) {
 }
 
 void Pairing::look_at(Task& other) {
-    if (wall_time() - since_ > kSoon) return give_up();
     if (!bench_)
         bench_ =
             std::unique_ptr<Bench>(new Bench{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
@@ -122,6 +133,7 @@ ConflictTally::Side Pairing::side(Task& t, const LoggedAccess& access, std::uint
     if (objects_) data = t.process->data_at(address, stack_pointer);
     Path path;
     path.pc = access.pc;
+    path.link = access.link;
     return {t.process->label(path, access.pc, data), t.number, parts, access.writes, address, data.low};
 }
 
@@ -132,10 +144,11 @@ void Pairing::count(Task& victim, const AccessLog& victim_log, std::uint64_t vic
     tally.begin_pair(
         static_cast<double>(std::min(victim_log.accesses().size(), writer_log.accesses().size())));
     // A contended line is met hundreds of times in a window, by few instructions.
-    std::map<std::tuple<const Task*, std::uint64_t, std::uint64_t>, ConflictTally::Side> known;
+    using Which = std::tuple<const Task*, std::uint64_t, std::uint64_t, std::uint64_t>;
+    std::map<Which, ConflictTally::Side> known;
     auto known_side = [&](Task& t, const LoggedAccess& access, std::uint64_t address,
                           std::uint64_t parts, std::uint64_t stack) {
-        auto [found, is_new] = known.try_emplace({&t, access.pc, address});
+        auto [found, is_new] = known.try_emplace({&t, access.pc, access.link, address});
         if (is_new) found->second = side(t, access, address, parts, stack);
         found->second.parts = parts;
         return found->second;

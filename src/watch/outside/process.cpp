@@ -1,13 +1,27 @@
 #include "watch/outside/process.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "symbols/contexts.h"
 #include "watch/outside/remote_memory.h"
 
 namespace revisit::watch::outside {
+
+bool is_running(pid_t process, pid_t thread) {
+    char text[16] = {};
+    int file =
+        open(fmt::format("/proc/{}/task/{}/syscall", process, thread).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return true;
+    ssize_t got = read(file, text, sizeof text - 1);
+    close(file);
+    return got < 7 || std::memcmp(text, "running", 7) == 0;
+}
 
 bool Process::know_code(std::uint64_t pc) {
     auto is_known = [&] {

@@ -27,6 +27,9 @@ struct Program {
     std::uint64_t time = 0;     // nanoseconds of processor time
 };
 
+// The thread is on a processor, or wants to be.
+bool is_running(pid_t process, pid_t thread);
+
 // From one exec to the next.
 class Process {
  public:

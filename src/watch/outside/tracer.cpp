@@ -53,17 +53,6 @@ pid_t status_field(pid_t process, std::string_view name) {
     return 0;
 }
 
-// The thread is on a processor, or wants to be.
-bool is_running(pid_t process, pid_t thread) {
-    char text[16] = {};
-    int file =
-        open(fmt::format("/proc/{}/task/{}/syscall", process, thread).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return true;
-    ssize_t got = read(file, text, sizeof text - 1);
-    close(file);
-    return got < 7 || std::memcmp(text, "running", 7) == 0;
-}
-
 // SIGCHLD comes through a file, not by a handler.
 class ChildSignals {
  public:
