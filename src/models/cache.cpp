@@ -62,10 +62,18 @@ double hit_probability(const CacheSpec& cache, const Bin& bin) {
     return sum / static_cast<double>(points);
 }
 
-static const Histogram& histogram_for(const Profile& profile, std::uint64_t line) {
-    if (profile.granularity != line)
+// With private stacks and one for all threads (--model both), caches beyond the second level are the
+// ones that cores share.
+static bool is_shared(const CacheSpec& cache) {
+    return cache.name == "L3" || cache.name == "L4" || cache.name == "LLC";
+}
+
+static const Histogram& histogram_for(const Profile& profile, const CacheSpec& cache) {
+    if (profile.granularity != cache.line) {
         for (const GranularityProfile& one : profile.granularities)
-            if (one.granularity == line) return one.reuse;
+            if (one.granularity == cache.line) return one.reuse;
+    } else if (profile.shared && is_shared(cache))
+        return *profile.shared;
     return profile.reuse;
 }
 
@@ -86,7 +94,7 @@ CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
 CachePrediction predict_by_model(const Profile& profile, const CacheSpec& cache) {
     CachePrediction out;
     out.cache = cache;
-    const Histogram& reuse = histogram_for(profile, cache.line);
+    const Histogram& reuse = histogram_for(profile, cache);
     double total = reuse.total();
     if (total <= 0) return out;
     double hits = 0, variance = 0;

@@ -284,8 +284,10 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
     diff.accuracy = {Unit::score, accuracy(was, is), noise};
     diff.smoothed_accuracy = {Unit::score, smoothed_accuracy(was, is), noise};
     std::vector<std::string> names = {"accesses", "distinct", "cold_share"};
-    if (before.sum.reuse.invalidated > 0 || after.sum.reuse.invalidated > 0)
-        names.push_back("invalidated_share");
+    for (const char* name : {"invalidated_share", "false_sharing_share"})
+        if (auto change = change_of(before, after, name, options.caches);
+            change && (change->old_value.value > 0 || change->new_value.value > 0))
+            names.emplace_back(name);
     for (const char* percentile : {"p50", "p90", "p99"}) names.emplace_back(percentile);
     for (const std::string& name : names) {
         diff.figures.push_back({name, TRY(change_of(before, after, name, options.caches))});

@@ -94,14 +94,19 @@ Result<Figure> figure_of(const Profile& profile, std::string_view name,
     if (name == "distinct")
         return Figure{Unit::count, profile.distinct, profile.sampled ? reuse.cold_error : 0};
     if (name == "cold_share") return Figure{Unit::share, reuse.cold / total, reuse.cold_error / total};
+    // Watched samples have no invalidated reuses among their distances, but an estimate of their own.
+    const bool estimated = profile.sharing_totals && reuse.invalidated == 0;
+    const double lost_error = estimated ? profile.sharing_totals->error : reuse.invalidated_error;
     if (name == "invalidated_share")
-        return Figure{Unit::share, reuse.invalidated / total, reuse.invalidated_error / total};
+        return Figure{Unit::share,
+                      (estimated ? profile.sharing_totals->invalidated : reuse.invalidated) / total,
+                      lost_error / total};
     if (name == "false_sharing_share") {
         // A program with one thread shares nothing, whatever model it was analyzed with.
         if (!profile.sharing_totals && reuse.invalidated > 0)
             return fail("false_sharing_share: the profile has no sharing data");
         const double lost = profile.sharing_totals ? profile.sharing_totals->false_sharing : 0;
-        return Figure{Unit::share, lost / total, reuse.invalidated_error / total};
+        return Figure{Unit::share, lost / total, lost_error / total};
     }
     if (name.size() > 1 && name[0] == 'p') {
         double share = -1;
