@@ -43,17 +43,23 @@ alignas(64) constinit std::uint8_t tags[kGroups * kWays]{};  // of blocks that a
 constexpr std::size_t kLeast = 1024;
 constinit std::size_t least = 0;  // until the real functions are found: all go the long way
 
-unsigned group_of(const void* at) {
+// By its page, and by what is above 2 MiB, at which large ones begin.
+std::uint64_t group_of(const void* at) {
     auto number = reinterpret_cast<std::uint64_t>(at);
-    static_assert(kGroups == 512);
-    return static_cast<unsigned>(number >> 4 ^ number >> 13 ^ number >> 22) % kGroups;
+    return (number >> 12 ^ number >> 21) % kGroups;
 }
 std::uint8_t tag_of(const void* at) {
     return static_cast<std::uint8_t>(reinterpret_cast<std::uint64_t>(at) >> 4);
 }
 
+// A relaxed load, for which the compiler finds shorter code.
+template <class Value>
+[[gnu::always_inline]] inline Value read(const Value& value) {
+    return const_cast<const volatile Value&>(value);
+}
+
 bool is_wanted(std::size_t bytes) {
-    return bytes >= __atomic_load_n(&least, __ATOMIC_RELAXED);
+    return bytes >= read(least);
 }
 
 // Whoever turns an entry's address into 0 owns it until it is written again or marked unused.
@@ -63,11 +69,11 @@ bool take(unsigned entry, std::uint64_t low) {
 }
 
 // Takes an entry of the group that is not used, or that of its smallest block if it is smaller.
-bool take_entry(unsigned group, std::size_t bytes, unsigned& entry) {
+bool take_entry(std::uint64_t group, std::size_t bytes, unsigned& entry) {
     std::uint8_t used = __atomic_load_n(&blocks.used[group], __ATOMIC_RELAXED);
     while (used != 0xff) {
         auto way = static_cast<unsigned>(__builtin_ctz(~used));
-        entry = group * kWays + way;
+        entry = static_cast<unsigned>(group * kWays + way);
         if (__atomic_compare_exchange_n(&blocks.used[group], &used,
                                         static_cast<std::uint8_t>(used | 1u << way), true,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -78,7 +84,8 @@ bool take_entry(unsigned group, std::size_t bytes, unsigned& entry) {
         __atomic_compare_exchange_n(&least, &small, 2 * small, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     std::uint64_t found = 0;
-    for (unsigned i = group * kWays; i < (group + 1) * kWays; i++) {
+    auto first = static_cast<unsigned>(group * kWays);
+    for (unsigned i = first; i < first + kWays; i++) {
         std::uint64_t low = __atomic_load_n(&blocks.low[i], __ATOMIC_ACQUIRE);
         if (low == 0 || blocks.high[i] - low >= smallest) continue;
         smallest = blocks.high[i] - low;
@@ -104,8 +111,8 @@ void note(void* at, std::size_t bytes, std::uint64_t where) {
 [[gnu::always_inline]] inline bool may_be_noted(const void* at) {
     constexpr std::uint64_t kOnes = 0x0101010101010101;
     static_assert(kWays == 8);
-    unsigned group = group_of(at);
-    if (__atomic_load_n(&blocks.used[group], __ATOMIC_RELAXED) == 0) [[likely]]
+    std::uint64_t group = group_of(at);
+    if (read(blocks.used[group]) == 0) [[likely]]
         return false;
     std::uint64_t differ =
         __atomic_load_n(reinterpret_cast<std::uint64_t*>(tags) + group, __ATOMIC_RELAXED) ^
@@ -115,12 +122,12 @@ void note(void* at, std::size_t bytes, std::uint64_t where) {
 
 // The block's end and place, if it was noted.
 bool forget(void* at, HeapBlock& block) {
-    unsigned group = group_of(at);
+    std::uint64_t group = group_of(at);
     std::uint8_t used = __atomic_load_n(&blocks.used[group], __ATOMIC_RELAXED);
     if (used == 0) [[likely]]
         return false;
     for (unsigned way = 0; way < kWays; way++) {
-        unsigned i = group * kWays + way;
+        auto i = static_cast<unsigned>(group * kWays + way);
         auto low = reinterpret_cast<std::uint64_t>(at);
         if (!(used >> way & 1) || __atomic_load_n(&blocks.low[i], __ATOMIC_RELAXED) != low ||
             !take(i, low))

@@ -1,16 +1,16 @@
 #include "watch/outside/sampler.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/hw_breakpoint.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+
+#include "watch/outside/scheduled.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -118,14 +118,7 @@ void Sampler::calibrate() {
 // Without events, what the scheduler counts.
 std::uint64_t Sampler::clock(Task& t) {
     std::uint64_t now = t.events.clock();
-    if (!t.events.is_open()) {
-        char text[64] = {};
-        int file = open(fmt::format("/proc/{}/task/{}/schedstat", t.process->pid, t.id).c_str(),
-                        O_RDONLY | O_CLOEXEC);
-        if (file >= 0 && read(file, text, sizeof text - 1) > 0) now = std::strtoull(text, nullptr, 10);
-        if (file >= 0) close(file);
-        now = std::max(now, t.clock_seen);
-    }
+    if (!t.events.is_open()) now = std::max(scheduled(t.process->pid, t.id).time, t.clock_seen);
     ran_ += now - t.clock_seen;
     t.process->time += now - t.clock_seen;
     t.process->program->time += now - t.clock_seen;
@@ -147,7 +140,7 @@ void Sampler::start(Task& t) {
     t.process->threads.push_back(t.number);
     t.reservoir = Reservoir(blocks_at_once());
     t.random = Random(settings_.seed * 0x9e3779b97f4a7c15 + t.number + 1);
-    t.period = settings_.period;
+    t.period = to_first_sample(t);
     t.clock_seen = 0;
     int error = t.events.open(t.id);
     if (error != 0) {
@@ -484,29 +477,6 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     sample.far_reuse_label = t.process->label(path, path.pc, data);
 }
 
-// The next sample: after the period while all sampling so far has kept to its share of the time, else
-// when it will have. Short runs may take some more, so that there are samples enough to say something:
-// half of that in the first 0.6 seconds. Not in step with what the program does. The heap library's
-// time is part of that share; where it takes all of it, samples come half as often as else, not never.
-std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
-    constexpr double kAtOnce = 3e6, kMore = 24e6, kHalf = 600e6;  // nanoseconds
-    constexpr std::uint64_t kDear = 200000;                       // the first may have been a replay's
-    const std::uint64_t spent = spent_ + cost, since_last = spent - spent_at_last_;
-    spent_at_last_ = spent;
-    if (usual_cost_ == 0) usual_cost_ = std::min(since_last, kDear);
-    usual_cost_ = (usual_cost_ * 7 + std::min(since_last, 4 * usual_cost_)) / 8;
-    auto period = static_cast<double>(settings_.period);
-    if (settings_.share != 0) {
-        double ran = static_cast<double>(ran_), share = static_cast<double>(settings_.share) / 1000;
-        double allowed = kAtOnce + share * ran + kMore * ran / (ran + kHalf);
-        double spends = share + kMore * kHalf / ((ran + kHalf) * (ran + kHalf));  // per nanosecond
-        double debt = static_cast<double>(spent + in_library_) - allowed;
-        double usual = static_cast<double>(usual_cost_);
-        if (debt > 0) period += std::min(debt, 2 * usual) / spends;
-    }
-    return static_cast<std::uint64_t>(period * (0.875 + t.random.unit() / 4));
-}
-
 Sampler::Taken Sampler::at_stop(Task& t) {
     take_records(t);
     t.is_due = false;
@@ -525,7 +495,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         return here != nullptr && here->is_file() && !here->writable;
     });
     if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
-    if (t.process->is_in_heap_library(bench_.stopped.pc)) in_library_ += t.period;
+    if (t.process->is_in_heap_library(bench_.stopped.pc)) imposed_ += t.period;
     bool sampled = t.replay.runs || !wants_replay(t);
     if (sampled) {
         t.replay.ended = now - t.traps_cost;
@@ -550,6 +520,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
 void Sampler::after_stop(Task& t, bool on_another_processor) {
     std::uint64_t since = own_time();
     finish_sample(t);
+    charge_switches(t);
     std::uint64_t finished = own_time();
     std::uint64_t cost = worked_beside(finished - since, !on_another_processor);
     if (t.replay.runs) {

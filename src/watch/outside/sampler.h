@@ -112,6 +112,9 @@ class Sampler {
     void milepost_reached(Task& task, unsigned slot, std::uint64_t now);
 
     std::uint64_t to_next_sample(Task& task, std::uint64_t cost);
+    std::uint64_t to_first_sample(Task& task);
+    double wait_for_budget(std::uint64_t spent) const;
+    void charge_switches(Task& task);
     void calibrate();
     void spend(Task& task, std::uint64_t own, std::uint64_t others) {
         worked_at_stop(own);
@@ -129,7 +132,7 @@ class Sampler {
     std::uint64_t spent_ = 0;             // nanoseconds that the run is longer for us
     std::uint64_t own_time_counted_ = 0;  // … of our own processor time that are in it, at full length
     std::uint64_t ran_ = 0;               // … that they ran
-    std::uint64_t in_library_ = 0;        // … in the heap library, by samples
+    std::uint64_t imposed_ = 0;           // … that the heap library and switches of threads take
     std::uint64_t spent_at_last_ = 0;     // when the last sample was taken
     std::uint64_t usual_cost_ = 0;        // … that a sample takes
     std::uint64_t trap_cost_ = 0, step_cost_ = 0;
