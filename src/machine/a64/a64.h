@@ -60,10 +60,10 @@ inline bool bit_mask(unsigned n, unsigned imms, unsigned immr, std::uint64_t& ma
     return true;
 }
 
-// Loads and stores of the scalable vectors; how much they touch depends on their length and on
-// predicates.
+// Loads and stores of the scalable vectors and of the matrix array; how much they touch depends on
+// their length and on predicates.
 constexpr bool is_scalable_memory(std::uint32_t instruction) {
-    return instruction >> 31 && field(instruction, 25, 4) == 2;
+    return (instruction >> 31 && field(instruction, 25, 4) == 2) || instruction >> 25 == 0x70;
 }
 constexpr bool is_memory_class(std::uint32_t instruction) {
     return (instruction & 0x0a000000) == 0x08000000 || is_scalable_memory(instruction);
