@@ -259,6 +259,11 @@ TEST(Hierarchy, is_predicted_within_two_points_from_one_profile) {
                                 static_cast<double>(hierarchy.accesses()),
                             predicted[i], 0.02)
                     << threads << " threads, level " << i + 1;
+            // By its name, the last one is what cores share in reports too.
+            CacheSpec last = levels.back();
+            last.name = "L3";
+            EXPECT_DOUBLE_EQ(std::min(predict_cache(profile, last).miss_rate, predicted[1]),
+                             predicted[2]);
             // Not for nothing: levels differ, and threads take lines from each other.
             EXPECT_GT(predicted[0], predicted[2] + 0.02);
             EXPECT_GT(profile.reuse.invalidated, 1000);

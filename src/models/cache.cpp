@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/hierarchy_model.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -62,17 +63,11 @@ double hit_probability(const CacheSpec& cache, const Bin& bin) {
     return sum / static_cast<double>(points);
 }
 
-// With private stacks and one for all threads (--model both), caches beyond the second level are the
-// ones that cores share.
-static bool is_shared(const CacheSpec& cache) {
-    return cache.name == "L3" || cache.name == "L4" || cache.name == "LLC";
-}
-
 static const Histogram& histogram_for(const Profile& profile, const CacheSpec& cache) {
     if (profile.granularity != cache.line) {
         for (const GranularityProfile& one : profile.granularities)
             if (one.granularity == cache.line) return one.reuse;
-    } else if (profile.shared && is_shared(cache))
+    } else if (is_shared_level(profile, cache))
         return *profile.shared;
     return profile.reuse;
 }

@@ -6,6 +6,10 @@
 
 namespace revisit {
 
+bool is_shared_level(const Profile& profile, const CacheSpec& cache) {
+    return profile.shared && (cache.name == "L3" || cache.name == "L4" || cache.name == "LLC");
+}
+
 Result<std::vector<double>> predict_hierarchy(const Profile& profile,
                                               const std::vector<CacheSpec>& levels) {
     if (!profile.shared)

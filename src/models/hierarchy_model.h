@@ -10,6 +10,10 @@
 
 namespace revisit {
 
+// Whether cores share that cache, and the profile has a stack for all threads (--model both): L3, L4 or
+// LLC by its name.
+bool is_shared_level(const Profile& profile, const CacheSpec& cache);
+
 // Shares of all accesses that miss each level. An Error where the profile has one stack only.
 Result<std::vector<double>> predict_hierarchy(const Profile& profile,
                                               const std::vector<CacheSpec>& levels);

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "models/hierarchy_model.h"
 #include "models/hit_table.h"
 #include "report/advice_rules.h"
 #include "report/conflicts.h"
@@ -248,7 +249,9 @@ Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& cache
             LevelFindings level;
             level.rates = predict_cache(profile, cache);
             level.conflicts = conflicts_text(profile, level.rates);
-            level.advice = advise(profile, cache, kMostAdvice, caches);
+            // Sites have private distances only: what they would gain in a shared cache is not known.
+            if (!is_shared_level(profile, cache) || caches.size() == 1)
+                level.advice = advise(profile, cache, kMostAdvice, caches);
             out.levels.push_back(std::move(level));
         }
     auto other = std::ranges::find_if(caches, [&](const CacheSpec& cache) {
