@@ -133,7 +133,8 @@ void revisit_hand_over(int32_t slot, uint64_t words) {
    unless nobody else handed one over for a while. */
 static void wait_for_turn(const revisit_thread* self) {
     if (process.stream->want & REVISIT_WANT_ORDER && self->ticket != 0 &&
-        self->alone < 4 * REVISIT_SLOTS_FULL && __atomic_load_n(&process.threads, __ATOMIC_RELAXED) > 1)
+        self->alone < 64 * REVISIT_SLOTS_FULL &&
+        __atomic_load_n(&process.threads, __ATOMIC_RELAXED) > 1)
         revisit_ticket_wait(process.stream, self->ticket - 1);
 }
 
