@@ -103,6 +103,35 @@ for delay in 0, 0, 0, 0, 0.002, 0.005, 0.01, 0.05:
             time.sleep(0.01)
     check(sampler.communicate(timeout=60)[0] == plain.stdout and sampler.returncode == 3, "stopped after %g s" % delay)
 
+# Blocks too small to be noted one by one are named together, and no more memory is touched for the first time than was resident. The
+# list is gone through again and again: what is waited for in vain at the end has been touched before.
+with open("list.c", "w") as source:
+    source.write("""#include <stdio.h>
+#include <stdlib.h>
+struct node { struct node* next; long value; };
+int main(void) {
+    struct node* first = 0;
+    long sum = 0;
+    for (int i = 0; i < 500000; i++) {
+        struct node* one = malloc(sizeof *one);
+        one->value = i;
+        one->next = first;
+        first = one;
+    }
+    for (int k = 0; k < 60; k++)
+        for (struct node* one = first; one; one = one->next) sum += one->value;
+    printf("%ld\\n", sum);
+}
+""")
+check(run(["cc", "-O1", "-g", "list.c", "-o", "list"]).returncode == 0, "cc")
+for _ in range(5):  # on a busy machine few samples are taken
+    got, listed = profile(["./list"], "--every", "200us", "--overhead", "30%")
+    check(got.returncode == 0 and listed["reuse"]["cold"] <= listed["distinct"] + 1 <= (200 << 20) / 64, "first touches of a list")
+    if listed["sampled"]["samples"] >= 30:
+        break
+names = {o["name"]: o["accesses"] for o in listed["objects"] if o["kind"] == "heap"}
+check(listed["sampled"]["samples"] < 30 or names.get("small blocks", 0) > 0.5 * listed["accesses"], "small blocks: %s" % names)
+
 # An output that cannot be written is found before the program starts.
 for options in ["-o", "/nowhere/p.json"], ["-o", directory]:
     for command in "profile", "record":

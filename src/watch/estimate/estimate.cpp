@@ -75,6 +75,35 @@ void divide(Histogram& histogram, double by) {
     }
 }
 
+// No more blocks are touched for the first time than were resident. What was not seen to come back
+// beyond that does so, after all others at most.
+void bound_cold(Profile& profile, const Samples& samples, const EstimateOptions& options) {
+    if (samples.resident == 0) return;
+    double resident = static_cast<double>(samples.resident) / static_cast<double>(options.granularity);
+    // Threads may be those of several processes, or runs.
+    double most = resident * static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
+    if (profile.reuse.cold <= most) return;
+    double kept = most / profile.reuse.cold;
+    auto bound = [&](Histogram& histogram, double farthest) {
+        double moved = (1 - kept) * histogram.cold, error = (1 - kept) * histogram.cold_error;
+        std::uint64_t low = options.bins.low_edge(static_cast<std::uint64_t>(farthest));
+        auto bin = std::ranges::lower_bound(histogram.bins, low, {}, &Bin::low);
+        if (bin == histogram.bins.end() || bin->low != low) {
+            double beyond = bin == histogram.bins.end() ? histogram.cold_error : bin->beyond_error;
+            bin = histogram.bins.insert(bin, {low, options.bins.high_edge(low), 0, 0, beyond});
+        }
+        bin->count += moved;
+        bin->error = std::hypot(bin->error, error);
+        histogram.cold *= kept;
+        histogram.cold_error *= kept;
+    };
+    if (profile.time) bound(*profile.time, profile.reuse.total());
+    bound(profile.reuse, resident - 1);
+    for (ThreadProfile& thread : profile.threads) bound(thread.reuse, resident - 1);
+    for (Site& site : profile.sites)
+        if (site.reuse.cold > 0) bound(site.reuse, resident - 1);
+}
+
 // Of all runs, the mean one.
 void divide(Profile& profile, double runs) {
     divide(profile.reuse, runs);
@@ -160,6 +189,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     if (options.weights == Weights::inverse) errors.put_into(profile.reuse, options.bins);
     profile.time = time.histogram();
     parts.put_into(profile, origins);
+    bound_cold(profile, samples, options);
     if (options.runs > 1) divide(profile, options.runs);
     profile.accesses = profile.reuse.total();
     // As many as were used once, and no fewer than came between two uses of one.

@@ -23,6 +23,7 @@ struct HeapBlock {
 class HeapBlocks {
  public:
     void find_table(const Maps& maps);
+    bool is_there() const { return at_ != 0; }
     HeapBlock find(pid_t process, std::uint64_t address);
     // Whether it is the library's own.
     bool is_code(std::uint64_t pc) const { return pc >= code_low_ && pc < code_high_; }

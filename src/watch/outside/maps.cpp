@@ -66,6 +66,13 @@ const Mapping* Maps::at(std::uint64_t address) const {
     return &*std::prev(after);
 }
 
+bool Maps::is_in_heap(std::uint64_t address) const {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // other mappings are further away
+    auto after = std::ranges::upper_bound(all_, address, {}, &Mapping::low);
+    return after != all_.begin() && std::prev(after)->path == "[heap]" &&
+           address - std::prev(after)->low < kMost;
+}
+
 const Mapping* Maps::file_start(std::uint64_t address) const {
     const Mapping* here = at(address);
     if (here == nullptr || !here->is_file()) return nullptr;

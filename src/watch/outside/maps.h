@@ -22,6 +22,8 @@ class Maps {
     bool read(pid_t process);  // false = it is gone; what was read before stays
     const Mapping* at(std::uint64_t address) const;
     const std::vector<Mapping>& all() const { return all_; }
+    // Whether brk gives memory there, also if it has grown since.
+    bool is_in_heap(std::uint64_t address) const;
     // The first mapping of the file that the address is mapped from: where its headers are.
     const Mapping* file_start(std::uint64_t address) const;
 

@@ -112,10 +112,18 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
     // Each file has addresses of its own, far from all others'.
     auto base_of = [](std::uint64_t file) { return (file + 1) << 40; };
     std::unordered_map<std::uint64_t, bool> read;
+    std::uint32_t small = kNowhere;
     auto object_of = [&](const Raw& raw) {
         using Kind = DataTouched::Kind;
         if (!objects || raw.data.kind == Kind::none) return kNowhere;
         if (raw.data.kind == Kind::stack) return data.stack_object(raw.place);
+        if (raw.data.kind == Kind::small) {
+            if (small == kNowhere) {
+                small = static_cast<std::uint32_t>(origins_.objects.size());
+                origins_.objects.push_back({"heap", "small blocks", 0, kNowhere, 0});
+            }
+            return small;
+        }
         if (raw.data.kind == Kind::heap)
             return data.heap_object(static_cast<std::uint32_t>(raw.data.where), raw.data.what);
         std::uint64_t base = base_of(raw.data.what);

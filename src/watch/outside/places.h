@@ -21,7 +21,8 @@
 namespace revisit::watch::outside {
 
 struct DataTouched {
-    enum class Kind : std::uint8_t { none, heap, stack, global } kind = Kind::none;
+    // Small: of the heap, in a block that was not noted.
+    enum class Kind : std::uint8_t { none, heap, small, stack, global } kind = Kind::none;
     std::uint64_t where = 0;  // heap: the place of the allocation; global: from the file's beginning
     std::uint64_t what = 0;   // heap: bytes of the block; global: the file
     // Heap, and no label depends on it: the block's address, and where in it.

@@ -77,7 +77,18 @@ DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer)
         return {Kind::heap, call_place(block.where), block.high - block.low, block.low,
                 address - block.low};
     const Mapping* here = maps_.at(address);
-    if (here == nullptr) return {};
+    // Where the C library has its blocks: behind the program's data, and in arenas of threads.
+    constexpr std::uint64_t kArena = std::uint64_t{64} << 20;
+    bool is_arena = here != nullptr && here->path.empty() && here->low % kArena == 0;
+    if (heap_.is_there() && (is_arena || maps_.is_in_heap(address))) return {Kind::small, 0, 0};
+    if (here == nullptr) {
+        if (data_wait_ == 0) {
+            maps_changed_ = true;
+            data_wait_ = data_patience_ = std::min<std::uint32_t>(4096, 2 * data_patience_ + 1);
+        } else
+            data_wait_--;
+        return {};
+    }
     if (here->holds(stack_pointer) && address + kBelow >= stack_pointer && !here->is_file())
         return {Kind::stack, 0, 0};
     // What a file's data has beyond it lies behind it.

@@ -23,8 +23,9 @@ struct Program {
     Samples samples;
     Places places;
     WordHabits habits;
-    std::uint32_t threads = 0;  // numbers given out
-    std::uint64_t time = 0;     // nanoseconds of processor time
+    std::uint32_t threads = 0;   // numbers given out
+    bool traces_others = false;  // a debugger: its children are left to it
+    std::uint64_t time = 0;      // nanoseconds of processor time
 };
 
 // The thread is on a processor, or wants to be.
@@ -38,7 +39,6 @@ class Process {
     Program* program = nullptr;
     std::vector<std::uint16_t> threads;   // numbers of those that were sampled
     std::uint64_t time = 0;               // nanoseconds of processor time
-    bool traces_others = false;           // a debugger: its children are left to it
     std::unique_ptr<Machine::Kept> kept;  // from its first sample on
 
     const Maps& maps() const { return maps_; }
@@ -62,6 +62,7 @@ class Process {
     HeapBlocks heap_;
     bool maps_changed_ = true;
     std::uint32_t code_wait_ = 0, code_patience_ = 0;         // samples until code is looked for again
+    std::uint32_t data_wait_ = 0, data_patience_ = 0;         // likewise where no data is known
     std::unordered_map<std::uint64_t, std::uint32_t> known_;  // address → place, as it is mapped now
     std::unordered_map<std::uint64_t, std::uint64_t> unwind_tables_;  // by where a file is mapped
 };

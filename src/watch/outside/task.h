@@ -63,6 +63,7 @@ struct Task {
     bool started = false;                             // it is sampled
     bool is_due = false;                              // for a sample, or a replay's stop
     std::uint64_t due_since = 0;                      // the thread's clock when the timer fired
+    unsigned missed = 0;                              // stops that came too late in a row
     int processor = -1;                               // where it was then
 
     // Its timer is another thread's doing: see pairing.h.

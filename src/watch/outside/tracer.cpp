@@ -281,19 +281,30 @@ class Tracer {
 
     void ask_to_stop(Task& task) {
         constexpr std::uint64_t kSoonAgain = 50000, kPatience = 60000;  // nanoseconds
+        constexpr unsigned kMostMissed = 7;
         if (task.is_stopped || task.is_interrupted) return;
+        // It waits in the kernel by now. Servers that run for some microseconds per request are met
+        // rarely, and each try costs them as much: the next ones come later and later.
         if (!is_running(task.process->pid, task.id)) {
+            bool is_own = !task.pair.asked;
+            std::uint64_t later =
+                is_own ? kSoonAgain << std::min(task.missed++, kMostMissed) : kSoonAgain;
             task.is_due = false;
-            task.events.set_timer(kSoonAgain);
+            if (is_own) task.period += later;
+            task.events.set_timer(later);
             return;
         }
+        task.missed = 0;
         busy_ = processors_.are_busy();
         if (!busy_) processors_.leave(task.processor);
         std::uint64_t since = wall_time();
         if (ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
         task.is_interrupted = true;
         // Mostly it stops at once; one that cannot (it waits for a child by vfork) is not waited for.
-        pid_t id = task.id;
+        take_stop_of(task.id, since + kPatience);
+    }
+
+    void take_stop_of(pid_t id, std::uint64_t until) {
         int status = 0;
         do {
             if (waitpid(id, &status, __WALL | WNOHANG) == id) {
@@ -301,7 +312,7 @@ class Tracer {
                 return;
             }
             sched_yield();  // where there is one processor
-        } while (wall_time() - since < kPatience);
+        } while (wall_time() < until);
     }
 
     void on_wait(pid_t id, int status) {
@@ -335,6 +346,9 @@ class Tracer {
         } else
             sampler_.lost_time(kStopCost);
         task->is_stopped = false;
+        unsigned long child = 0;
+        if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK)
+            ptrace(PTRACE_GETEVENTMSG, id, 0, &child);
         // Where it stood for long, its processor sleeps and is woken by the host: 50 to 120 us.
         go_on(id, event == 0 ? signal : 0);
         sampler_.worked_at_stop(own_time() - since);
@@ -343,6 +357,9 @@ class Tracer {
             if (sampler_.wants_another(*task)) look_at_another(*task);
         }
         if (taken == Sampler::Taken::beginning && !busy_) stop_after(*task);
+        // It stands until it is let go, and to sleep and wake up for it takes us longer.
+        if (child != 0 && !tasks_.contains(static_cast<pid_t>(child)))
+            take_stop_of(static_cast<pid_t>(child), wall_time() + kChildStops);
     }
 
     void look_at_another(Task& task) {
@@ -387,7 +404,7 @@ class Tracer {
         if (is_new) {
             pid_t parent = status_field(pid, "PPid:");
             auto from = living_.find(parent);
-            if (from != living_.end() && (from->second->traces_others || !options_.children))
+            if (from != living_.end() && (from->second->program->traces_others || !options_.children))
                 return nullptr;
             make_process(pid, parent);
         }
@@ -411,7 +428,6 @@ class Tracer {
         std::error_code ignored;
         process->program = program_at(
             std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string());
-        process->traces_others = imports_ptrace(process->program->path);
         living_[pid] = process.get();
         outcome_.processes.push_back(std::move(process));
     }
@@ -421,6 +437,7 @@ class Tracer {
             if (one->path == path) return one.get();
         outcome_.programs.push_back(std::make_unique<Program>());
         outcome_.programs.back()->path = path;
+        outcome_.programs.back()->traces_others = imports_ptrace(path);
         return outcome_.programs.back().get();
     }
 
@@ -516,6 +533,7 @@ class Tracer {
 
     // Nanoseconds: a stop for a signal or an event; the heap library's loading, once per program.
     static constexpr std::uint64_t kStopCost = 10000, kLoadCost = 300000;
+    static constexpr std::uint64_t kChildStops = 40000;  // … a child's first stop, at most
 
     RunOptions options_;
     Sampler sampler_;
