@@ -44,9 +44,16 @@ SlotView slot_of(std::uint32_t thread, const std::vector<std::uint64_t>& words, 
     return {0, 1, thread, false, words, began, ended};
 }
 
-TEST(Interleave, turns_of_a_round_are_merged_by_progress) {
+// The order in which one slot of several threads' turns comes out.
+std::string in_turns(const std::vector<std::uint64_t>& words) {
     Collected out;
     Interleaver order(Interleaving::by_turns, out.feed());
+    EXPECT_TRUE(order.add(slot_of(0, words)));
+    EXPECT_TRUE(order.flush());
+    return out.text;
+}
+
+TEST(Interleave, turns_of_a_round_are_merged_by_progress) {
     std::vector<std::uint64_t> words;
     put_access(words, 1);
     put_access(words, 2);
@@ -55,9 +62,7 @@ TEST(Interleave, turns_of_a_round_are_merged_by_progress) {
     put_access(words, 8);
     words.push_back(REVISIT_RECORD(REVISIT_THREAD, 0));  // a second turn: the next round
     put_access(words, 3);
-    ASSERT_TRUE(order.add(slot_of(0, words)));
-    ASSERT_TRUE(order.flush());
-    EXPECT_EQ(out.text, "0:1 1:7 0:2 1:8 0:3");
+    EXPECT_EQ(in_turns(words), "0:1 1:7 0:2 1:8 0:3");
 }
 
 TEST(Interleave, a_turn_goes_on_in_the_next_slot) {
@@ -78,8 +83,6 @@ TEST(Interleave, a_turn_goes_on_in_the_next_slot) {
 }
 
 TEST(Interleave, a_thread_begins_after_the_call_that_made_it) {
-    Collected out;
-    Interleaver order(Interleaving::by_turns, out.feed());
     std::vector<std::uint64_t> words;
     put_access(words, 1);
     put_access(words, 2);
@@ -88,14 +91,10 @@ TEST(Interleave, a_thread_begins_after_the_call_that_made_it) {
     put_access(words, 3);
     words.push_back(REVISIT_RECORD(REVISIT_THREAD, 1));
     put_access(words, 7);
-    ASSERT_TRUE(order.add(slot_of(0, words)));
-    ASSERT_TRUE(order.flush());
-    EXPECT_EQ(out.text, "0:1 0:2 0:3 1:7");
+    EXPECT_EQ(in_turns(words), "0:1 0:2 0:3 1:7");
 }
 
 TEST(Interleave, what_a_lock_guards_is_not_mixed) {
-    Collected out;
-    Interleaver order(Interleaving::by_turns, out.feed());
     std::vector<std::uint64_t> words;
     for (std::uint64_t thread = 0; thread < 2; thread++) {
         words.push_back(REVISIT_RECORD(REVISIT_THREAD, thread));
@@ -104,25 +103,20 @@ TEST(Interleave, what_a_lock_guards_is_not_mixed) {
         put_sync(words, REVISIT_SYNC_UNLOCK, 0x1000);
         put_access(words, 10 * thread + 4);
     }
-    ASSERT_TRUE(order.add(slot_of(0, words)));
-    ASSERT_TRUE(order.flush());
-    EXPECT_EQ(out.text.substr(0, out.text.find(" 0:4")), "0:1 0:2 0:3");
-    EXPECT_LT(out.text.find("0:3"), out.text.find("1:11"));
-    EXPECT_NE(out.text.find("1:14"), std::string::npos);
+    const std::string text = in_turns(words);
+    EXPECT_EQ(text.substr(0, text.find(" 0:4")), "0:1 0:2 0:3");
+    EXPECT_LT(text.find("0:3"), text.find("1:11"));
+    EXPECT_NE(text.find("1:14"), std::string::npos);
 }
 
 TEST(Interleave, a_lock_that_is_never_released_holds_nobody_up) {
-    Collected out;
-    Interleaver order(Interleaving::by_turns, out.feed());
     std::vector<std::uint64_t> words;
     for (std::uint64_t thread = 0; thread < 2; thread++) {
         words.push_back(REVISIT_RECORD(REVISIT_THREAD, thread));
         put_sync(words, REVISIT_SYNC_LOCK, 0x1000);
         put_access(words, thread);
     }
-    ASSERT_TRUE(order.add(slot_of(0, words)));
-    ASSERT_TRUE(order.flush());
-    EXPECT_EQ(out.text, "0:0 1:1");
+    EXPECT_EQ(in_turns(words), "0:0 1:1");
 }
 
 // Block 2 changes a word atomically, block 3 stores to one.
@@ -185,8 +179,6 @@ TEST(Interleave, what_a_spinlock_guards_is_not_mixed) {
 
 // The joined thread ended long before: nobody waits.
 TEST(Interleave, what_a_thread_did_comes_before_its_join) {
-    Collected out;
-    Interleaver order(Interleaving::by_turns, out.feed());
     std::vector<std::uint64_t> words;
     words.push_back(REVISIT_RECORD(REVISIT_THREAD_START, 1));
     words.push_back(0);
@@ -198,15 +190,11 @@ TEST(Interleave, what_a_thread_did_comes_before_its_join) {
     put_access(words, 1);
     put_sync(words, REVISIT_SYNC_JOIN, 0x1000);
     put_access(words, 2);
-    ASSERT_TRUE(order.add(slot_of(0, words)));
-    ASSERT_TRUE(order.flush());
-    EXPECT_EQ(out.text, "0:1 1:11 1:12 1:13 1:14 0:2");
+    EXPECT_EQ(in_turns(words), "0:1 1:11 1:12 1:13 1:14 0:2");
 }
 
 // A thread that was held up for long is joined: what comes after the join is late as well.
 TEST(Interleave, a_join_waits_for_a_thread_that_waited_for_a_lock) {
-    Collected out;
-    Interleaver order(Interleaving::by_turns, out.feed());
     std::vector<std::uint64_t> words;
     words.push_back(REVISIT_RECORD(REVISIT_THREAD, 2));
     put_sync(words, REVISIT_SYNC_LOCK, 0x9000);
@@ -221,11 +209,10 @@ TEST(Interleave, a_join_waits_for_a_thread_that_waited_for_a_lock) {
     put_access(words, 1);
     put_sync(words, REVISIT_SYNC_JOIN, 0x1000);
     put_access(words, 2);
-    ASSERT_TRUE(order.add(slot_of(0, words)));
-    ASSERT_TRUE(order.flush());
-    EXPECT_LT(out.text.find("2:28"), out.text.find("1:12"));
-    EXPECT_LT(out.text.find("1:12"), out.text.find("0:2"));
-    EXPECT_LT(out.text.find("0:1"), out.text.find("2:22"));
+    const std::string text = in_turns(words);
+    EXPECT_LT(text.find("2:28"), text.find("1:12"));
+    EXPECT_LT(text.find("1:12"), text.find("0:2"));
+    EXPECT_LT(text.find("0:1"), text.find("2:22"));
 }
 
 // What an OpenMP reduction looks like: taken by every thread, released by one.
