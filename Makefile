@@ -77,7 +77,7 @@ install: build
 
 # .deb files, a .tar.gz that can be unpacked anywhere, and a Python wheel, in build/packages.
 package:
-	@scripts/install-dependencies --for build dpkg-dev
+	@scripts/install-dependencies --for build dpkg-dev file
 	@cmake --preset $(PRESET) -Wno-dev $(CONFIGURE) >/dev/null || cmake --preset $(PRESET) -Wno-dev $(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS)
 	@cd $(BUILD) && cpack >packages.log || { cat packages.log; exit 1; }
