@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +65,36 @@ TEST(Interleave, turns_of_a_round_are_merged_by_progress) {
     words.push_back(REVISIT_RECORD(REVISIT_THREAD, 0));  // a second turn: the next round
     put_access(words, 3);
     EXPECT_EQ(in_turns(words), "0:1 1:7 0:2 1:8 0:3");
+}
+
+// Equal loops do not stay in step, nor does one get far ahead.
+TEST(Interleave, threads_of_equal_speed_drift) {
+    constexpr std::size_t kAccesses = 20000;
+    std::vector<int> order_seen;
+    Interleaver order(Interleaving::by_turns, [&](const SlotView& piece) -> Result<void> {
+        for (std::size_t at = 0; at + 1 < piece.words.size(); at += 2)
+            order_seen.push_back(static_cast<int>(piece.thread));
+        return {};
+    });
+    std::vector<std::uint64_t> words;
+    for (std::uint64_t thread : {0u, 1u}) {
+        words.push_back(REVISIT_RECORD(REVISIT_THREAD, thread));
+        for (std::size_t i = 0; i < kAccesses; i++) put_access(words, i);
+    }
+    ASSERT_TRUE(order.add(slot_of(0, words)));
+    ASSERT_TRUE(order.flush());
+    ASSERT_EQ(order_seen.size(), 2 * kAccesses);
+    std::size_t repeated = 0;
+    long ahead = 0, furthest = 0;
+    for (std::size_t i = 0; i < order_seen.size(); i++) {
+        repeated += i > 0 && order_seen[i] == order_seen[i - 1];
+        ahead += order_seen[i] == 0 ? 1 : -1;
+        furthest = std::max(furthest, std::abs(ahead));
+    }
+    EXPECT_GT(repeated, kAccesses / 100);
+    EXPECT_LT(repeated, kAccesses);
+    EXPECT_GT(furthest, 20);
+    EXPECT_LT(furthest, static_cast<long>(kAccesses / 10));
 }
 
 TEST(Interleave, a_turn_goes_on_in_the_next_slot) {

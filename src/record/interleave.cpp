@@ -64,11 +64,26 @@ std::uint64_t Interleaver::happens(const Clock& clock, Event& event) {
     return event.number;
 }
 
+// How long the thread stands still before its next words: 0 to 63, every 128 to 383. Not at the very
+// beginning, when threads start side by side.
+std::uint64_t Interleaver::pause(Clock& clock, std::uint64_t words) {
+    if (clock.pause_in > words) {
+        clock.pause_in -= words;
+        return 0;
+    }
+    if (clock.random == 0) clock.random = ++drawn_from_ * 0x9e3779b97f4a7c15;
+    clock.random ^= clock.random << 13;
+    clock.random ^= clock.random >> 7;
+    clock.random ^= clock.random << 17;
+    clock.pause_in = 128 + (clock.random >> 32 & 255);
+    return clock.random >> 48 & 63;
+}
+
 // The clock that a record leaves its thread with, and others; what it waits for, and what waits for it.
 Interleaver::Order Interleaver::advance(Clock& clock, std::span<const std::uint64_t> words) {
     Order order;
     order.after = std::exchange(clock.begins, 0);
-    clock.now += words.size();
+    clock.now += pause(clock, words.size()) + words.size();
     clock.waits = false;
     if (words[0] & REVISIT_BLOCK_BIT) return order;
     auto wait_for = [&](const Event& event) {

@@ -10,6 +10,11 @@
 //       run:      A1 A2 A3 A4 │ B1 B2 B3 B4 │ A5 …
 //       analyzed: A1 B1 A2 B2 A3 B3 A4 B4 A5 …
 //
+//       Now and then it stands still for a few dozen words, at random, as a thread does that waits for
+//       memory: threads that run the same loop at the very same speed would settle into a rotation in
+//       which none ever finds a lock taken (examples/sharing/lock.c: 34 false invalidations where there
+//       are thousands on real cores).
+//
 //   stamps (clang):    a slot carries the times when it was opened and handed over; its records lie
 //                      evenly from the end of the thread's slot before it to its own end: between the
 //                      two slots the thread waited for the analyzer.
@@ -90,9 +95,11 @@ class Interleaver {
 
     struct Clock {
         std::uint64_t now = 0;
-        bool waits = false;        // for a futex, or it has ended
-        std::uint64_t since = 0;   // events_ when it began to wait
-        std::uint64_t begins = 0;  // the event that its next record waits for
+        bool waits = false;            // for a futex, or it has ended
+        std::uint64_t since = 0;       // events_ when it began to wait
+        std::uint64_t begins = 0;      // the event that its next record waits for
+        std::uint64_t pause_in = 512;  // so many words
+        std::uint64_t random = 0;      // state; 0 = not drawn from yet
     };
     struct Event {
         std::uint64_t number = 0, time = 0;
@@ -110,6 +117,7 @@ class Interleaver {
 
     Result<void> add_turns(const SlotView& slot);
     Order advance(Clock& clock, std::span<const std::uint64_t> words);
+    std::uint64_t pause(Clock& clock, std::uint64_t words);
     std::uint64_t happens(const Clock& clock, Event& event);
     void learn_stores(std::span<const std::uint64_t> definition);
     void find_spinlocks(Turn& turn);
@@ -136,6 +144,7 @@ class Interleaver {
     std::unordered_set<std::uint64_t> ahead_;  // events whose records were not handed on yet
     std::unordered_map<std::uint32_t, std::uint64_t> delays_;  // by thread
     std::uint64_t turns_begun_ = 0;
+    std::uint64_t drawn_from_ = 0;                      // clocks
     std::unordered_map<std::uint64_t, Stores> stores_;  // by block
     std::unordered_map<std::uint64_t, Taken> taken_;    // by word and thread: the last atomic change
     std::bitset<4096> taken_words_;                     // hashed: those in taken_, and some others
