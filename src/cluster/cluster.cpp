@@ -25,9 +25,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <deque>
 #include <new>
 #include <optional>
+#include <thread>
 
 #include "core/parallel.h"
 #include "core/try.h"
@@ -231,7 +233,10 @@ Result<void> agree(Result<void> mine, int rank, int ranks) {
     int failed = mine ? ranks : rank, first = 0;
     MPI_Allreduce(&failed, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == ranks) return {};
-    return first == rank ? mine : fail("");
+    if (first == rank) return mine;
+    // mpirun ends all ranks once one has failed: the others wait, so that the message is out by then.
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    return fail("");
 }
 
 // The file's size and a hash of 64 pieces of it, spread evenly: ranks that see different files under
