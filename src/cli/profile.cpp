@@ -7,10 +7,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <filesystem>
 
 #include "cli/command.h"
 #include "cli/recording.h"
@@ -263,7 +261,7 @@ class ProfileCommand : public Command {
         run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
     }
 
-    // Processes of one program are summed as they end.
+    // Children are written as they end, or summed; the program's own profile waits for the run's notes.
     Result<void> take(std::uint32_t pid, Profile profile, bool is_first) {
         profile.model = model_.name();
         utsname name{};
@@ -271,49 +269,30 @@ class ProfileCommand : public Command {
         profile.machine = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
         if (output_.output.empty() && !output_.json)
             output_.output = default_output(recording_.command[0], first_, ".json");
-        if (is_first && profile.command.empty()) profile.command = recording_.command;
-        have_profile_ |= is_first;
-        processes_.push_back({pid, profile.command, profile.accesses,
-                              profile.sampled ? profile.sampled->samples : 0, 0});
-        std::string program = profile.command.empty()
-                                  ? std::string()
-                                  : std::filesystem::path(profile.command[0]).filename().string();
-        auto group = std::ranges::find(groups_, program, &Group::program);
-        if (group == groups_.end()) {
-            groups_.push_back({program, std::move(profile)});
+        if (is_first && !have_profile_) {
+            if (profile.command.empty()) profile.command = recording_.command;
+            profile_ = std::move(profile);
+            have_profile_ = true;
+            for (Profile& child : early_) TRY(merge_profile(profile_, child));
+            early_.clear();
             return {};
         }
-        group->processes++;
-        std::vector<std::string> command = group->profile.command;
-        TRY(merge_profile(group->profile, profile));
-        group->profile.command = std::move(command);
-        return {};
-    }
-
-    // The profile of the program that made most accesses, or of all.
-    Result<void> choose_profile() {
-        if (groups_.empty()) return {};
-        auto leading = std::ranges::max_element(groups_, {},
-                                                [](const Group& one) { return one.profile.accesses; });
-        profile_ = std::move(leading->profile);
-        if (processes_.size() < 2) return {};
         if (follow_) {
-            for (Group& one : groups_)
-                if (&one != &*leading) TRY(merge_profile(profile_, one.profile));
-            profile_.command = recording_.command;
-        } else
-            profile_.notes.push_back(fmt::format(
-                "this is the profile of {}{}, which made most accesses of {} processes; --follow makes "
-                "one profile of all",
-                leading->program,
-                leading->processes > 1 ? fmt::format(" ({} processes)", leading->processes) : "",
-                processes_.size()));
-        profile_.processes = processes_;
-        return {};
+            if (have_profile_) return merge_profile(profile_, profile);
+            if (early_.empty()) {
+                early_.push_back(std::move(profile));
+                return {};
+            }
+            return merge_profile(early_[0], profile);
+        }
+        if (output_.json && output_.output.empty()) return {};
+        std::string path = child_output(
+            output_.output, profile.command.empty() ? "child" : profile.command[0], pid, ".json");
+        children_.push_back(path);
+        return save_profile(profile, path);
     }
 
     Result<void> deliver(const record::RunOutcome& outcome) {
-        TRY(choose_profile());
         for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
         if (!why_whole_.empty()) profile_.notes.push_back(why_whole_);
         tell_if_samples_are_few();
@@ -324,6 +303,13 @@ class ProfileCommand : public Command {
         if (!by_.empty()) {
             auto table = TRY(places_of(profile_, by_, host_caches()));
             text += "\n" + table;
+        }
+        if (!children_.empty()) {
+            text += fmt::format(
+                "\nProcesses it started have profiles of their own (--follow makes one of all):\n");
+            for (std::size_t i = 0; i < children_.size() && i < 10; i++)
+                text += "  " + children_[i] + "\n";
+            if (children_.size() > 10) text += fmt::format("  and {} more\n", children_.size() - 10);
         }
         text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
                             output_.output);
@@ -405,13 +391,8 @@ class ProfileCommand : public Command {
     std::uint32_t first_ = 0;
     bool have_profile_ = false;
     Profile profile_;
-    struct Group {  // processes of one program, summed
-        std::string program;
-        Profile profile;
-        std::size_t processes = 1;
-    };
-    std::vector<Group> groups_;
-    std::vector<ProcessSummary> processes_;
+    std::vector<Profile> early_;  // with --follow: children that ended before the program, summed
+    std::vector<std::string> children_;
 };
 
 }  // namespace
