@@ -8,7 +8,7 @@
 
 #include "engines/set_associative.h"
 #include "report/advice.h"
-#include "report/conflicts.h"
+#include "report/set_conflicts.h"
 #include "revisit/cache.h"
 
 namespace revisit {

@@ -87,8 +87,13 @@ void compare(csh handle, cs_insn* found, std::uint32_t instruction, Compared& do
     }
     MemoryOperation op = decode_memory(instruction, state);
     if (op.kind == MemoryOperation::Kind::unknown) {
-        // Scalable ones are always refused; how many there are depends on the C library.
-        if (!is_scalable_memory(instruction)) done.refused++;
+        // Scalable ones are always refused, and how many there are depends on the C library: they must
+        // be loads and stores all the same.
+        if (!is_scalable_memory(instruction))
+            done.refused++;
+        else if (!prefetches && std::strncmp(found->mnemonic, "ld", 2) != 0 &&
+                 std::strncmp(found->mnemonic, "st", 2) != 0)
+            fail("is no access of scalable vectors");
         return;
     }
     done.memory++;

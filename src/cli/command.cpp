@@ -132,10 +132,9 @@ Result<std::vector<std::uint64_t>> AnalysisOptions::granularities() const {
 }
 
 void BesideOptions::declare(CLI::App& app) {
-    app.add_option(
-           "--line-use", line_use,
-           "count the bytes of each line that are used before it leaves this cache; "
-           "auto: this machine's second level (default of exact profiles with sites); off: do not")
+    app.add_option("--line-use", line_use,
+                   "count the bytes of each line that are used before it leaves this cache; auto: "
+                   "this machine's second level (default of exact profiles with sites); off: do not")
         ->type_name("SIZE:WAYS:LINE")
         ->group("Analysis");
     app.add_option(

@@ -23,9 +23,10 @@ bool any_crosses(const std::uint64_t* addresses, const std::uint32_t* sizes, int
 }
 
 // Parts of a run of accesses of which none crosses: a 64th of a block each, a byte of small ones.
+// Blocks are below 4 GiB.
 void parts_of_run(const std::uint64_t* addresses, const std::uint32_t* sizes, int shift,
                   std::uint16_t* out) {
-    const std::uint32_t mask = (std::uint32_t{1} << std::min(shift, 31)) - 1;
+    const std::uint32_t mask = (std::uint32_t{1} << shift) - 1;
     const int part = shift > 6 ? shift - 6 : 0;
     for (std::size_t i = 0; i < kRun; ++i) {
         const std::uint32_t first = static_cast<std::uint32_t>(addresses[i]) & mask;

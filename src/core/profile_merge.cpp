@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "core/common_bins.h"
+#include "core/profile_sums.h"
 #include "core/try.h"
 #include "revisit/profile.h"
 
@@ -51,18 +52,10 @@ auto key_of(const FirstTouch& touch) {
     return std::tuple(touch.site, touch.context);
 }
 
-void add_line_use(LineUse& into, const LineUse& other) {
-    const double all = into.fetches + other.fetches;
-    if (all > 0) into.error = std::hypot(into.error * into.fetches, other.error * other.fetches) / all;
-    into.fetches += other.fetches;
-    into.bytes += other.bytes;
-    into.parts |= other.parts;
-}
-
 // Bytes used in different caches have no sum.
 void merge_line_use(Profile& into, const Profile& other) {
     if (into.line_use && other.line_use && into.line_use->cache == other.line_use->cache) {
-        add_line_use(into.line_use->use, other.line_use->use);
+        sum_up(into.line_use->use, other.line_use->use);
         return;
     }
     into.line_use.reset();
@@ -81,18 +74,13 @@ void merge_granularities(Profile& into, const Profile& other) {
     }
 }
 
-// Caches that all of them have.
-void add_simulated(std::vector<double>& into, const std::vector<double>& other) {
-    if (into.size() < other.size()) into.resize(other.size());
-    for (std::size_t i = 0; i < other.size(); ++i) into[i] += other[i];
-}
-
 bool same_caches(const Profile& one, const Profile& other) {
     return std::ranges::equal(
         one.caches, other.caches,
         [](const SimulatedCache& a, const SimulatedCache& b) { return a.spec.same_geometry(b.spec); });
 }
 
+// Caches that all of them have.
 void merge_caches(Profile& into, const Profile& other) {
     if (!same_caches(into, other)) {
         for (Site& site : into.sites) site.simulated.clear();
@@ -190,8 +178,8 @@ struct ProfileMerger::Indexes {
                     mine.member = site.member;
                     mine.member_offset = site.member_offset;
                 }
-                add_line_use(mine.line_use, site.line_use);
-                add_simulated(mine.simulated, site.simulated);
+                sum_up(mine.line_use, site.line_use);
+                sum_up(mine.simulated, site.simulated);
                 mine.reuse.merge(site.reuse);
             }
             renumbered[site.id] = into.sites[at].id;
@@ -267,8 +255,8 @@ struct ProfileMerger::Indexes {
                     mine.type_bytes = object.type_bytes;
                 }
                 mine.accesses += object.accesses;
-                add_line_use(mine.line_use, object.line_use);
-                add_simulated(mine.simulated, object.simulated);
+                sum_up(mine.line_use, object.line_use);
+                sum_up(mine.simulated, object.simulated);
                 mine.reuse.merge(object.reuse);
             }
         }

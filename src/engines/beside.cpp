@@ -24,7 +24,7 @@ Result<Beside> Beside::create(const AnalyzeOptions& options) {
     return out;
 }
 
-bool Beside::takes_lines_of(std::uint64_t granularity) {
+bool Beside::take_lines_of(std::uint64_t granularity) {
     if (!line_use_ || !lines_ || lines_->granularity() != granularity) return false;
     lines_.reset();
     return true;

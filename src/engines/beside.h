@@ -42,9 +42,10 @@ class Beside {
     static Result<Beside> create(const AnalyzeOptions& options);
 
     bool empty() const { return sizes_.empty() && !line_use_; }
-    // Whether line use is counted in blocks of this size: the caller's own cutter then makes them, with
-    // parts, and gives them to add_lines; accesses are not cut twice.
-    bool takes_lines_of(std::uint64_t granularity);
+    // Leaves the cutting of lines to the caller, whose blocks are of this size, so that accesses are
+    // not cut twice: they go to add_lines, with parts. False where line use is not counted in such
+    // blocks.
+    bool take_lines_of(std::uint64_t granularity);
     void add_lines(const BlockBatch& lines) { line_use_->add(lines); }
     Result<void> add(const AccessBatch& batch);
     // Into Profile::granularities, the profile's own first, and Profile::line_use. Sites still have the

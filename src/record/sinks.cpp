@@ -30,7 +30,7 @@ class ProfileSink : public ProcessSink {
           cutter_(how.engine.granularity),
           take_(std::move(take)) {
         const EngineOptions& options = how.engine;
-        has_line_use_ = beside_.takes_lines_of(options.granularity);
+        has_line_use_ = beside_.take_lines_of(options.granularity);
         if (options.sharing || has_line_use_) cutter_.keep_parts();
         engine_parts_ = options.sharing;
         // Granularity 1 counts addresses, not bytes; samples belong to threads.

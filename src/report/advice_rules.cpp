@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
-#include "report/conflicts.h"
 #include "report/pages.h"
+#include "report/set_conflicts.h"
 #include "report/sharing.h"
 #include "report/words.h"
 #include "revisit/units.h"

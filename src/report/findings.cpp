@@ -11,8 +11,8 @@
 #include "models/hierarchy_model.h"
 #include "models/hit_table.h"
 #include "report/advice_rules.h"
-#include "report/conflicts.h"
 #include "report/paths.h"
+#include "report/set_conflicts.h"
 #include "report/words.h"
 #include "revisit/units.h"
 

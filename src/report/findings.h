@@ -19,7 +19,7 @@ namespace revisit {
 // One cache: its rates, and what to do about its misses.
 struct LevelFindings {
     CachePrediction rates;
-    std::string conflicts;  // where simulation and model differ (conflicts.h)
+    std::string conflicts;  // where simulation and model differ (set_conflicts.h)
     std::vector<Advice> advice;
 };
 

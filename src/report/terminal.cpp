@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "models/hit_table.h"
-#include "report/conflicts.h"
 #include "report/findings.h"
+#include "report/set_conflicts.h"
 #include "report/words.h"
 #include "revisit/units.h"
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/profile_sums.h"
 #include "symbols/origins.h"
 #include "symbols/symbolize.h"
 #include "symbols/types.h"
@@ -289,17 +290,6 @@ class SharingExplained {
 
 }  // namespace
 
-static void add(LineUse& into, const LineUse& more) {
-    into.fetches += more.fetches;
-    into.bytes += more.bytes;
-    into.parts |= more.parts;
-}
-
-static void add(std::vector<double>& into, const std::vector<double>& more) {
-    into.resize(std::max(into.size(), more.size()));
-    for (std::size_t i = 0; i < more.size(); ++i) into[i] += more[i];
-}
-
 void explain(Profile& profile, const Origins& a) {
     Resolver resolver(a);
     const std::vector<PlainContext> plain = plain_contexts(a);
@@ -339,8 +329,8 @@ void explain(Profile& profile, const Origins& a) {
             to.regular =
                 (to.regular.value_or(0) * before + *from.regular * more) / std::max(1.0, before + more);
         }
-        add(to.line_use, from.line_use);
-        add(to.simulated, from.simulated);
+        sum_up(to.line_use, from.line_use);
+        sum_up(to.simulated, from.simulated);
         if (from.reuse.cold > 0 || from.reuse.invalidated > 0) {
             const std::uint32_t context = plain[label.context].node;
             FirstTouch& touch = touches[{to.id, context}];
@@ -355,8 +345,8 @@ void explain(Profile& profile, const Origins& a) {
         if (label.object == kNowhere) {
             unattributed.accesses += from.accesses;
             unattributed.reuse.merge(from.reuse);
-            add(unattributed.line_use, from.line_use);
-            add(unattributed.simulated, from.simulated);
+            sum_up(unattributed.line_use, from.line_use);
+            sum_up(unattributed.simulated, from.simulated);
             continue;
         }
         objects_of_sites[{to.id, label.object}] += from.accesses;
@@ -364,8 +354,8 @@ void explain(Profile& profile, const Origins& a) {
         Object& object = objects[label.object];
         object.accesses += from.accesses;
         object.reuse.merge(from.reuse);
-        add(object.line_use, from.line_use);
-        add(object.simulated, from.simulated);
+        sum_up(object.line_use, from.line_use);
+        sum_up(object.simulated, from.simulated);
     }
 
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, Pair> pairs;
@@ -436,8 +426,8 @@ void explain(Profile& profile, const Origins& a) {
         }
         to.accesses += object.accesses;
         to.reuse.merge(object.reuse);
-        add(to.line_use, object.line_use);
-        add(to.simulated, object.simulated);
+        sum_up(to.line_use, object.line_use);
+        sum_up(to.simulated, object.simulated);
     }
     profile.objects.clear();
     for (auto& [key, object] : named) profile.objects.push_back(std::move(object));

@@ -1,4 +1,4 @@
-#include "report/conflicts.h"
+#include "report/set_conflicts.h"
 
 #include <fmt/format.h>
 
