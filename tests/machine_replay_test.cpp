@@ -265,6 +265,67 @@ TEST_P(WatchTouch, CountsToTheNext) {
     }
 }
 
+// So many accesses on, through loops: the next ones are those that interpreting all of them comes to,
+// and all touches of a block on the way are met.
+TEST_P(WatchTouch, PassesAccesses) {
+    const Program& program = GetParam();
+    std::mt19937_64 random(13);
+    for (int i = 0; i < kSize; i++) order[i] = static_cast<int>(random() % kSize);
+    auto quick = std::make_unique<QuickTable>();
+    auto loops = std::make_unique<A64Loops>();
+    std::uint64_t left_out = 0;
+    for (int round = 0; round < 8; round++) {
+        long n = round == 0 ? kSize - 2 : 100 + static_cast<long>(random() % (kSize - 102));
+        std::uint64_t all = 0;
+        play(program.function, n, {}, all);
+        std::vector<Moment> moments = play(program.function, n, {random() % all}, all);
+        if (moments.empty()) continue;
+        Moment now = moments[0];
+        Moment begin = now;
+        unsigned shift = round % 4 == 3 ? 6 : 3;
+        A64Ahead<PlayMemory> naive(now.state, now.memory, nullptr);
+        while (now.state.pc != kReturned && naive.step() != Step::access) continue;
+        if (now.state.pc == kReturned) continue;
+        std::uint64_t wanted = (naive.touched().address >> shift) + random() % 3;
+        auto touches = [&](const Touched& op) {
+            return op.address >> shift <= wanted &&
+                   wanted <= (op.address + std::uint64_t{op.pieces} * op.bytes - 1) >> shift;
+        };
+        AheadMemory memory;
+        memory.stored = begin.memory.stored;
+        A64Ahead<AheadMemory> ahead(begin.state, memory, nullptr, quick.get());
+        std::uint64_t met = 0, expected = 0, blocks = blocks_of(naive.touched(), shift);
+        Passed passed = pass(ahead, begin.state, memory, *loops, wanted, shift, 1 + random() % all,
+                             1 + random() % 20000, [&] { met += touches(ahead.touched()); });
+        if (passed.ended || passed.accesses == 0) continue;
+        left_out += passed.left_out;
+        expected = touches(naive.touched());
+        while (blocks < passed.accesses && now.state.pc != kReturned) {
+            if (naive.step() != Step::access) continue;
+            blocks += blocks_of(naive.touched(), shift);
+            expected += touches(naive.touched());
+        }
+        ASSERT_EQ(blocks, passed.accesses) << n;
+        EXPECT_EQ(met, expected) << n;
+        std::vector<std::uint64_t> next, truth;
+        while (truth.size() < 20 && now.state.pc != kReturned)
+            if (naive.step() == Step::access) truth.push_back(naive.touched().address);
+        // What a skipped loop stored is unknown: it may end sooner.
+        ahead.run(1000, [&] {
+            next.push_back(ahead.touched().address);
+            return next.size() < truth.size();
+        });
+        truth.resize(std::min(truth.size(), next.size()));
+        next.resize(truth.size());
+        EXPECT_EQ(next, truth) << n;
+    }
+    RecordProperty("left out", static_cast<int>(left_out));
+    // Where a gather touches is not affine: it may touch the block in any iteration.
+    if (!program.can_be_wrong && program.least_saved > 1 && std::string(program.name) != "gather") {
+        EXPECT_GT(left_out, 0u);
+    }
+}
+
 std::string name_of(const testing::TestParamInfo<Program>& one) {
     return one.param.name;
 }

@@ -486,6 +486,64 @@ TEST(WatchX64Loops, CountsToTheNextTouch) {
     }
 }
 
+// So many accesses on, through loops: the next ones are those that interpreting all of them comes to,
+// and all touches of a block on the way are met.
+TEST(WatchX64Loops, PassesAccesses) {
+    auto loops = std::make_unique<X64Loops>();
+    std::uint64_t left_out = 0;
+    bool tried = false;
+    for (const Compiler& compiler : compilers()) {
+        X64Code code = compile_loops(kLoops, compiler);
+        if (code.text.empty()) continue;
+        std::mt19937_64 random(5);
+        for (const auto& [name, at] : code.functions)
+            for (int round = 0; round < 4 && is_loop(name); round++) {
+                Moment now = start(code, name, kCalls[random() % 3], random);
+                X64Ahead<LoopMemory> naive(now.state, now.memory);
+                if (naive.run(random() % 30000, [] { return true; }) != Step::done) continue;
+                if (naive.run(1000, [&] { return !naive.is_last(); }) != Step::access) continue;
+                unsigned shift = round == 3 ? 6 : 3;
+                std::uint64_t wanted = (naive.touched().address >> shift) + random() % 3;
+                auto touches = [&](const Touched& op) {
+                    return op.address >> shift <= wanted &&
+                           wanted <= (op.address + std::uint64_t{op.pieces} * op.bytes - 1) >> shift;
+                };
+                Moment begin = now;
+                X64Ahead<LoopMemory> ahead(begin.state, begin.memory);
+                std::uint64_t met = 0, expected = 0, blocks = 0;
+                Passed passed =
+                    pass(ahead, begin.state, begin.memory, *loops, wanted, shift, 1 + random() % 60000,
+                         1 + random() % 20000, [&] { met += touches(ahead.touched()); });
+                if (passed.ended || passed.accesses == 0) continue;
+                tried = true;
+                left_out += passed.left_out;
+                naive.run(1u << 22, [&] {
+                    blocks += blocks_of(naive.touched(), shift);
+                    expected += touches(naive.touched());
+                    return blocks < passed.accesses;
+                });
+                ASSERT_EQ(blocks, passed.accesses) << name << " " << compiler.options;
+                EXPECT_EQ(met, expected) << name << " " << compiler.options;
+                std::vector<std::uint64_t> next, truth;
+                naive.run(1000, [&] {
+                    truth.push_back(naive.touched().address);
+                    return truth.size() < 20;
+                });
+                ahead.run(1000, [&] {
+                    next.push_back(ahead.touched().address);
+                    return next.size() < truth.size();
+                });
+                truth.resize(std::min(truth.size(), next.size()));
+                next.resize(truth.size());
+                EXPECT_EQ(next, truth) << name << " " << compiler.options;
+            }
+    }
+    RecordProperty("left out", static_cast<int>(left_out));
+    if (tried) {
+        EXPECT_GT(left_out, 0u);
+    }
+}
+
 // What a replay from one to the other finds; the memory is that of the later one, but for the stack.
 template <class Loops>
 ReplayCount replay(const Moment& from, const Moment& to, Loops& loops) {

@@ -177,7 +177,7 @@ inline std::uint64_t blocks_over(std::uint64_t address, unsigned pieces, unsigne
 }
 
 // In how many iterations to come an access does not touch the block, and one more: there is one that is
-// not left out. None where it is not known what it touches.
+// not left out. None where it is not known what it touches, or where it touches the block each time.
 inline std::uint64_t before_touch(std::uint64_t wanted, unsigned shift, std::uint64_t address,
                                   unsigned pieces, unsigned bytes, Form where) {
     constexpr std::int64_t kFar = std::int64_t{1} << 32;
@@ -193,7 +193,8 @@ inline std::uint64_t before_touch(std::uint64_t wanted, unsigned shift, std::uin
         low = -high;
         high = -begin;
     }
-    if (slope == 0 || high < slope) return kMostIterations;
+    if (slope == 0) return low <= 0 && 0 <= high ? 0 : kMostIterations;
+    if (high < slope) return kMostIterations;
     std::int64_t when = low <= slope ? 1 : (low + slope - 1) / slope;
     if (when * slope > high) return kMostIterations;
     return fewer(kMostIterations, static_cast<std::uint64_t>(when));

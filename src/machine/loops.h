@@ -60,6 +60,7 @@ class Loops {
         unit_ = ahead.unit();
         std::uint64_t most = record(ahead, state, end, take) ? iterations_alike(end) : 0;
         finder_.found(most, elsewhere_);
+        if constexpr (!kIsReplay<End>) most = within(most, end.accesses);
         if (most < 2 || !lose_stores(memory, most - 1)) return {0, 0, instructions_};
         most--;
         Known known = Arch::enter(state);
@@ -243,6 +244,19 @@ class Loops {
                                iterations, shift_);
         }
         return all;
+    }
+    // So many iterations that those to be left out, all but the last, make no more accesses with the
+    // one recorded.
+    std::uint64_t within(std::uint64_t iterations, std::uint64_t accesses) const {
+        std::uint64_t recorded = accesses_over(1), low = 0, high = iterations;
+        if (high < 2 || (accesses >= recorded && accesses_over(high - 1) <= accesses - recorded))
+            return high;
+        if (accesses < recorded) return 0;
+        while (low + 1 < high) {
+            std::uint64_t middle = (low + high) / 2;
+            (accesses_over(middle) <= accesses - recorded ? low : high) = middle;
+        }
+        return low + 1;
     }
     // Whether it is known how many blocks it touches every time. What has an address that is not
     // affine, and is aligned, is taken to be so always.

@@ -20,6 +20,7 @@ namespace revisit::machine {
 
 struct NextTouch {  // of this block
     std::uint64_t block = 0;
+    std::uint64_t accesses = ~std::uint64_t{0};  // no more than so many are left out
 };
 
 struct TouchCount {
@@ -27,6 +28,8 @@ struct TouchCount {
     std::uint64_t distance = 0;
     Why why = Why::work;  // what it ended for: the look-ahead did, or it was as far as it was to go
 };
+
+inline constexpr std::uint64_t kToRecord = 100;  // what a loop takes besides, in instructions
 
 // Goes on from where `ahead` is. The distance, or 0; found(address, distance) is called at the touch.
 // At most so many instructions are interpreted.
@@ -49,7 +52,6 @@ TouchCount count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loo
         }
         return touched == 0 && distance - left_out < most + left_out / kPays;
     };
-    constexpr std::uint64_t kRecording = 100;  // what a loop takes besides, in instructions
     Step step = Step::done;
     loops.start();
     bool comes_round = true;
@@ -66,11 +68,50 @@ TouchCount count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loo
         if (touched != 0) break;
         distance += skipped.accesses;
         left_out += skipped.accesses;
-        std::uint64_t taken = skipped.interpreted + kRecording;
+        std::uint64_t taken = skipped.interpreted + kToRecord;
         instructions -= instructions < taken ? instructions : taken;
     }
     using Why = TouchCount::Why;
     return {touched, touched != 0 ? Why::found : step == Step::stop ? Why::unknown : Why::work};
+}
+
+struct Passed {
+    std::uint64_t accesses = 0, left_out = 0;  // all, and those of iterations left out
+    bool ended = false;                        // the look-ahead did, before that many
+};
+
+// Goes on for so many accesses, or so many instructions that are interpreted. met() is called after
+// each access that is interpreted; those that touch the block are. Where it ends is the same each time
+// for the same number of accesses.
+template <class Ahead, class State, class Memory, class Loops, class Met>
+Passed pass(Ahead& ahead, State& state, Memory& memory, Loops& loops, std::uint64_t block,
+            unsigned shift, std::uint64_t accesses, std::uint64_t instructions, Met met) {
+    Passed out;
+    auto count = [&] {
+        met();
+        out.accesses += blocks_of(ahead.touched(), shift);
+        return out.accesses < accesses;
+    };
+    loops.start();
+    bool comes_round = accesses > 0;
+    while (comes_round && out.accesses < accesses && instructions > 0) {
+        comes_round = false;
+        Step step = ahead.run(instructions, [&] {
+            bool wants_more = count();
+            comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
+            return wants_more && !comes_round;
+        });
+        out.ended = step == Step::stop;
+        if (!comes_round) break;
+        instructions = ahead.left();
+        SkippedLoop skipped =
+            loops.skip(ahead, state, memory, NextTouch{block, accesses - out.accesses}, shift, count);
+        out.accesses += skipped.accesses;
+        out.left_out += skipped.accesses;
+        std::uint64_t taken = skipped.interpreted + kToRecord;
+        instructions -= instructions < taken ? instructions : taken;
+    }
+    return out;
 }
 
 }  // namespace revisit::machine

@@ -10,7 +10,8 @@
 //     visits.h
 //
 // Every access counts, those before the window's first use too: a watchpoint is set where the thread
-// was stopped, and what it meets on the way to the use has to be stepped over.
+// was stopped, and what it meets on the way to the use has to be stepped over. Of a way through loops
+// that is not logged, the touches of one block are (on_the_way).
 #pragma once
 
 #include <cstdint>
@@ -28,15 +29,21 @@ struct LoggedAccess {
 
 class AccessLog {
  public:
-    void start() { accesses_.clear(); }
+    void start() {
+        accesses_.clear();
+        on_the_way_.clear();
+    }
+    void start_way() { on_the_way_.clear(); }
+    void add_to_way(const LoggedAccess& access) { on_the_way_.push_back(access); }
     void add(std::uint64_t address, std::uint32_t bytes, std::uint64_t pc, bool begins,
              bool writes = false, std::uint64_t link = 0) {
         accesses_.push_back({address, pc, link, bytes, begins, writes});
     }
     const std::vector<LoggedAccess>& accesses() const { return accesses_; }
+    const std::vector<LoggedAccess>& on_the_way() const { return on_the_way_; }
 
  private:
-    std::vector<LoggedAccess> accesses_;
+    std::vector<LoggedAccess> accesses_, on_the_way_;
 };
 
 inline constexpr unsigned kWordShift = 3;  // a watchpoint covers 8 bytes

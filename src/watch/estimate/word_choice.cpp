@@ -30,15 +30,16 @@ WatchedWords choose_words(const AccessLog& log, std::uint64_t use_address, std::
     unsigned words = 1u << (shift - kWordShift);
     std::array<std::uint64_t, kMostBlockWords> touches{};
     std::uint32_t last = 0, counted = 0;
-    for (const LoggedAccess& access : log.accesses()) {
-        if (access.begins) counted = 0;
-        std::uint32_t touched = words_of(block, shift, access.address, access.bytes);
-        if (touched == 0) continue;
-        last = touched;
-        for (std::uint32_t left = touched & ~counted; left != 0; left &= left - 1)
-            touches[static_cast<unsigned>(std::countr_zero(left))]++;
-        counted |= touched;  // an instruction springs a watchpoint once, whatever it touches there
-    }
+    for (const auto* accesses : {&log.on_the_way(), &log.accesses()})
+        for (const LoggedAccess& access : *accesses) {
+            if (access.begins) counted = 0;
+            std::uint32_t touched = words_of(block, shift, access.address, access.bytes);
+            if (touched == 0) continue;
+            last = touched;
+            for (std::uint32_t left = touched & ~counted; left != 0; left &= left - 1)
+                touches[static_cast<unsigned>(std::countr_zero(left))]++;
+            counted |= touched;  // an instruction springs a watchpoint once, whatever it touches there
+        }
     WatchedWords out;
     out.use_word = last != 0 ? static_cast<unsigned>(std::bit_width(last) - 1)
                              : static_cast<unsigned>((use_address >> kWordShift) & (words - 1));

@@ -31,6 +31,8 @@ constexpr std::uint64_t kSoon = 60000;                // nanoseconds
 constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
 constexpr unsigned kLooksOnly = 12000;                // … where there are no watchpoints
 constexpr std::int8_t kTries = 6;
+// Accesses that are passed before a window, and instructions interpreted for it: fewer than so many.
+constexpr unsigned kWay = 1u << 18, kOnWay = 2500;
 
 std::int8_t& tries_further(Task& t, std::uint64_t use_pc) {
     return t.soon[use_pc >> 2 & 255];
@@ -184,9 +186,13 @@ Look Sampler::look_ahead(Task& t) {
     std::uint8_t& needs_pages = t.needs_pages[place];
     bool reads_pages = needs_pages > 0;
     if (reads_pages) needs_pages--;
+    // Two threads are compared at the same moment.
+    Task::Loops& passed = t.passed[place];
+    bool goes_further = settings_.uses > 1 && !pairing_.wants(t) && tries_loops(passed);
     for (;;) {
         bool follows_vectors = needs_vectors || !Machine::kFollowsVectors;
         Look look(bench_, t, follows_vectors, reads_pages);
+        if (goes_further) look.begin_further(kWay, kOnWay);
         look.run(skip, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
                  settings_.budget);
         if (!follows_vectors && look.lacked_vectors())
@@ -194,8 +200,10 @@ Look Sampler::look_ahead(Task& t) {
         else if (!reads_pages && look.lacked_pages()) {
             reads_pages = true;
             needs_pages = kReadNext;
-        } else
+        } else {
+            if (goes_further) looked_through(passed, look.went_further());
             return look;
+        }
     }
 }
 

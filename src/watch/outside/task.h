@@ -92,6 +92,7 @@ struct Task {
     struct Loops {               // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
     } loops[256];
+    Loops passed[256];  // by where it was stopped: going through loops to where the window begins
     struct {
         std::uint64_t sample = 0;
         double accesses = 0, taken = 0;
