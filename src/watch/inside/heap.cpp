@@ -330,6 +330,7 @@ REVISIT_STANDS_IN int posix_memalign(void** at, std::size_t alignment, std::size
     void* name(std::size_t bytes) {                                                  \
         static New next;                                                             \
         if (next == nullptr) next = find_new(symbol);                                \
+        if (!is_wanted(bytes)) return next(bytes);                                   \
         if (is_array || !wish.of_array || wish.bytes != bytes)                       \
             wish = {reinterpret_cast<std::uint64_t>(REVISIT_BACK), bytes, is_array}; \
         else                                                                         \

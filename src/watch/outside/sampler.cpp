@@ -395,8 +395,9 @@ void Sampler::count_visits(Task& t) {
     constexpr std::size_t kAll = 64, kEvery = 4;
     std::size_t number = t.samples().samples.size();
     if (number > kAll && number % kEvery != 0) return;
-    // It cannot be asked once the process has ended, so short runs are asked more often.
-    constexpr std::size_t kAsked = 64, kAskedFirst = 4;
+    // It cannot be asked once the process has ended, and what grows late must be seen: nothing is taken
+    // for further away than this.
+    constexpr std::size_t kAsked = 8, kAskedFirst = 4;
     if (number % (number < kAll ? kAskedFirst : kAsked) == 0) note_peak(t);
     samples(t).visits.add(bench_.log, static_cast<unsigned>(settings_.shift));
     samples(t).line_use.add(bench_.log, static_cast<unsigned>(settings_.shift));

@@ -44,13 +44,14 @@ class Sampler {
     // It was stopped for something else, so long.
     void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }
     // All our processor time counts, of whatever process of the run: in full while a thread stands
-    // still or all processors are busy, else a quarter, as what an idle one does costs little.
+    // still or all processors are busy, else a quarter of the work on samples.
     void worked_at_stop(std::uint64_t nanoseconds) {
         own_time_counted_ += nanoseconds;
         spent_ += nanoseconds;
     }
     std::uint64_t worked_beside(std::uint64_t nanoseconds, bool busy) {
         constexpr std::uint64_t kBeside = 4;
+        busy_ = busy;
         own_time_counted_ += nanoseconds;
         std::uint64_t cost = busy ? nanoseconds : nanoseconds / kBeside;
         spent_ += cost;
@@ -130,6 +131,7 @@ class Sampler {
     Window::Reuse drawn_;                 // of the use that was drawn at this stop
     bool foreseen_ = false;               // the open one's reuse was found at this stop
     std::uint64_t spent_ = 0;             // nanoseconds that the run is longer for us
+    bool busy_ = false;                   // all processors were, at the last sample
     std::uint64_t own_time_counted_ = 0;  // … of our own processor time that are in it, at full length
     std::uint64_t ran_ = 0;               // … that they ran
     std::uint64_t imposed_ = 0;           // … that the heap library and switches of threads take

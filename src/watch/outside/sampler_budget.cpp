@@ -29,8 +29,12 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     constexpr std::uint64_t kDear = 200000;  // the first may have been a replay's
     const std::uint64_t spent = spent_ + cost, since_last = spent - spent_at_last_;
     spent_at_last_ = spent;
-    if (usual_cost_ == 0) usual_cost_ = std::min(since_last, kDear);
-    usual_cost_ = (usual_cost_ * 7 + std::min(since_last, 4 * usual_cost_)) / 8;
+    // What is made good at once: all that came since the last sample where the run feels all of it,
+    // else the stop alone, so that a single program on an idle machine has the samples that it may
+    // have.
+    const std::uint64_t felt = busy_ || imposed_ > spent / 4 ? since_last : cost;
+    if (usual_cost_ == 0) usual_cost_ = std::min(felt, kDear);
+    usual_cost_ = (usual_cost_ * 7 + std::min(felt, 4 * usual_cost_)) / 8;
     double period = static_cast<double>(settings_.period) + wait_for_budget(spent);
     return static_cast<std::uint64_t>(period * (0.875 + t.random.unit() / 4));
 }

@@ -257,7 +257,7 @@ class Tracer {
         begin_grown();
         if (without_events_ > 0) tick();
         std::uint64_t all = own_time() - since, rest = sampler_.own_time_counted() - counted;
-        if (all > rest) sampler_.worked_beside(all - rest, busy_);
+        if (busy_ && all > rest) sampler_.worked_beside(all - rest, busy_);
     }
 
     void take_stops() {
@@ -295,7 +295,9 @@ class Tracer {
             return;
         }
         task.missed = 0;
-        busy_ = processors_.are_busy();
+        // One thread of the kernel, for a moment, is no crowd.
+        crowd_ = processors_.are_busy() ? std::min(crowd_ + 1, 3) : std::max(crowd_ - 1, 0);
+        busy_ = crowd_ >= 2;
         if (!busy_) processors_.leave(task.processor);
         std::uint64_t since = wall_time();
         if (ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
@@ -483,7 +485,7 @@ class Tracer {
         }
         living_.erase(pid);
         if (!options_.preloaded.empty()) {
-            sampler_.lost_time(kLoadCost);
+            if (pid != root_) sampler_.lost_time(kLoadCost);
             withdraw_unloadable(pid, options_.preloaded);
         }
         return adopt(pid);
@@ -538,7 +540,8 @@ class Tracer {
     RunOptions options_;
     Sampler sampler_;
     Processors processors_;
-    bool busy_ = false;  // all of them were, when a thread was last asked to stop
+    int crowd_ = 0;
+    bool busy_ = false;  // all of them were, when threads were last asked to stop
     ChildSignals children_;
     std::optional<record::SignalsPassedOn> signals_;
     int epoll_ = -1;
