@@ -93,13 +93,15 @@ SmallCounter* SiteAttribution::pair_counter(std::uint64_t key, std::uint64_t wei
     if (pair_cache_.empty()) pair_cache_.resize(std::size_t{1} << kPairCacheBits);
     CachedPair& cached = pair_cache_[key * 0x9e3779b97f4a7c15u >> (64 - kPairCacheBits)];
     if (cached.counter != nullptr && cached.key == key) return cached.counter;
-    auto found = attribution_.pairs.find(key);
-    if (found == attribution_.pairs.end()) {
+    std::uint32_t number = pair_numbers_.find(key);
+    if (number == KeyTable::kNone) {
         if (!pairs_.admit(key, weight, now_)) return nullptr;
-        found = attribution_.pairs.try_emplace(key).first;
+        number = static_cast<std::uint32_t>(pair_of_number_.size());
+        pair_numbers_.add(key, number);
+        pair_of_number_.push_back(&attribution_.pairs.try_emplace(key).first->second);
         if (is_piece_) new_pairs_.push_back({now_, key});
     }
-    cached = {key, &found->second};
+    cached = {key, pair_of_number_[number]};
     return cached.counter;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/frequent.h"
+#include "core/key_table.h"
 #include "engines/tally.h"
 
 namespace revisit {
@@ -90,6 +91,8 @@ class SiteAttribution {
     // Found again without hashing: sites by their id where it is small, pairs in a little direct cache.
     std::vector<SiteTally*> site_of_id_;
     std::vector<CachedPair> pair_cache_;
+    KeyTable pair_numbers_;
+    std::vector<SmallCounter*> pair_of_number_;
     std::uint64_t reuses_outside_pairs_ = 0;
 };
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/frequent.h"
+#include "core/key_table.h"
 #include "record/interleave.h"
 #include "record/objects.h"
 #include "record/slots.h"
@@ -178,13 +179,14 @@ class Decoder {
     std::unordered_map<std::uint64_t, std::uint32_t> label_ids_;  // place and context
     // Block number and context → labels of its accesses. Only paths and objects that occur often are
     // told apart in a program that has very many.
-    std::unordered_map<std::uint64_t, std::unique_ptr<std::uint32_t[]>> label_lists_;
+    KeyTable label_list_of_;
+    std::vector<std::unique_ptr<std::uint32_t[]>> label_lists_;
     std::uint32_t block_count_ = 0;
     FrequentKeys paths_{{std::size_t{1} << 15, std::size_t{1} << 17, 14}};
     FrequentKeys objects_on_paths_{{std::size_t{1} << 16, std::size_t{1} << 18, 14}};
     FrequentKeys objects_of_sites_{{std::size_t{1} << 15, std::size_t{1} << 18, 18}};
-    std::unordered_map<std::uint64_t, std::uint32_t> context_children_;  // context and place
-    std::unordered_map<std::uint64_t, std::uint32_t> object_labels_;     // label and object
+    KeyTable context_children_;  // context and place
+    KeyTable object_labels_;     // label and object
     struct LastObject {
         std::uint32_t object = kNowhere, label = 0;
     };

@@ -100,12 +100,14 @@ std::uint32_t Decoder::label(std::uint32_t place, std::uint32_t context) {
 }
 
 const std::uint32_t* Decoder::make_labels(const Block& block, std::uint32_t context) {
-    auto& list = label_lists_[both(block.number, context)];
-    if (!list) {
-        list = std::make_unique<std::uint32_t[]>(block.places.size());
-        for (std::size_t i = 0; i < block.places.size(); i++) list[i] = label(block.places[i], context);
-    }
-    return list.get();
+    const std::uint64_t key = both(block.number, context);
+    if (std::uint32_t known = label_list_of_.find(key); known != KeyTable::kNone)
+        return label_lists_[known].get();
+    auto list = std::make_unique<std::uint32_t[]>(block.places.size());
+    for (std::size_t i = 0; i < block.places.size(); i++) list[i] = label(block.places[i], context);
+    label_list_of_.add(key, static_cast<std::uint32_t>(label_lists_.size()));
+    label_lists_.push_back(std::move(list));
+    return label_lists_.back().get();
 }
 
 // The labels of a block's accesses on the path that the thread is on, or, while that path is one of
@@ -113,10 +115,10 @@ const std::uint32_t* Decoder::make_labels(const Block& block, std::uint32_t cont
 const std::uint32_t* Decoder::labels(Block& block, std::uint32_t count) {
     const std::uint32_t context = running_->context;
     const std::uint64_t key = both(block.number, context);
-    auto known = label_lists_.find(key);
-    if (known != label_lists_.end() || context == running_->root ||
-        paths_.admit(key, count, accesses_)) {
-        block.labels = known != label_lists_.end() ? known->second.get() : make_labels(block, context);
+    const std::uint32_t known = label_list_of_.find(key);
+    if (known != KeyTable::kNone || context == running_->root || paths_.admit(key, count, accesses_)) {
+        block.labels =
+            known != KeyTable::kNone ? label_lists_[known].get() : make_labels(block, context);
         block.context = context;
         return block.labels;
     }
@@ -151,28 +153,33 @@ std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t addr
 std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint32_t object,
                                                  std::uint64_t address) {
     const std::uint64_t key = both(label, object);
-    auto found = object_labels_.find(key);
-    if (found == object_labels_.end()) {
+    std::uint32_t found = object_labels_.find(key);
+    if (found == KeyTable::kNone) {
         const Label on_path = origins_.labels[label];
         const bool any_path = on_path.context == running_->root;
         if (!(any_path ? objects_of_sites_ : objects_on_paths_).admit(key, 1, accesses_))
             return any_path ? label
                             : find_or_make_object_label(this->label(on_path.place, running_->root),
                                                         object, address);
-        found = object_labels_.emplace(key, static_cast<std::uint32_t>(origins_.labels.size())).first;
+        found = static_cast<std::uint32_t>(origins_.labels.size());
+        object_labels_.add(key, found);
         origins_.labels.push_back({on_path.place, on_path.context, object});
         if (auto begins = objects_->beginning_of(address))
             origins_.labels.back().offset = address - *begins;
     }
-    if (label < last_object_.size()) last_object_[label] = {object, found->second};
-    return found->second;
+    if (label < last_object_.size()) last_object_[label] = {object, found};
+    return found;
 }
 
 std::uint32_t Decoder::thread_root(std::uint32_t number) {
-    auto [found, is_new] = context_children_.try_emplace(
-        both(0, kThreadBegins + number), static_cast<std::uint32_t>(origins_.contexts.size()));
-    if (is_new) origins_.contexts.push_back({0, kThreadBegins + number});
-    return found->second;
+    const std::uint64_t key = both(0, kThreadBegins + number);
+    std::uint32_t found = context_children_.find(key);
+    if (found == KeyTable::kNone) {
+        found = static_cast<std::uint32_t>(origins_.contexts.size());
+        context_children_.add(key, found);
+        origins_.contexts.push_back({0, kThreadBegins + number});
+    }
+    return found;
 }
 
 void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
@@ -187,9 +194,10 @@ void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
 }
 
 std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place) {
-    auto [found, is_new] = context_children_.try_emplace(both(context, place), 0);
-    if (is_new) {
-        std::uint32_t node = context;
+    const std::uint64_t key = both(context, place);
+    std::uint32_t node = context_children_.find(key);
+    if (node == KeyTable::kNone) {
+        node = context;
         for (int i = 0; i < kRecursionReach && node != 0; i++, node = origins_.contexts[node].parent)
             if (origins_.contexts[node].place == place) break;
         if (origins_.contexts.size() >= kMostContexts)
@@ -198,9 +206,9 @@ std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place)
             node = static_cast<std::uint32_t>(origins_.contexts.size());
             origins_.contexts.push_back({context, place});
         }
-        found->second = node;
+        context_children_.add(key, node);
     }
-    return found->second;
+    return node;
 }
 
 void Decoder::leave(std::uint64_t stack_pointer) {
