@@ -160,26 +160,59 @@ int main(void) { return one() + two() == 999 + 4095 ? 0 : 1; }
     EXPECT_NE(std::ranges::find(callers, "two"), callers.end());
 }
 
-TEST_F(RecordProgram, child_processes_have_profiles_of_their_own_or_one_with_follow) {
-    compile("family", R"(
+TEST_F(RecordProgram, child_processes_are_in_one_profile_led_by_the_program_that_did_the_work) {
+    const std::string source = R"(
 #include <sys/wait.h>
 #include <unistd.h>
 static volatile int data[50000];
 void work(int n) { for (int i = 0; i < n; i++) data[i] = i; }
-int main(void) { if (fork() == 0) { work(50000); _exit(0); } wait(0); work(100); return 0; }
-)");
+int main(int count, char** words) {
+    if (fork() == 0) {
+        if (count > 1) execv(words[1], words + 1);
+        work(50000);
+        _exit(0);
+    }
+    wait(0);
+    work(100);
+    return 0;
+}
+)";
+    compile("family", source);
+    compile("starter", source);
+    auto accesses_by_process = [](const Profile& of) {
+        std::vector<std::pair<std::string, double>> all;
+        for (const ProcessSummary& one : of.processes)
+            all.emplace_back(one.command.empty() ? "" : one.command[0], one.accesses);
+        std::ranges::sort(all);
+        return all;
+    };
+    using List = std::vector<std::pair<std::string, double>>;
+    // Processes of one program are summed, and each is listed.
     ASSERT_EQ(run("$R profile --quiet --function work -o p.json -- ./family").status, 0);
-    EXPECT_EQ(profile("p.json").accesses, 100 + kReturnReads);
-    ASSERT_EQ(run("rm p.json; mv p-*.json child.json").status, 0);
-    EXPECT_EQ(profile("child.json").accesses, 50000 + kReturnReads);
-    ASSERT_EQ(run("$R profile --quiet --follow --function work -o all.json -- ./family").status, 0);
-    EXPECT_EQ(profile("all.json").accesses, 50100 + 2 * kReturnReads);
-    ASSERT_EQ(run("$R profile --quiet --no-children --function work -o p.json -- ./family && $R merge "
-                  "--quiet p.json child.json -o sum.json")
-                  .status,
-              0);
+    EXPECT_EQ(profile("p.json").accesses, 50100 + 2 * kReturnReads);
+    EXPECT_EQ(accesses_by_process(profile("p.json")),
+              (List{{"./family", 100 + kReturnReads}, {"./family", 50000 + kReturnReads}}));
+    EXPECT_EQ(profile("p.json").command, (std::vector<std::string>{"./family"}));
+    // Another program that did more leads, whoever started it; --follow takes both.
+    for (std::string follow : {"", "--follow "}) {
+        ASSERT_EQ(
+            run("$R profile --quiet --function work " + follow + "-o all.json -- ./starter ./family")
+                .status,
+            0);
+        Profile all = profile("all.json");
+        EXPECT_EQ(all.accesses, follow.empty() ? 50100 + 2 * kReturnReads : 50200 + 3 * kReturnReads);
+        EXPECT_EQ(all.processes.size(), 4u);  // the fork of the starter, too, before it is the family
+        if (follow.empty()) EXPECT_EQ(all.command, (std::vector<std::string>{"./family"}));
+    }
+    EXPECT_EQ(run("ls *.json").out, "all.json\np.json\n");
+    ASSERT_EQ(
+        run("$R profile --quiet --no-children --function work -o own.json -- ./starter ./family && "
+            "$R merge --quiet p.json own.json -o sum.json")
+            .status,
+        0);
+    EXPECT_EQ(profile("own.json").accesses, 100 + kReturnReads);
+    EXPECT_TRUE(profile("own.json").processes.empty());
     EXPECT_EQ(profile("sum.json").reuse, profile("all.json").reuse);
-    EXPECT_EQ(profile("sum.json").accesses, 50100 + 2 * kReturnReads);
 }
 
 TEST_F(RecordProgram, limits_end_the_program_and_regions_cut_it_out) {

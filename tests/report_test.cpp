@@ -9,6 +9,7 @@
 #include "report/findings.h"
 #include "report/page.h"
 #include "report/paths.h"
+#include "report/processes.h"
 #include "report/terminal.h"
 #include "report/words.h"
 #include "revisit/revisit.h"
@@ -418,6 +419,37 @@ TEST(Words, figures_have_no_minus_zero_and_counts_no_fractions) {
     EXPECT_EQ(format_count(999999), "1 M");
     EXPECT_EQ(format_bytes(1023), "1023 B");
     EXPECT_EQ(format_bytes(1024.0 * 1024 * 1024 - 1), "1 GiB");
+}
+
+TEST(Processes, of_one_run_are_listed_with_what_each_did) {
+    Profile profile;
+    profile.command = {"xz", "-9", "big"};
+    profile.reuse.bins = {{3, 4, 1000}};
+    profile.accesses = 1000;
+    profile.processes = {{10, {"sh", "-c", "nice xz -9 big"}, 0, 0, 0.001},
+                         {11, {"sh", "-c", "nice xz -9 big"}, 0, 0, 0},
+                         {11, {"nice", "xz", "-9", "big"}, 0, 0, 0},
+                         {11, {"xz", "-9", "big"}, 1000, 7, 2.5},
+                         {12, {"true"}, 0, 0, 0.25},
+                         {13, {"true"}, 0, 0, 0.25}};
+    std::vector<ProcessRow> rows = process_tree(profile, 10);
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_EQ(rows[0].name, "sh -c nice xz -9 big");
+    EXPECT_EQ(rows[1].name, "sh → nice → xz -9 big");
+    EXPECT_EQ(process_text(rows[1]), "1 K accesses, 7 samples, 2.5 s of CPU time");
+    EXPECT_EQ(rows[2].name, "true");
+    EXPECT_EQ(rows[2].processes, 2u);
+    EXPECT_EQ(rows[2].seconds, 0.5);
+    rows = process_tree(profile, 2);
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[1].name, "others");
+    EXPECT_EQ(rows[1].processes, 3u);
+    EXPECT_EQ(rows[1].accesses, 1000);
+    EXPECT_NE(
+        terminal_report(profile, {}, {}).find("  true (2 processes): 0 accesses, 0.5 s of CPU time\n"),
+        std::string::npos);
+    profile.processes.resize(1);
+    EXPECT_TRUE(process_tree(profile, 10).empty());
 }
 
 }  // namespace

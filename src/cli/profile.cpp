@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -18,6 +19,7 @@
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
+#include "report/words.h"
 #include "revisit/accuracy.h"
 #include "watch/outside/repeat.h"
 
@@ -66,7 +68,8 @@ class ProfileCommand : public Command {
                "more accurate")
             ->group("Sampling");
         watching_.declare(app);
-        app.add_flag("--follow", follow_, "one profile for the program and its child processes")
+        app.add_flag("--follow", follow_,
+                     "sum all processes, not only those of the program that did the work")
             ->group("Recording");
         app.add_option("--by", by_,
                        "also list misses by site, loop, function, file, pair, object, thread")
@@ -261,7 +264,7 @@ class ProfileCommand : public Command {
         run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
     }
 
-    // Children are written as they end, or summed; the program's own profile waits for the run's notes.
+    // Processes of one program are summed as they end.
     Result<void> take(std::uint32_t pid, Profile profile, bool is_first) {
         profile.model = model_.name();
         utsname name{};
@@ -269,30 +272,46 @@ class ProfileCommand : public Command {
         profile.machine = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
         if (output_.output.empty() && !output_.json)
             output_.output = default_output(recording_.command[0], first_, ".json");
-        if (is_first && !have_profile_) {
-            if (profile.command.empty()) profile.command = recording_.command;
-            profile_ = std::move(profile);
-            have_profile_ = true;
-            for (Profile& child : early_) TRY(merge_profile(profile_, child));
-            early_.clear();
+        if (is_first && profile.command.empty()) profile.command = recording_.command;
+        have_profile_ |= is_first;
+        processes_.push_back({pid, profile.command, profile.accesses,
+                              profile.sampled ? profile.sampled->samples : 0, 0});
+        const std::string program =
+            profile.command.empty() ? std::string() : last_part(profile.command[0]);
+        auto group = std::ranges::find(groups_, program, &Group::program);
+        if (group == groups_.end()) {
+            groups_.push_back({program, profile.command, profile.accesses, 1,
+                               std::make_unique<ProfileMerger>(std::move(profile))});
             return {};
         }
-        if (follow_) {
-            if (have_profile_) return merge_profile(profile_, profile);
-            if (early_.empty()) {
-                early_.push_back(std::move(profile));
-                return {};
-            }
-            return merge_profile(early_[0], profile);
-        }
-        if (output_.json && output_.output.empty()) return {};
-        std::string path = child_output(
-            output_.output, profile.command.empty() ? "child" : profile.command[0], pid, ".json");
-        children_.push_back(path);
-        return save_profile(profile, path);
+        group->processes++;
+        group->accesses += profile.accesses;
+        return group->sum->add(profile);
+    }
+
+    // The profile of the program that made most accesses, or of all.
+    Result<void> choose_profile() {
+        if (groups_.empty()) return {};
+        auto leading = std::ranges::max_element(groups_, {}, &Group::accesses);
+        if (follow_)
+            for (Group& one : groups_)
+                if (&one != &*leading) TRY(leading->sum->add(one.sum->take()));
+        profile_ = leading->sum->take();
+        if (processes_.size() < 2) return {};
+        if (groups_.size() == 1 || !follow_) profile_.command = leading->command;
+        if (!follow_)
+            profile_.notes.push_back(fmt::format(
+                "this is the profile of {}{}, which made most accesses of {} processes; --follow makes "
+                "one profile of all",
+                leading->program,
+                leading->processes > 1 ? fmt::format(" ({} processes)", leading->processes) : "",
+                processes_.size()));
+        profile_.processes = std::move(processes_);
+        return {};
     }
 
     Result<void> deliver(const record::RunOutcome& outcome) {
+        TRY(choose_profile());
         for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
         if (!why_whole_.empty()) profile_.notes.push_back(why_whole_);
         tell_if_samples_are_few();
@@ -303,13 +322,6 @@ class ProfileCommand : public Command {
         if (!by_.empty()) {
             auto table = TRY(places_of(profile_, by_, host_caches()));
             text += "\n" + table;
-        }
-        if (!children_.empty()) {
-            text += fmt::format(
-                "\nProcesses it started have profiles of their own (--follow makes one of all):\n");
-            for (std::size_t i = 0; i < children_.size() && i < 10; i++)
-                text += "  " + children_[i] + "\n";
-            if (children_.size() > 10) text += fmt::format("  and {} more\n", children_.size() - 10);
         }
         text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
                             output_.output);
@@ -391,8 +403,15 @@ class ProfileCommand : public Command {
     std::uint32_t first_ = 0;
     bool have_profile_ = false;
     Profile profile_;
-    std::vector<Profile> early_;  // with --follow: children that ended before the program, summed
-    std::vector<std::string> children_;
+    struct Group {  // processes of one program, summed
+        std::string program;
+        std::vector<std::string> command;  // of the first
+        double accesses = 0;
+        std::size_t processes = 1;
+        std::unique_ptr<ProfileMerger> sum;
+    };
+    std::vector<Group> groups_;
+    std::vector<ProcessSummary> processes_;
 };
 
 }  // namespace

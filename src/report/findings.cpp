@@ -12,6 +12,7 @@
 #include "models/hit_table.h"
 #include "report/advice_rules.h"
 #include "report/paths.h"
+#include "report/processes.h"
 #include "report/set_conflicts.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -170,16 +171,10 @@ std::vector<std::pair<std::string, std::string>> measured_of(const Profile& prof
                                          format_bytes(static_cast<double>(one.granularity))));
     if (profile.line_use)
         out.emplace_back("Line use", fmt::format("a true LRU cache of {}", profile.line_use->cache));
-    for (std::size_t i = 0; i < std::min<std::size_t>(profile.processes.size(), 16); ++i) {
-        const ProcessSummary& process = profile.processes[i];
+    for (const ProcessRow& row : process_tree(profile, 16))
         out.emplace_back(
-            fmt::format("Process {}", process.pid),
-            fmt::format(
-                "{}: {} accesses{}", fmt::join(process.command, " "), format_count(process.accesses),
-                process.seconds > 0 ? fmt::format(", {:.3g} s of CPU time", process.seconds) : ""));
-    }
-    if (profile.processes.size() > 16)
-        out.emplace_back("Processes", fmt::format("{} more", profile.processes.size() - 16));
+            row.processes > 1 ? fmt::format("{} processes", row.processes) : "Process",
+            fmt::format("{}{}: {}", row.depth > 0 ? "… " : "", row.name, process_text(row)));
     if (!profile.clock.empty()) out.emplace_back("Clock", profile.clock);
     if (!profile.machine.empty()) out.emplace_back("Machine", profile.machine);
     for (const std::string& thing : profile.assumes) out.emplace_back("Assumes", thing);

@@ -9,6 +9,7 @@
 
 #include "models/hit_table.h"
 #include "report/findings.h"
+#include "report/processes.h"
 #include "report/set_conflicts.h"
 #include "report/words.h"
 #include "revisit/units.h"
@@ -95,6 +96,7 @@ std::string worst_sites(const Profile& profile, const Findings& findings, const 
     if (timed) out += "  (ordered by misses times the CPU time of the line)\n";
     std::size_t explained = 0;
     for (const SiteFindings& found : findings.sites) {
+        if (findings.few_samples && explained >= kExplained) break;
         const Site& site = *found.site;
         std::string line = fmt::format(
             "  {:>9}  miss rate {:>8}  accesses {:>9}  {}{}", percent(found.share),
@@ -190,6 +192,19 @@ std::string phase_chart(const Profile& profile, const Findings& findings, const 
     const std::string end = format_count(profile.phases.back().end);
     return out +
            fmt::format("  {:>9} 0{:>{}}\n", "accesses", end, std::max(columns, end.size() + 2) - 1);
+}
+
+std::string process_list(const Profile& profile, const TerminalStyle& style) {
+    constexpr std::size_t kMost = 12;
+    constexpr unsigned kDeepest = 8;
+    const std::vector<ProcessRow> rows = process_tree(profile, kMost);
+    if (rows.empty()) return {};
+    std::string out = heading(style, "Processes");
+    for (const ProcessRow& row : rows)
+        out += fmt::format("  {:{}}{}{}: {}\n", "", 2 * std::min(row.depth, kDeepest), row.name,
+                           row.processes > 1 ? fmt::format(" ({} processes)", row.processes) : "",
+                           process_text(row));
+    return out;
 }
 
 // Also without accesses: a note may say why there are none.
@@ -300,8 +315,12 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
     const Findings findings = findings_of(profile, caches);
     std::string out = header(profile, findings, style);
     if (profile.reuse.total() <= 0 && (!profile.time || profile.time->total() <= 0))
-        return out + "\nNo accesses: nothing to show.\n" + notes(profile, style);
-    if (!style.brief && (!profile.reuse.bins.empty() || !profile.time)) {
+        return out + "\nNo accesses: nothing to show.\n" + process_list(profile, style) +
+               notes(profile, style);
+    if (!style.brief) out += process_list(profile, style);
+    // Of a few samples one screen: what is known, and what to do for more.
+    const bool whole = !style.brief && !findings.few_samples;
+    if (whole && (!profile.reuse.bins.empty() || !profile.time)) {
         out += heading(style, profile.granularity == 1
                                   ? "Reuse distance (blocks between two uses of a block)"
                                   : "Reuse distance (memory touched between two uses of a block)");
@@ -315,7 +334,7 @@ std::string terminal_report(const Profile& profile, const std::vector<CacheSpec>
                                span_of(knee.blocks, profile.granularity), percent(knee.miss_before),
                                percent(knee.miss_after));
     }
-    if (profile.time && !style.brief) {
+    if (profile.time && whole) {
         out += heading(style, "Time distance (accesses from one use to the next)");
         out += histogram_chart(*profile.time, 1, style);
     }

@@ -57,15 +57,16 @@ told = run("$R report --cache 32K:8:64 p.json").stdout.decode()
 if "bare+0x" not in told:
     failures.append(f"a stripped program is reported as\n{told}")
 
-# A device has no beside: the children's profiles go where it goes, or into the current directory.
+# One profile per run, wherever it goes, of the program that did the work; the processes are in it.
 before = set(folder.iterdir())
 made = run("$R profile --method exact --quiet -o /dev/null -- sh -c '/bin/true; exit 3'")
 if made.returncode != 3 or set(folder.iterdir()) != before or list(pathlib.Path("/dev").glob("null?*")):
     failures.append(f"profiles to /dev/null: status {made.returncode}")
-made = run("$R profile --method exact --quiet -o - -- sh -c '/bin/true; exit 3' > p.json")
-names = [path.name.split("-")[:2] for path in set(folder.iterdir()) - before]
-if made.returncode != 3 or ["revisit", "true"] not in names or "accesses" not in json.loads((folder / "p.json").read_text()):
-    failures.append(f"a profile to standard output: status {made.returncode}, files {names}")
+made = run("$R profile --method exact --quiet -o - -- sh -c 'env ./bare; exit 3' > p.json")
+profile = json.loads((folder / "p.json").read_text())
+names = [pathlib.Path(process["command"][0]).name for process in profile.get("processes", [])]
+if made.returncode != 3 or set(folder.iterdir()) != before or not {"sh", "env", "bare"} <= set(names) or not profile["command"][0].endswith("bare"):
+    failures.append(f"a profile to standard output: status {made.returncode}, processes {names}, of {profile['command']}")
 
 # One clear line each, status 2, and no profile.
 for command, message in (
