@@ -1,6 +1,7 @@
 // A comparison as text for a terminal, JSON for a program, Markdown for a pull request.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -137,12 +138,14 @@ std::string diff_text(const Diff& diff, const TerminalStyle& style) {
     if (std::string runs = runs_words(diff); !runs.empty()) out += runs + ", means shown\n";
     for (const std::string& note : diff.notes) out += "note: " + note + "\n";
     out += "\n";
+    std::size_t width = 18;
+    for (const auto& [name, figures] : diff.figures) width = std::max(width, name.size());
     for (const auto& [name, figures] : diff.figures)
-        out += fmt::format("  {:<18} {:>10} → {:<10}  {}\n", name, show(figures.old_value),
+        out += fmt::format("  {:<{}} {:>10} → {:<10}  {}\n", name, width, show(figures.old_value),
                            show(figures.new_value), change_text(figures));
     if (!diff.caches.empty()) out += "\n" + bold(style, "Hit rates") + "\n";
     for (std::size_t i = 0; i < diff.caches.size(); ++i)
-        out += fmt::format("  {:<18} {:>10} → {:<10}  {:<14} {}\n", diff.caches[i].name,
+        out += fmt::format("  {:<{}} {:>10} → {:<10}  {:<14} {}\n", diff.caches[i].name, width,
                            show(diff.hit_rates[i].old_value), show(diff.hit_rates[i].new_value),
                            change_text(diff.hit_rates[i]), cache_words(diff.caches[i]));
     out += moved_text(style, "Distances that moved (share of accesses)", diff.bins, Unit::share);
