@@ -134,7 +134,9 @@ if heap.returncode == 0 and plugin.returncode == 0:
             check(maker in blocks, "%s: %s is missing in %s of %d samples" % (which, maker, blocks, samples_of(profile)))
         nowhere = sum(o["accesses"] for o in profile["objects"] if o.get("kind") == "other")
         check(nowhere < 0.3 * profile["accesses"], "%s: %g accesses to no block that is known" % (which, nowhere))
-        check("first_owner" not in blocks, "a freed block is told as its successor's: " + blocks)
+        # It is told by samples in first_owner itself, which fills the block before it is freed, and by no others.
+        first = sum(o["accesses"] for o in profile["objects"] if "first_owner" in o["name"])
+        check(first < 0.02 * profile["accesses"], "a freed block is told as its successor's: " + blocks)
     # operator new of a library that was loaded for a plug-in alone, in a program in C
     open(os.path.join(directory, "loader.c"), "w").write(
         "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) { void* l = dlopen(\"./plugin.so\", RTLD_NOW | RTLD_LOCAL);\n"
