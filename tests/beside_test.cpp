@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <list>
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 
 #include "byte_trace.h"
 #include "engines/hierarchy.h"
@@ -262,12 +264,122 @@ TEST(Hierarchy, is_predicted_within_two_points_from_one_profile) {
             // By its name, the last one is what cores share in reports too.
             CacheSpec last = levels.back();
             last.name = "L3";
-            EXPECT_DOUBLE_EQ(std::min(predict_cache(profile, last).miss_rate, predicted[1]),
+            std::vector<CacheSpec> named = levels;
+            named.back() = last;
+            EXPECT_DOUBLE_EQ(std::min(predict_level(profile, last, named).miss_rate, predicted[1]),
                              predicted[2]);
             // Not for nothing: levels differ, and threads take lines from each other.
             EXPECT_GT(predicted[0], predicted[2] + 0.02);
             EXPECT_GT(profile.reuse.invalidated, 1000);
         }
+}
+
+// What a hierarchy of these levels misses, simulated and predicted from the profile of the same pass.
+struct Compared {
+    std::vector<double> simulated, predicted;
+};
+Compared compare(const ByteTrace& trace, const char* text, bool asked) {
+    auto levels = HierarchySimulator::parse(text).value();
+    auto hierarchy = HierarchySimulator::create(levels).value();
+    BlockCutter cutter(64);
+    AnalyzeOptions options;
+    options.engine.model = StackModel::private_;
+    options.engine.shared = true;
+    if (asked) options.engine.filters.assign(levels.begin(), levels.end() - 1);
+    options.also = [&](const AccessBatch& batch) {
+        return cutter.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+            hierarchy.access(piece);
+            return {};
+        });
+    };
+    // What is written to a file predicts the same.
+    const Profile profile = profile_from_json(to_json(analyze(trace.batch(), options).value())).value();
+    Compared out{{}, predict_hierarchy(profile, levels).value()};
+    for (std::size_t i = 0; i < levels.size(); ++i)
+        out.simulated.push_back(static_cast<double>(hierarchy.misses(i)) /
+                                static_cast<double>(hierarchy.accesses()));
+    return out;
+}
+
+// Threads with the same or different numbers of lines of their own, some of them common to all.
+ByteTrace footprint_trace(std::mt19937_64& random, const std::string& kind, unsigned threads,
+                          std::uint64_t lines, bool equal, double common, double written) {
+    ByteTrace out;
+    std::vector<std::uint64_t> at(threads);
+    auto real = [&] { return std::uniform_real_distribution<>(0, 1)(random); };
+    for (std::size_t i = 0, thread = 0; i < 150000; ++i) {
+        if (random() % 4 == 0) thread = random() % threads;
+        const std::uint64_t mine = std::max<std::uint64_t>(16, equal ? lines : lines >> thread % 5);
+        std::uint64_t line = random() % mine;
+        if (kind == "skewed")
+            line = static_cast<std::uint64_t>(std::exp(real() * std::log(static_cast<double>(mine))));
+        if (kind == "scan") line = at[thread]++ / 4 % mine;
+        if (kind == "stream" && random() % 3 == 0) line = (1u << 24) + at[thread]++ / 8;
+        const std::uint64_t base = real() < common ? 0 : (thread + 1) * 0x40000000;
+        out.add(static_cast<std::uint16_t>(thread), real() < written, base + 64 * line, 4, 0);
+    }
+    return out;
+}
+
+TEST(Hierarchy, is_predicted_where_the_shared_cache_is_as_large_as_the_private_ones) {
+    std::mt19937_64 random(22);
+    double most = 0;
+    for (const char* kind : {"uniform", "skewed", "scan", "stream"})
+        for (const unsigned threads : {2u, 4u, 16u})
+            for (const bool equal : {true, false}) {
+                const std::uint64_t lines = std::uint64_t{512} << random() % 3;
+                const ByteTrace trace =
+                    footprint_trace(random, kind, threads, lines, equal, 0.25 * (random() % 3),
+                                    0.1 * static_cast<double>(random() % 3));
+                // From half to twice the private caches together.
+                const std::string text = std::string("4K:8:64+32K:8:64+") +
+                                         std::to_string((16u << random() % 3) * threads) + "K:16:64";
+                const Compared found = compare(trace, text.c_str(), true);
+                for (std::size_t i = 0; i < found.simulated.size(); ++i)
+                    EXPECT_NEAR(found.simulated[i], found.predicted[i], 0.02)
+                        << kind << ", " << threads << " threads, " << lines << " lines, " << text
+                        << ", level " << i + 1;
+                most = std::max(most, found.simulated[2]);
+            }
+    EXPECT_GT(most, 0.3);  // not for nothing
+}
+
+// Sizes that nobody asked for: a quarter of the sets of a 256 KiB cache.
+TEST(Hierarchy, of_a_common_size_is_predicted_without_being_asked_for) {
+    std::mt19937_64 random(23);
+    for (const char* kind : {"uniform", "skewed", "scan"}) {
+        const ByteTrace trace = footprint_trace(random, kind, 4, 8192, false, 0.25, 0.05);
+        const Compared found = compare(trace, "256K:8:64+1M:16:64", false);
+        for (std::size_t i = 0; i < found.simulated.size(); ++i)
+            EXPECT_NEAR(found.simulated[i], found.predicted[i], 0.02) << kind << ", level " << i + 1;
+    }
+}
+
+TEST(Hierarchy, of_two_runs_is_merged_and_broken_files_are_refused) {
+    std::mt19937_64 random(24);
+    AnalyzeOptions options;
+    options.engine.model = StackModel::private_;
+    options.engine.shared = true;
+    const Profile one =
+        analyze(footprint_trace(random, "uniform", 2, 4096, true, 0.5, 0.1).batch(), options).value();
+    ASSERT_FALSE(one.filters.empty());
+    Profile twice = one;
+    ASSERT_TRUE(merge_profile(twice, one));
+    ASSERT_EQ(twice.filters.size(), one.filters.size());
+    EXPECT_EQ(twice.filters[0].own.counts[3], 2 * one.filters[0].own.counts[3]);
+    EXPECT_EQ(twice.filters[0].shared[1].counts.back(), 2 * one.filters[0].shared[1].counts.back());
+    Profile other = one;
+    other.filters.erase(other.filters.begin());
+    ASSERT_TRUE(merge_profile(twice, other));
+    EXPECT_EQ(twice.filters.size(), other.filters.size());
+    for (const char* filter :
+         {R"({"sets": 0, "ways": 1, "depths": [1, 2]})", R"({"sets": 2, "ways": 2, "depths": [1, 2]})",
+          R"({"sets": 2, "ways": 1, "depths": [1, 2], "shared": [{"sets": 2}]})"})
+        EXPECT_FALSE(profile_from_json(
+            std::string(R"({"schema": "revisit/profile@1", "reuse": {"cold": 0, "invalidated": 0,
+                "bins": []}, "filters": [)") +
+            filter + "]}"))
+            << filter;
 }
 
 TEST(Hierarchy, says_what_it_cannot_simulate) {

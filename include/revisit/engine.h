@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "revisit/access.h"
+#include "revisit/cache_spec.h"
 #include "revisit/error.h"
 #include "revisit/profile.h"
 #include "revisit/source.h"
@@ -46,15 +48,16 @@ struct EngineOptions {
     std::uint64_t granularity = 64;  // of the profile; blocks that are added are cut already
     StackModel model = StackModel::single;
     Device device = Device::cpu;
-    bool shared = false;     // private model: the shared stack's histogram as well
-    bool sharing = false;    // private model: who took which block from whom
-    unsigned threads = 1;    // 0 = all cores
-    bool streamed = false;   // comes from a running program: little is held back for several threads
-    bool time = false;       // the time-distance histogram as well
-    bool sites = false;      // histograms by site
-    bool pairs = false;      // use → reuse site pairs
-    unsigned phases = 0;     // windows of the run with histograms of their own
-    std::uint64_t seed = 1;  // of all randomness
+    bool shared = false;    // private model: the shared stack's histogram as well
+    bool sharing = false;   // private model: who took which block from whom
+    unsigned threads = 1;   // 0 = all cores
+    bool streamed = false;  // comes from a running program: little is held back for several threads
+    bool time = false;      // the time-distance histogram as well
+    bool sites = false;     // histograms by site
+    bool pairs = false;     // use → reuse site pairs
+    unsigned phases = 0;    // windows of the run with histograms of their own
+    std::vector<CacheSpec> filters = {};  // with `shared`: private caches to know the shared one behind
+    std::uint64_t seed = 1;               // of all randomness
     // Of the methods of these names.
     TimeModel time_model = TimeModel::phases;  // how `time` gets reuse distances
     SampleOptions sample = {};

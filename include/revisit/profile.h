@@ -196,6 +196,23 @@ struct SimulatedCache {
     double crowded_misses = 0;
 };
 
+// Reuses by their depth in a set of an LRU cache; the last entry counts all that are deeper.
+struct SetDepths {
+    std::uint64_t sets = 0;
+    std::vector<double> counts;
+};
+
+// A shared cache gets only what misses the private ones. Of private caches of this size: the reuses of
+// all cores, and the shared reuses of what missed (depth >= ways, cold or invalidated), by number of
+// sets of the shared cache. First touches and invalidated reuses are not in `own`, first touches not
+// in `shared`.
+struct PrivateFilter {
+    std::uint64_t ways = 0;
+    SetDepths own;
+    std::vector<SetDepths> shared;
+    std::uint64_t blocks() const { return own.sets * ways; }
+};
+
 // What stands behind a prediction.
 enum class Certainty : std::uint8_t {
     exact,      // shown: interpreted to the end, or formulas that must hold
@@ -228,6 +245,7 @@ struct Profile {
     std::vector<ProcessSummary> processes;
     std::vector<Sharing> sharing;  // private model, most frequent first
     std::optional<SharingTotals> sharing_totals;
+    std::vector<PrivateFilter> filters;             // private and shared model, smallest first
     std::vector<SimulatedCache> caches;             // exact profiles of programs, nearest first
     std::vector<RunGroup> runs;                     // of a merge of runs, in at most kRunGroups groups
     std::vector<GranularityProfile> granularities;  // where several were asked for, the main one first

@@ -7,8 +7,8 @@
 #include "cluster/cluster.h"
 #include "core/try.h"
 #include "engines/hierarchy.h"
-#include "models/hierarchy_model.h"
 #include "engines/set_associative.h"
+#include "models/hierarchy_model.h"
 #include "revisit/blocks.h"
 #include "symbols/origins.h"
 
@@ -133,6 +133,9 @@ class AnalyzeCommand : public Command {
         Simulations simulations = TRY(make_simulations());
         if (!simulations.hierarchies.empty() && !options.shared)
             return fail("--simulate of a hierarchy needs --model both");
+        for (const Simulations::Hierarchy& one : simulations.hierarchies)
+            options.filters.insert(options.filters.end(), one.levels.levels().begin(),
+                                   one.levels.levels().end() - 1);
         if (!simulations.empty())
             analysis.also = [&](const AccessBatch& batch) { return simulations.access(batch); };
         Progress progress("analyzing", output_.quiet);
@@ -217,8 +220,7 @@ class AnalyzeCommand : public Command {
                                 100 * predicted.hit_rate);
         }
         for (const Simulations::Hierarchy& one : simulations.hierarchies) {
-            const std::vector<double> predicted =
-                TRY(predict_hierarchy(profile, one.levels.levels()));
+            const std::vector<double> predicted = TRY(predict_hierarchy(profile, one.levels.levels()));
             for (std::size_t i = 0; i < predicted.size(); ++i)
                 text += fmt::format(
                     "  {:<16} {:<7} simulated miss {:.4f} %   predicted miss {:.4f} % of accesses\n",
@@ -260,8 +262,7 @@ class AnalyzeCommand : public Command {
         if (simulations.empty()) return json;
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
         for (const Simulations::Hierarchy& one : simulations.hierarchies) {
-            const std::vector<double> predicted =
-                TRY(predict_hierarchy(profile, one.levels.levels()));
+            const std::vector<double> predicted = TRY(predict_hierarchy(profile, one.levels.levels()));
             nlohmann::ordered_json entry = {{"hierarchy", one.text},
                                             {"accesses", one.levels.accesses()}};
             for (std::size_t i = 0; i < predicted.size(); ++i)

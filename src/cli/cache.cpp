@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "core/files.h"
 #include "core/try.h"
+#include "models/hierarchy_model.h"
 #include "report/findings.h"
 
 namespace revisit {
@@ -42,7 +43,8 @@ class CacheCommand : public Command {
             caches = std::move(comparable);
         }
         std::vector<CachePrediction> predictions;
-        for (const CacheSpec& cache : caches) predictions.push_back(predict_cache(profile, cache));
+        for (const CacheSpec& cache : caches)
+            predictions.push_back(predict_level(profile, cache, caches));
         std::string text = output_.json ? as_json(profile, predictions)
                                         : left_out + as_text(profile, caches, predictions);
         TRY(output_.output.empty() ? print(text) : write_file(output_.output, text));

@@ -16,6 +16,8 @@
 #include "cli/watching.h"
 #include "core/parallel.h"
 #include "core/try.h"
+#include "engines/private_filters.h"
+#include "models/hierarchy_model.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
@@ -153,6 +155,7 @@ class ProfileCommand : public Command {
                 run.decode.cut = engine.granularity;
         }
         analysis.engine = engine;
+        if (engine.shared) analysis.engine.filters = TRY(private_caches());
         // One stack is one cache. Private stacks invalidate each other, which these do not.
         std::vector<CacheSpec> caches;
         if (method == "exact" && engine.model == StackModel::single) caches = TRY(simulated_caches());
@@ -188,6 +191,16 @@ class ProfileCommand : public Command {
                                      [&](const CacheSpec& one) { return one.same_geometry(given); }))
                 caches.push_back(std::move(given));
         return caches;
+    }
+
+    // The largest one that no other core uses: a shared cache lies behind it.
+    Result<std::vector<CacheSpec>> private_caches() const {
+        std::vector<CacheSpec> out;
+        for (CacheSpec& one : TRY(simulated_caches()))
+            if (!has_shared_name(one) && (out.empty() || one.bytes > out[0].bytes))
+                out.assign(1, std::move(one));
+        if (!out.empty() && PrivateFilters::is_common(out[0])) out.clear();
+        return out;
     }
 
     Result<int> run_watched(EngineOptions& engine) {

@@ -267,6 +267,17 @@ std::string to_json(const Profile& profile) {
         if (!one.crowded.empty()) entry["crowded_misses"] = number(one.crowded_misses);
         return entry;
     });
+    put_list(out, "filters", profile.filters, [](const PrivateFilter& one) {
+        auto depths = [](const SetDepths& of) {
+            Json counts = Json::array();
+            for (double count : of.counts) counts.push_back(number(count));
+            return counts;
+        };
+        Json entry{{"sets", one.own.sets}, {"ways", one.ways}, {"depths", depths(one.own)}};
+        for (const SetDepths& of : one.shared)
+            entry["shared"].push_back({{"sets", of.sets}, {"depths", depths(of)}});
+        return entry;
+    });
     put_list(out, "granularities", profile.granularities, [](const GranularityProfile& one) {
         return Json{{"granularity", one.granularity},
                     {"distinct", number(one.distinct)},

@@ -74,6 +74,27 @@ void merge_granularities(Profile& into, const Profile& other) {
     }
 }
 
+bool add_depths(SetDepths& into, const SetDepths& other) {
+    if (into.sets != other.sets || into.counts.size() != other.counts.size()) return false;
+    for (std::size_t i = 0; i < into.counts.size(); ++i) into.counts[i] += other.counts[i];
+    return true;
+}
+
+// Those that both have.
+void merge_filters(Profile& into, const Profile& other) {
+    std::erase_if(into.filters, [&](PrivateFilter& one) {
+        auto same = std::ranges::find_if(other.filters, [&](const PrivateFilter& another) {
+            return another.own.sets == one.own.sets && another.ways == one.ways;
+        });
+        if (same == other.filters.end() || same->shared.size() != one.shared.size() ||
+            !add_depths(one.own, same->own))
+            return true;
+        for (std::size_t i = 0; i < one.shared.size(); ++i)
+            if (!add_depths(one.shared[i], same->shared[i])) return true;
+        return false;
+    });
+}
+
 bool same_caches(const Profile& one, const Profile& other) {
     return std::ranges::equal(
         one.caches, other.caches,
@@ -402,6 +423,7 @@ Result<void> ProfileMerger::add(const Profile& other) {
     indexes_->merge_sharing(into, other, site, context, first_thread);
     merge_granularities(into, other);
     merge_caches(into, other);
+    merge_filters(into, other);
     merge_line_use(into, other);
     into.phases.clear();  // windows of different runs do not line up
     for (const ProcessSummary& process : other.processes)

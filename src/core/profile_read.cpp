@@ -111,6 +111,8 @@ class ProfileReader {
             entries(profile_.sharing, read_sharing);
         else if (key == "caches")
             entries(profile_.caches, read_cache);
+        else if (key == "filters")
+            entries(profile_.filters, read_filter);
         else if (key == "granularities")
             entries(profile_.granularities, read_granularity);
         else

@@ -456,6 +456,44 @@ SimulatedCache read_cache(JsonReader& in) {
     return one;
 }
 
+PrivateFilter read_filter(JsonReader& in) {
+    PrivateFilter one;
+    auto depths = [&](SetDepths& of) {
+        in.array(kArray, [&](std::size_t) { of.counts.push_back(in.number()); });
+    };
+    auto checked = [&](const SetDepths& of) {
+        if (of.sets == 0 || of.counts.empty()) in.complain("expected at least 1 set and its depths");
+    };
+    in.object(kObject, [&](std::string_view key) {
+        if (key == "sets")
+            one.own.sets = in.whole();
+        else if (key == "ways")
+            one.ways = in.whole();
+        else if (key == "depths")
+            depths(one.own);
+        else if (key == "shared")
+            in.array(kArray, [&](std::size_t) {
+                SetDepths of;
+                in.object(kObject, [&](std::string_view inner) {
+                    if (inner == "sets")
+                        of.sets = in.whole();
+                    else if (inner == "depths")
+                        depths(of);
+                    else
+                        in.skip();
+                });
+                checked(of);
+                one.shared.push_back(std::move(of));
+            });
+        else
+            in.skip();
+    });
+    checked(one.own);
+    if (one.ways == 0 || one.ways >= one.own.counts.size())
+        in.complain("expected at least 1 way, and a depth for each");
+    return one;
+}
+
 LineUseTotals read_line_use(JsonReader& in) {
     LineUseTotals totals;
     in.object(kObject, [&](std::string_view key) {

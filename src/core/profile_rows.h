@@ -20,6 +20,7 @@ Sharing read_sharing(JsonReader& in);
 SharingTotals read_sharing_totals(JsonReader& in);
 GranularityProfile read_granularity(JsonReader& in);
 SimulatedCache read_cache(JsonReader& in);
+PrivateFilter read_filter(JsonReader& in);
 LineUseTotals read_line_use(JsonReader& in);
 Sampling read_sampling(JsonReader& in);
 

@@ -18,7 +18,8 @@
 // Which write took a block that a thread comes back for is kept beside the thread's entry (sharing.h).
 //
 // The shared stack, when asked for as well, is the exact engine on the same blocks, on a thread of its
-// own (shared_stack.h); attribution to sites has another.
+// own (shared_stack.h), with what a shared cache sees behind private ones (private_filters.h);
+// attribution to sites has another.
 //
 // Source. Schuff, Kulkarni, Pai 2010 for the model; the directory is that of any coherence protocol.
 #include "engines/private.h"
@@ -176,8 +177,15 @@ Result<void> PrivateEngine::count(const BlockBatch& piece) {
         if (mine->stack.full()) TRY(renumber(*mine));
         const BlockTable::Touch by{piece.sites.empty() ? 0 : piece.sites[i], mine->id,
                                    piece.parts.empty() ? std::uint16_t{0} : piece.parts[i]};
+        const std::uint64_t blocks_before = directory_.blocks();
         const std::uint32_t distance = access<kDetailed>(
             *mine, piece.blocks[i], write, by, kDetailed && sites_ ? &use_sites_[i] : nullptr);
+        if (distance != 0 && beside_ && beside_->follows(piece.blocks[i]))
+            beside_->add_event({piece.blocks[i], mine->index,
+                                directory_.blocks() > blocks_before ? PrivateFilters::Kind::first
+                                : distance >= SiteAttribution::kInvalidated
+                                    ? PrivateFilters::Kind::missed
+                                    : PrivateFilters::Kind::reuse});
         if (distance == SiteAttribution::kCold)
             mine->counter.cold++;
         else if (distance == SiteAttribution::kInvalidated)
@@ -257,6 +265,7 @@ bool PrivateEngine::fetch(Thread& mine, std::uint64_t block, bool write, const B
 
 void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::size_t entry,
                                      const BlockTable::Touch& by) {
+    const bool followed = beside_ && beside_->follows(block);
     directory_.for_each(entry, [&](std::uint32_t holder) {
         if (holder == mine.index) return;
         Thread& other = *threads_[holder];
@@ -266,6 +275,7 @@ void PrivateEngine::take_from_others(Thread& mine, std::uint64_t block, std::siz
         other.stack.make_hole(value & ~kSole);
         value = kLost;
         if (options_.sharing) other.blocks.touch(at) = by;
+        if (followed) beside_->add_event({block, holder, PrivateFilters::Kind::remove});
     });
     directory_.hold_alone(entry, mine.index);
 }

@@ -20,12 +20,14 @@ SharedStack::SharedStack(const EngineOptions& options)
     plain.model = StackModel::single;
     plain.time = plain.sites = plain.pairs = false;
     engine_ = std::make_unique<ExactEngine>(plain);
+    filters_.emplace(options.filters, options.granularity, options.seed);
 }
 
 Result<void> SharedStack::add(std::span<const std::uint64_t> blocks) {
     if (engine_ && !apart_) TRY(engine_->add({blocks, {}, {}, {}}));
     if (engine_ && apart_) filling_.blocks.insert(filling_.blocks.end(), blocks.begin(), blocks.end());
-    if (filling_.blocks.size() + filling_.invalidated.size() >= kJob) hand_over();
+    if (filling_.blocks.size() + filling_.invalidated.size() + filling_.events.size() >= kJob)
+        hand_over();
     return {};
 }
 
@@ -41,11 +43,13 @@ void SharedStack::count(Job& job) {
             if (auto added = engine_->add({job.blocks, {}, {}, {}}); !added) trouble_ = added.error();
         for (const Invalidated& one : job.invalidated)
             sharing_->add(one.block, one.writer, one.victim, one.victim_writes);
+        for (const PrivateFilters::Event& one : job.events) filters_->add(one);
     } catch (const std::bad_alloc&) {
         trouble_ = Error{{}, {}, "not enough memory for the stack that all threads share"};
     }
     job.blocks.clear();
     job.invalidated.clear();
+    job.events.clear();
 }
 
 Result<void> SharedStack::fill(Profile& profile) {
@@ -53,6 +57,7 @@ Result<void> SharedStack::fill(Profile& profile) {
     relay_.finish();
     if (trouble_) return unexpected(*trouble_);
     if (sharing_) sharing_->fill(profile);
+    if (filters_) filters_->fill(profile);
     if (engine_) profile.shared = TRY(engine_->finish()).reuse;
     return {};
 }

@@ -18,6 +18,7 @@
 
 #include "core/common_bins.h"
 #include "core/try.h"
+#include "models/hierarchy_model.h"
 #include "models/hit_table.h"
 #include "report/words.h"
 #include "revisit/accuracy.h"
@@ -299,7 +300,7 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
              {std::pair(&before, &change.old_value), std::pair(&after, &change.new_value)}) {
             std::vector<Figure> figures;
             for (const Profile& run : side->runs) {
-                CachePrediction prediction = predict_cache(run, cache);
+                CachePrediction prediction = predict_level(run, cache, options.caches);
                 figures.push_back({Unit::share, prediction.hit_rate, prediction.error});
             }
             *figure = mean_of(figures);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "formats/compress.h"
+#include "models/hierarchy_model.h"
 #include "models/hit_table.h"
 #include "report/metrics.h"
 #include "report/paths.h"
@@ -200,7 +201,7 @@ Result<std::string> export_prometheus(const Profile& profile, const ExportOption
     for (const CacheSpec& cache : options.caches)
         value("cache_hit_ratio",
               fmt::format(",cache=\"{}\",size_bytes=\"{}\"", label_value(cache.name), cache.bytes),
-              predict_cache(profile, cache).hit_rate);
+              predict_level(profile, cache, options.caches).hit_rate);
     return out;
 }
 

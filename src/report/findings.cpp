@@ -242,7 +242,7 @@ Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& cache
     if (profile.reuse.total() > 0)
         for (const CacheSpec& cache : comparable_caches(profile, caches)) {
             LevelFindings level;
-            level.rates = predict_cache(profile, cache);
+            level.rates = predict_level(profile, cache, caches);
             level.conflicts = conflicts_text(profile, level.rates);
             // Sites have private distances only: what they would gain in a shared cache is not known.
             if (!is_shared_level(profile, cache) || caches.size() == 1)

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/try.h"
+#include "models/hierarchy_model.h"
 #include "report/words.h"
 #include "revisit/accuracy.h"
 #include "revisit/units.h"
@@ -51,7 +52,7 @@ Result<Figure> cache_figure(const Profile& profile, std::string_view name, std::
     if (what != "hit_rate" && what != "miss_rate" && what != "misses")
         return fail(fmt::format("expected a metric out of {}, found \"{}\"", kNames, name));
     auto cache = TRY(cache_named(name.substr(0, dot), chosen));
-    CachePrediction prediction = predict_cache(profile, cache);
+    CachePrediction prediction = predict_level(profile, cache, chosen);
     double total = profile.reuse.total();
     if (what == "misses")
         return Figure{Unit::count, prediction.miss_rate * total, prediction.error * total};
