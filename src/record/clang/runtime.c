@@ -114,6 +114,10 @@ static void use_scratch(revisit_lane* lane) {
     self->written = lane->start;
 }
 
+static revisit_runner* runner_of(const revisit_thread* self) {
+    return &process.runner[self->number % REVISIT_RUNNERS];
+}
+
 /* With signals held off: the analyzer takes tickets in order, and a handler that came between a ticket
    and its slot and then waited for the analyzer would wait for itself. */
 void revisit_hand_over(int32_t slot, uint64_t words) {
@@ -123,7 +127,11 @@ void revisit_hand_over(int32_t slot, uint64_t words) {
     if (__revisit_tls.self) {
         revisit_thread* self = __revisit_tls.self;
         self->alone = ticket == self->ticket ? self->alone + 1 : 0;
+        self->before = self->ticket;
         self->ticket = ticket + 1;
+        revisit_runner* mine = runner_of(self);
+        if (mine->owner == self->number + 1)
+            __atomic_store_n(&mine->ticket, self->ticket, __ATOMIC_RELAXED);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
 }
@@ -138,6 +146,48 @@ static void wait_for_turn(const revisit_thread* self) {
         revisit_ticket_wait(process.stream, self->ticket - 1);
 }
 
+static uint64_t nanoseconds(clockid_t clock) {
+    struct timespec now = {0, 0};
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Of another thread, by the kernel's number for it (what pthread_getcpuclockid returns). */
+static uint64_t processor_time(uint32_t thread) {
+    return nanoseconds((clockid_t)(~thread << 3 | 6));
+}
+
+/* The thread that gets its slot back sooner, or a processor, would go on alone for a while, and the
+   program's threads would seem to run by turns. So none goes on two slots ahead of another that is
+   about to run: it waits until that one has handed over a slot or uses a processor. Not for a thread
+   that may wait for something itself, not for long, and at most a quarter of the time. */
+static void wait_for_others(revisit_thread* self) {
+    const uint64_t longest = 5000000, nap = 20000, allowance = 50000000;
+    if (!(process.stream->want & REVISIT_WANT_ORDER) || self->before == 0) return;
+    uint32_t threads = __atomic_load_n(&process.threads, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < REVISIT_RUNNERS && i < threads; i++) {
+        revisit_runner* other = &process.runner[i];
+        uint32_t owner = __atomic_load_n(&other->owner, __ATOMIC_ACQUIRE);
+        uint64_t ticket = __atomic_load_n(&other->ticket, __ATOMIC_RELAXED);
+        if (owner == 0 || owner == self->number + 1 || ticket > self->before) continue;
+        if (__atomic_load_n(&other->given_up, __ATOMIC_RELAXED) == ticket) continue;
+        uint64_t now = nanoseconds(CLOCK_MONOTONIC), since = now;
+        if (self->waited > allowance + (now - self->began) / 4) return;
+        uint64_t used = processor_time(other->id);
+        while (now - since < longest && !__atomic_load_n(&other->rests, __ATOMIC_RELAXED) &&
+               __atomic_load_n(&other->owner, __ATOMIC_RELAXED) == owner &&
+               __atomic_load_n(&other->ticket, __ATOMIC_RELAXED) == ticket &&
+               !__atomic_load_n(&process.stream->stop, __ATOMIC_RELAXED)) {
+            struct timespec pause = {0, (long)nap};
+            syscall(SYS_nanosleep, &pause, NULL);
+            now = nanoseconds(CLOCK_MONOTONIC);
+            if (processor_time(other->id) - used > nap / 2) break;
+        }
+        __atomic_store_n(&other->given_up, ticket, __ATOMIC_RELAXED);
+        self->waited += now - since;
+    }
+}
+
 /* A fresh place for the thread to write, now its cursor. Once there was none, it stays unrecorded:
    asking again may mean waiting again. */
 void revisit_open(revisit_lane* lane) {
@@ -148,6 +198,7 @@ void revisit_open(revisit_lane* lane) {
     lane->counts = 0;
     if (process.stream && !revisit_is_over() && !self->unrecorded && !process.sampling) {
         wait_for_turn(self);
+        wait_for_others(self);
         slot = revisit_slot_open(process.stream, process.producer, self->number);
         if (slot < 0) {
             self->unrecorded = 1;
@@ -207,6 +258,16 @@ void revisit_thread_begin(uint32_t number) {
     tls->want = process.stream ? process.stream->want : 0;
     if (process.stream && process.chosen) tls->want |= REVISIT_WANT_FUNCTIONS;
     if (process.sampling) revisit_sampler_begin(self);
+    if (process.stream) {
+        revisit_runner* mine = runner_of(self);
+        __atomic_store_n(&mine->owner, 0, __ATOMIC_RELAXED);
+        mine->id = (uint32_t)syscall(SYS_gettid);
+        mine->rests = 0;
+        mine->given_up = 0;
+        mine->ticket = __atomic_load_n(&process.stream->head, __ATOMIC_RELAXED) + 1;
+        self->began = nanoseconds(CLOCK_MONOTONIC);
+        __atomic_store_n(&mine->owner, number + 1, __ATOMIC_RELEASE);
+    }
     revisit_open(&self->lane[0]);
     if (process.key) pthread_setspecific(process.key - 1, self);
 }
@@ -228,6 +289,8 @@ static void thread_end(void* of) {
         if (process.sampling) take(self, lane, cursor);
     }
     if (process.sampling) revisit_sampler_end(self);
+    if (runner_of(self)->owner == self->number + 1)
+        __atomic_store_n(&runner_of(self)->owner, 0, __ATOMIC_RELEASE);
     /* Destructors still to run may be recorded code: the thread then begins anew. */
     tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
     tls->limit = tls->block = NULL;
@@ -268,6 +331,7 @@ void revisit_flush(void) {
     revisit_tls* tls = &__revisit_tls;
     if (!tls->self) return;
     revisit_lane* lane = &tls->self->lane[tls->self->depth];
+    __atomic_store_n(&runner_of(tls->self)->rests, 1, __ATOMIC_RELAXED);
     if ((lane->slot >= 0 || process.sampling) && tls->cursor > lane->start)
         revisit_roll(lane, tls->cursor);
 }
@@ -295,6 +359,7 @@ static uint64_t* full(uint64_t* cursor, int must_record) {
         errno = saved;
         return (uint64_t*)REVISIT_BOOT_ADDRESS;
     }
+    __atomic_store_n(&runner_of(tls->self)->rests, 0, __ATOMIC_RELAXED);
     revisit_lane* lane = &tls->self->lane[tls->self->depth];
     if ((uintptr_t)cursor - REVISIT_BOOT_ADDRESS < REVISIT_BOOT_BYTES) cursor = tls->cursor;
     if (must_record && (lane->counts || !has_room(lane, cursor)))
@@ -390,6 +455,7 @@ static void child_of_fork(void) {
         lane->slot = lane->pending = -1;
     }
     process.producer = revisit_producer_start(process.stream);
+    memset(process.runner, 0, sizeof process.runner);
     if (process.sampling) revisit_sampler_forked(tls->self);
     revisit_open(&tls->self->lane[tls->self->depth]);
     revisit_describe_process(parent);

@@ -37,6 +37,8 @@ typedef struct revisit_thread {
     int unrecorded;
     uint64_t ticket;                 /* the one after that of the slot handed over last; 0 = none */
     uint32_t alone;                  /* so many slots in a row were this thread's */
+    uint64_t before;                 /* the ticket of the slot handed over before that one */
+    uint64_t began, waited;          /* for other threads; ns */
     struct revisit_sampler* sampler; /* null: accesses are sent, not sampled */
     uintptr_t chosen_stack;          /* frame of the chosen function under way, or 0 */
 } revisit_thread;
@@ -44,6 +46,16 @@ typedef struct revisit_thread {
 typedef struct {
     struct sigaction action; /* as the program set it */
 } revisit_handler;
+
+/* A thread that others may run ahead of. */
+#define REVISIT_RUNNERS 64u
+typedef struct {
+    uint32_t owner;    /* the thread's number + 1; 0 = none */
+    uint32_t id;       /* as the kernel has it */
+    uint32_t rests;    /* its last slot was handed over at a call that may wait */
+    uint64_t ticket;   /* the one after that of its last slot, or of any when it began */
+    uint64_t given_up; /* that ticket, when somebody waited for it in vain */
+} revisit_runner;
 
 /* One object, visible to all: a program and its libraries may each bring a copy of the runtime. */
 typedef struct {
@@ -63,6 +75,7 @@ typedef struct {
     uint8_t mapped[REVISIT_SLOTS];      /* window holds the slot */
     uint8_t closed_page[REVISIT_SLOTS]; /* mmu: 0 = last, 1 = the one before */
     revisit_handler handler[65];
+    revisit_runner runner[REVISIT_RUNNERS];
 } revisit_process;
 
 extern EXPORTED _Thread_local revisit_tls __revisit_tls __attribute__((tls_model("initial-exec")));
