@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -280,8 +281,14 @@ void put_sharing(Buffer& out, const Profile& profile) {
             bytes.push_back({at, end});
             at = end;
         }
-        return nlohmann::ordered_json{
-            {"site", from.site}, {"thread", from.thread}, {"write", from.write}, {"bytes", bytes}};
+        nlohmann::ordered_json out{{"site", from.site},     {"thread", from.thread},
+                                   {"write", from.write},   {"bytes", bytes},
+                                   {"object", from.object}, {"offset", from.offset}};
+        // A leaf of the compiler's library has the line of its caller, which its site has not.
+        if (from.frame.line != 0)
+            out["place"] = fmt::format(
+                "{}:{}", std::filesystem::path(from.frame.file).filename().string(), from.frame.line);
+        return out;
     };
     std::map<std::uint64_t, std::string> advice;  // of a line, once
     for (const SharedLine& line : shared_lines(profile))

@@ -48,7 +48,7 @@ export interface Context { parent: number; function: string; file: string; line:
 export interface Pair { index: number; use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram; shared: number; meet: string }
 export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram; fetches: number; usedBytes: number; usedError: number; type: string; typeBytes: number }
 // One side of a line that threads invalidate for each other; `bytes` are ranges of the line, the end not included.
-export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][] }
+export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][]; object?: string; offset?: number; place?: string }
 export interface SharedLine { line: string; object: string; offset: number; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean; advice?: string }
 export interface Thread { id: number; accesses: number; reuse: Histogram }
 export interface Phase { begin: number; end: number; distinct: number; reuse: Histogram; sites: {site: number; reuse: Histogram}[] }

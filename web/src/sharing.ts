@@ -9,6 +9,11 @@ import {change, current, lineSize, onChange, view} from './state';
 import {table} from './table';
 
 interface Line { key: string; object: string; offset: number; count: number; falseCount: number; events: SharedLine[] }
+// Events between the same two source lines, whichever the threads.
+interface Place { writer: SharingSide; victim: SharingSide; falseSharing: boolean; count: number; pairs: number }
+
+// As the terminal and `make eval-sharing` have it: rarer false sharing is not worth a change.
+const leastCount = 100, leastShare = 1 / 5000;
 
 function gatherLines(sharing: SharedLine[]): Line[] {
   const lines = new Map<string, Line>();
@@ -16,6 +21,8 @@ function gatherLines(sharing: SharedLine[]): Line[] {
     const line = lines.get(event.line) ?? {key: event.line, object: event.object, offset: event.offset, count: 0, falseCount: 0, events: []};
     line.count += event.count;
     if (event.false_sharing) line.falseCount += event.count;
+    for (const side of [event.writer, event.victim])
+      if (side.object === line.object && side.offset !== undefined) line.offset = Math.min(line.offset, side.offset);
     line.events.push(event);
     lines.set(event.line, line);
   }
@@ -42,35 +49,73 @@ function matrix(title: string, events: SharedLine[]): Child {
     }))))))];
 }
 
-// The line in words of eight bytes, with the threads that use each: w writes, r reads.
+// 1, 2, 3, 7 → 1–3, 7
+function ranges(numbers: number[]): string {
+  const out: string[] = [];
+  for (let from = 0, to; from < numbers.length; from = to + 1) {
+    for (to = from; numbers[to + 1] === numbers[to]! + 1;) ++to;
+    out.push(to > from + 1 ? `${numbers[from]}–${numbers[to]}` : numbers.slice(from, to + 1).join(', '));
+  }
+  return out.join(', ');
+}
+
+// The line in words of eight bytes, with the threads that use each.
 function byteMap(line: Line): Child {
   const words = Math.max(1, Math.ceil(lineSize() / 8)), part = Math.max(1, lineSize() / 64);
-  const users = Array.from({length: words}, () => new Map<number, string>());
+  const users = Array.from({length: words}, () => ({writes: new Set<number>(), reads: new Set<number>()}));
   const mark = (side: SharingSide) => side.bytes.forEach(([from, to]) => {
     for (let at = Math.floor(from * part / 8); at < Math.ceil(to * part / 8) && at < words; ++at)
-      users[at]!.set(side.thread, side.write || users[at]!.get(side.thread) === 'w' ? 'w' : 'r');
+      (side.write ? users[at]!.writes : users[at]!.reads).add(side.thread);
   });
   for (const event of line.events) [event.writer, event.victim].forEach(mark);
-  return h('div', {class: 'bytes', role: 'img', 'aria-label': 'Threads that use each word of the line: ' +
-    users.map((threads, i) => threads.size ? `byte ${8 * i}: ${[...threads].map(([id, how]) => `thread ${id} ${how === 'w' ? 'writes' : 'reads'}`).join(', ')}` : '').filter(text => text).join('; ')},
-  users.map((threads, i) => h('div', {class: threads.size ? 'used' : ''}, h('span', {class: 'quiet'}, `+${8 * i}`),
-    h('b', {}, threads.size ? [...threads].sort((a, b) => a[0] - b[0]).map(([id, how]) => `${how} t${id}`).join(' ') : '·'))));
+  const sorted = (threads: Set<number>) => ranges([...threads].sort((a, b) => a - b));
+  const said = users.flatMap(({writes, reads}, i) => writes.size || reads.size ? [`byte ${8 * i}: ` +
+    [writes.size ? `written by thread ${sorted(writes)}` : '', reads.size ? `read by thread ${sorted(reads)}` : ''].filter(text => text).join(', ')] : []);
+  return [h('p', {class: 'quiet', 'aria-hidden': 'true'}, 'Bytes of the line and the threads that write (w) and read (r) them'),
+    h('div', {class: 'bytes', role: 'img', 'aria-label': `Threads that use each word of the line: ${said.join('; ')}`},
+      users.map(({writes, reads}, i) => h('div', {class: writes.size ? 'written' : reads.size ? 'used' : ''}, h('span', {class: 'quiet'}, `+${8 * i}`),
+        writes.size ? h('b', {}, `w ${sorted(writes)}`) : null, reads.size ? h('span', {}, `r ${sorted(reads)}`) : null,
+        writes.size || reads.size ? null : h('span', {class: 'quiet'}, '·'))))];
+}
+
+function placesOf(profile: Profile, line: Line): Place[] {
+  const places = new Map<string, Place>();
+  for (const event of line.events) {
+    const key = [placeOf(profile, event.writer), placeOf(profile, event.victim), event.victim.write, event.false_sharing].join('\0');
+    const place = places.get(key) ?? {writer: event.writer, victim: event.victim, falseSharing: event.false_sharing, count: 0, pairs: 0};
+    place.count += event.count;
+    ++place.pairs;
+    places.set(key, place);
+  }
+  return [...places.values()];
+}
+
+function placeOf(profile: Profile, side: SharingSide): string {
+  return side.place ?? siteName(profile.siteById.get(side.site), side.site);
+}
+
+function adviceOn(profile: Profile, line: Line): Child {
+  if (line.falseCount < leastCount || line.falseCount < leastShare * profile.accesses)
+    return h('p', {class: 'quiet'}, line.falseCount > line.count / 2
+      ? 'Threads use different bytes of this line, but too rarely to matter.' : 'Threads use the same bytes of this line.');
+  const named = line.events.flatMap(event => event.advice ? [h('p', {class: 'gain'}, `${event.advice[0]!.toUpperCase()}${event.advice.slice(1)}.`)] : []);
+  return line.falseCount > line.count / 2
+    ? [h('p', {class: 'gain'}, `Threads use different bytes of this line: align what each writes to ${lineSize()} B, and these misses go.`), named]
+    : [named, h('p', {}, 'Most invalidations are of bytes that threads do share: let each accumulate privately, or write less often.')];
 }
 
 function linePane(profile: Profile, line: Line): Child {
-  const name = (side: SharingSide) => codeLink(profile, side.site, siteName(profile.siteById.get(side.site), side.site));
+  const name = (side: SharingSide) => [codeLink(profile, side.site, placeOf(profile, side)), h('span', {class: 'quiet'}, side.write ? ' writes' : ' reads')];
   return [h('h3', {}, h('span', {class: 'name'}, `line ${line.key}`)),
     h('p', {}, line.object ? ['In ', dataLink(profile, line.object), ` at +${line.offset}. `] : '', `${count(line.count)} invalidations, ${count(line.falseCount)} of them false sharing.`),
-    line.falseCount > line.count / 2 ? [h('p', {class: 'gain'}, `Threads use different bytes of this line: align what each writes to ${lineSize()} B, and these misses go.`),
-      line.events.map(event => event.advice ? h('p', {}, `${event.advice[0]!.toUpperCase()}${event.advice.slice(1)}.`) : null)]
-      : h('p', {}, 'Threads use the same bytes: let each accumulate privately, or write less often.'),
-    byteMap(line), matrix('Invalidations of this line', line.events),
-    table<SharedLine>([
-      {title: 'writer', wide: true, value: event => siteName(profile.siteById.get(event.writer.site), event.writer.site), show: event => [name(event.writer), h('span', {class: 'quiet'}, ` thread ${event.writer.thread}`)]},
-      {title: 'victim', wide: true, value: event => siteName(profile.siteById.get(event.victim.site), event.victim.site), show: event => [name(event.victim), h('span', {class: 'quiet'}, ` thread ${event.victim.thread}`)]},
-      {title: 'count', value: event => event.count, show: event => count(event.count)},
-      {title: 'sharing', value: event => event.false_sharing ? 'false' : 'true'},
-    ], line.events, {name: 'line-events', caption: 'Writers and victims of this line', sort: 2, rowsPerPage: 8}),
+    adviceOn(profile, line), byteMap(line), matrix('Invalidations of this line', line.events),
+    table<Place>([
+      {title: 'writer', wide: true, value: place => placeOf(profile, place.writer), show: place => name(place.writer)},
+      {title: 'invalidates', wide: true, value: place => placeOf(profile, place.victim), show: place => name(place.victim)},
+      {title: 'count', value: place => place.count, show: place => count(place.count)},
+      {title: 'threads', title_: 'Pairs of threads', value: place => place.pairs, show: place => `${place.pairs} ${place.pairs === 1 ? 'pair' : 'pairs'}`},
+      {title: 'sharing', value: place => place.falseSharing ? 'false' : 'true'},
+    ], placesOf(profile, line), {name: 'line-events', caption: 'Source lines on both sides', sort: 2, rowsPerPage: 8}),
     matrix('All shared lines', profile.sharing)];
 }
 

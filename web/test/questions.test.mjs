@@ -67,7 +67,7 @@ const questions = {
     await open('today.html');
     await tab('sharing');
     await sees(page.locator('.matrix'), /writing thread.*040 K.*120 K/s);
-    await sees(page.locator('.bytes'), /\+0w t0\+8w t1/);
+    await sees(page.locator('.bytes'), /\+0w 0\+8w 1/);
     await sees(page.locator('#detail .gain'), /align what each writes to 64 B/);
   },
   async 'When?'() {
