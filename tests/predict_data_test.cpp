@@ -310,5 +310,70 @@ TEST_F(FromSourceWithData, pointers_in_memory_are_followed) {
     }
 }
 
+TEST_F(FromSourceWithData, a_run_gives_what_decides) {
+    const char* const text =
+        "#include <stdlib.h>\n"
+        "double sum; int start[100]; static void spmv(int n, const int *start, const int *column,"
+        " const double *a, const double *x, double *y) {"
+        " for (int i = 0; i < n; i++) { double s = 0;"
+        " for (int k = start[i]; k < start[i + 1]; k++) s += a[k] * x[column[k]]; y[i] = s; } }"
+        "int main(int argc, char **argv) { int n = atoi(argv[1]); int *column = malloc(4 * 3 * n);"
+        " double *a = calloc(3 * n, 8), *x = calloc(n, 8), *y = calloc(n, 8);"
+        " for (int i = 0; i <= n; i++) start[i] = 3 * i;"
+        " for (int k = 0; k < 3 * n; k++) column[k] = k * k % n;"
+        " for (int t = 0; t < 2; t++) { spmv(n, start, column, a, x, y); column[0] = n - 1; }"
+        " return (int)y[0]; }";
+    auto r = request(text, "spmv", {});
+    r.record = std::vector<std::string>{"30"};
+    const auto recorded = predict(r);
+    ASSERT_TRUE(recorded) << recorded.error().sentence();
+    EXPECT_EQ(recorded->certainty(), Certainty::exact);
+    std::string start, column;
+    for (int i = 0; i <= 30; i++) start += std::to_string(3 * i) + " ";
+    for (int k = 0; k < 90; k++) column += std::to_string(k * k % 30) + " ";
+    auto given = request(text, "spmv", {{"n", 30}});
+    given.data = {{"start", file("_start.txt", start)}, {"column", file("_column.txt", column)}};
+    const auto expected = predict(given);
+    ASSERT_TRUE(expected) << expected.error().sentence();
+    EXPECT_EQ(distances(recorded->profile), distances(expected->profile));
+    // What the run did not read is not made up.
+    r.parameters = {{"n", 31}};
+    const auto further = predict(r);
+    if (further) EXPECT_NE(further->certainty(), Certainty::exact);
+    r.record = std::vector<std::string>{"0"};
+    r.source.function = "main";
+    r.parameters.clear();
+    (void)predict(r);  // any answer, and no crash
+}
+
+TEST_F(FromSourceWithData, threads_of_parallel_loops_have_their_own_stacks) {
+    const char* const text =
+        "double A[64], B[64]; void f(int n) { for (int t = 0; t < 2; t++) {\n"
+        "#pragma omp parallel for\n"
+        "for (int i = 0; i < n; i++) B[i] = A[i];\n"
+        "} }";
+    auto r = request(text, "f", {{"n", 10}});
+    const auto sequence = predict(r);
+    ASSERT_TRUE(sequence) << sequence.error().sentence();
+    EXPECT_EQ(distances(sequence->profile), (Distances{{-1, 20}, {19, 20}}));
+    r.threads = 4;  // 3, 3, 2 and 2 iterations
+    const auto parallel = predict(r);
+    ASSERT_TRUE(parallel) << parallel.error().sentence();
+    EXPECT_EQ(parallel->certainty(), Certainty::estimated);
+    EXPECT_EQ(distances(parallel->profile), (Distances{{-1, 20}, {5, 12}, {3, 8}}));
+    r = request(
+        std::string(text).replace(std::string(text).find("for\n"), 4, "for schedule(static, 1)\n"), "f",
+        {{"n", 9}});
+    r.threads = 4;  // 3, 2, 2 and 2
+    const auto chunks = predict(r);
+    ASSERT_TRUE(chunks) << chunks.error().sentence();
+    EXPECT_EQ(distances(chunks->profile), (Distances{{-1, 18}, {5, 6}, {3, 12}}));
+    r = request(
+        std::string(text).replace(std::string(text).find("for\n"), 4, "for schedule(dynamic)\n"), "f",
+        {{"n", 9}});
+    r.threads = 4;
+    EXPECT_FALSE(predict(r));
+}
+
 }  // namespace
 }  // namespace revisit::predict

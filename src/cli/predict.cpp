@@ -1,6 +1,7 @@
 // revisit predict: a kernel's source in, its profile at a given size out; nothing is run.
 #include "predict/predict.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -36,6 +37,15 @@ Result<std::optional<std::pair<std::string, std::int64_t>>> size_from(const std:
     return std::pair{text.substr(0, equals), value};
 }
 
+std::vector<std::string> words(const std::string& text) {
+    std::vector<std::string> out;
+    for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = std::min(text.find(' ', at), text.size());
+        if (end > at) out.push_back(text.substr(at, end - at));
+    }
+    return out;
+}
+
 class PredictCommand : public Command {
  public:
     void declare(CLI::App& app) override {
@@ -56,6 +66,12 @@ class PredictCommand : public Command {
                        "a file (text, raw integers or .npy), or uniform:LOW..HIGH")
             ->type_name("NAME=FILE")
             ->allow_extra_args(false);
+        record_option_ =
+            app.add_option(
+                   "--record-data", record_data_,
+                   "run the program (main is among the sources) with these arguments, and take\n"
+                   "from it the sizes and the arrays that decide and are not given")
+                ->type_name("WORDS");
         app.add_option("--argv", argv_, "predict main, called with these arguments")
             ->type_name("WORDS");
         app.add_option("--build-dir", build_dir_,
@@ -76,6 +92,9 @@ class PredictCommand : public Command {
         app.add_option("-m", machine_, "processor to compile for, as for clang: -march=native")
             ->type_name("arch=NAME")
             ->allow_extra_args(false);
+        app.add_option("-s", standard_,
+                       "language standard, as for clang: -std=c++23 (C++ default: gnu++20)")
+            ->type_name("td=NAME");
         app.add_option("--method", method_,
                        "auto, fit, simulate or estimate\n"
                        "auto interprets short runs and fits formulas to long ones")
@@ -129,6 +148,10 @@ class PredictCommand : public Command {
         // What is predicted has one thread and no windows, and distances are what is found.
         for (const char* name : {"--model-of", "--phases", "--threads"})
             app.remove_option(app.get_option(name));
+        app.add_option("--threads", threads_,
+                       "threads of OpenMP's parallel loops, with a stack each (default: in sequence)")
+            ->check(CLI::Range(1, 4096))
+            ->group("Analysis");
         output_.declare(app, "write the profile to this file");
         app.footer(
             "Examples:\n"
@@ -213,14 +236,13 @@ class PredictCommand : public Command {
         if (in_program_ && optimise_ == "0")
             return fail("--in-program: at --opt 0 a function is the same wherever it is called from");
         if (!argv_.empty()) {
-            for (std::size_t at = 0, end; at < argv_.size(); at = end + 1) {
-                end = std::min(argv_.find(' ', at), argv_.size());
-                if (end > at) request.argv.push_back(argv_.substr(at, end - at));
-            }
+            request.argv = words(argv_);
             if (function_.empty()) request.source.function = "main";
         }
+        if (record_option_->count() > 0) request.record = words(record_data_);
         if (!build_dir_.empty()) TRY(take_commands(request.source));
         for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
+        TRY(take_standard(request.source));
         for (const auto& text : macros_) {
             auto size = TRY(size_from(text, "-D"));
             if (size && !request.macros.insert(*size).second)
@@ -242,9 +264,11 @@ class PredictCommand : public Command {
         for (const auto& folder : includes_) request.source.flags.push_back("-I" + folder);
         for (std::size_t k = 1; k < sources_.size(); ++k) {
             predict::Unit unit{sources_[k], {}};
-            if (build_dir_.empty())
+            if (build_dir_.empty()) {
                 unit.flags = request.source.flags;
-            else
+                if (predict::is_cpp(unit.path) != predict::is_cpp(sources_.front()))
+                    std::erase_if(unit.flags, [](const auto& f) { return f.starts_with("-std="); });
+            } else
                 unit.flags = TRY(predict::compile_command(build_dir_, unit.path)).flags;
             request.source.others.push_back(std::move(unit));
         }
@@ -257,6 +281,12 @@ class PredictCommand : public Command {
         // Ranges let through what is no number.
         if (std::isnan(budget_)) return fail("--budget: expected a number of seconds");
         if (std::isnan(branch_probability_)) return fail("--branch-probability: expected a number");
+        request.threads = threads_;
+        if (threads_ > 1 && optimise_ != "0" && request.source.optimise != 1)
+            return fail("--threads: loops are as they are written at --opt 0 and 1 only");
+        if (threads_ > 1 &&
+            (method_ == "fit" || method_ == "estimate" || verify_ || advise_ || !sweep_.empty()))
+            return fail("--threads: such runs are interpreted; no formulas, advice or --verify");
         request.budget = budget_;
         request.branch_probability = branch_probability_;
         request.estimate = !only_exact_;
@@ -268,6 +298,19 @@ class PredictCommand : public Command {
         auto command = TRY(predict::compile_command(build_dir_, source.path));
         source.flags = std::move(command.flags);
         if (level_->count() == 0) source.optimise = command.optimise;
+        return {};
+    }
+
+    // C++20, where nothing else is said: its headers are what people include.
+    Result<void> take_standard(predict::Source& source) const {
+        if (!standard_.empty() && !standard_.starts_with("td="))
+            return fail("-s" + standard_ + ": unknown option; -std=NAME gives the language standard");
+        if (!standard_.empty())
+            source.flags.push_back("-s" + standard_);
+        else if (predict::is_cpp(source.path) &&
+                 std::none_of(source.flags.begin(), source.flags.end(),
+                              [](const auto& f) { return f.starts_with("-std="); }))
+            source.flags.push_back("-std=gnu++20");
         return {};
     }
 
@@ -410,13 +453,14 @@ class PredictCommand : public Command {
     }
 
     std::vector<std::string> sources_;
-    std::string function_, argv_, build_dir_;
+    std::string function_, argv_, record_data_, build_dir_;
     bool in_program_ = false;
-    const CLI::Option* level_ = nullptr;
+    const CLI::Option *level_ = nullptr, *record_option_ = nullptr;
     std::vector<std::string> macros_, parameters_, includes_, machine_, data_;
-    std::string optimise_ = "1";
+    std::string optimise_ = "1", standard_;
     std::string method_ = "auto";
     std::uint64_t simulate_up_to_ = 0;
+    unsigned threads_ = 1;
     double budget_ = 15;
     bool only_exact_ = false;
     bool explain_ = false, symbolic_ = false, verify_ = false, advise_ = false;

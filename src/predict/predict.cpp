@@ -11,6 +11,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/files.h"
 #include "core/try.h"
 #include "predict/certify/assumptions.h"
 #include "predict/certify/certify.h"
@@ -20,6 +21,8 @@
 #include "predict/fit/attempts.h"
 #include "predict/fit/sampling.h"
 #include "predict/parameters.h"
+#include "predict/record_data.h"
+#include "predict/run/parallel.h"
 #include "predict/run/simulate.h"
 #include "revisit/accuracy.h"
 
@@ -42,6 +45,7 @@ class Predictor {
         TRY(check_parameters(session_));
         for (const DataSource& source : request_.data)
             session_.target.data.push_back(TRY(read_table(source, session_.target)));
+        if (request_.record) TRY(take_recorded());
         if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
             std::string names;
             for (const auto& n : open)
@@ -49,7 +53,8 @@ class Predictor {
             return fail(request_.source.path, "", "sizes are missing: give" + names);
         }
         layout_ = depends_on_layout(session_.target, session_.sizes, request_);
-        if (!request_.data.empty()) return with_data();
+        if (request_.threads > 1) return in_parallel();
+        if (!session_.target.data.empty()) return with_data();
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
         if (request_.method == Method::fit || request_.method == Method::estimate) {
             auto prediction = fitted();
@@ -129,6 +134,33 @@ class Predictor {
         return measured(std::move(run), "every access of the run was interpreted");
     }
 
+    // A stack for each thread of the parallel loops.
+    Result<Prediction> in_parallel() {
+        const auto& path = request_.source.path;
+        const auto loops = TRY(parallel_loops(session_.target, path, TRY(read_file(path))));
+        auto run =
+            TRY(simulate_threads(session_.target, session_.sizes, request_, loops, kInterpretAtMost));
+        if (!run.complete) return fail(path, "", "--threads: too long to interpret");
+        run.doubts.emplace_back(
+            "threads follow each other within a parallel loop here, and what OpenMP adds (bounds, "
+            "addresses "
+            "of shared variables) is not counted");
+        return measured(std::move(run),
+                        "every access of the run was interpreted, with a stack for each of " +
+                            std::to_string(request_.threads) + " threads");
+    }
+
+    // What is given counts more than what a run had.
+    Result<void> take_recorded() {
+        auto recorded = TRY(record_data(request_, session_.target, *request_.record));
+        session_.sizes.insert(recorded.numbers.begin(), recorded.numbers.end());
+        for (Table& t : recorded.tables)
+            if (std::none_of(session_.target.data.begin(), session_.target.data.end(),
+                             [&](const Table& given) { return given.name == t.name; }))
+                session_.target.data.push_back(std::move(t));
+        return {};
+    }
+
     // Data has no sizes that could vary: the run is interpreted, and where the data is random, several.
     Result<Prediction> with_data() {
         if (request_.method == Method::fit)
@@ -192,12 +224,19 @@ class Predictor {
 
     void finish(Prediction& p) {
         if (layout_) p.failures.push_back(*layout_);
-        for (auto& doubt : layout_doubts(session_)) p.failures.push_back(std::move(doubt));
-        if (request_.granularity > 1 && has_local_arrays(session_.target))
+        const bool fails = !p.failures.empty();
+        bool placed = false;
+        for (auto& doubt : layout_doubts(session_)) {
+            placed |= doubt.kind == Doubt::Kind::place;
+            p.failures.push_back(std::move(doubt));
+        }
+        if (request_.granularity > 1 && has_local_arrays(session_.target)) {
             p.failures.push_back(
                 "local variables lie where the stack happens to be: their place within a block is not "
-                "known" +
-                by_stack(p));
+                "known");
+            placed = true;
+        }
+        if (placed && !fails) p.failures.back().text += by_place(p);
         p.profile.certainty = p.certainty();
         p.target = std::make_shared<const Program>(session_.target);
         p.profile.assumes = assumptions(session_);
@@ -207,10 +246,11 @@ class Predictor {
         for (const auto& line : p.failures) p.profile.notes.push_back("not exact: " + line.sentence());
     }
 
-    // What the place of the stack changes, where the run was interpreted.
-    std::string by_stack(const Prediction& p) const {
-        if (p.model || !p.failures.empty()) return "";
-        const auto least = accuracy_by_stack(session_.target, session_.sizes, request_, p.profile);
+    // What the place of the stack, the heap and of arrays that were found changes, where the run was
+    // interpreted.
+    std::string by_place(const Prediction& p) const {
+        if (p.model) return "";
+        const auto least = accuracy_by_place(session_.target, session_.sizes, request_, p.profile);
         if (!least) return "";
         char text[80];
         std::snprintf(text, sizeof text, "; with accuracy %.4f or better, by three other places",

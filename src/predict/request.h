@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,7 +31,10 @@ struct Request {
     Parameters macros;      // sizes given as -D
     Parameters parameters;  // sizes that are arguments or globals
     std::vector<DataSource> data;
+    // Take data and missing sizes from a run of the program with these arguments.
+    std::optional<std::vector<std::string>> record;
     std::vector<std::string> argv;  // of main, after the program's name
+    unsigned threads = 1;           // of parallel loops, a stack each; 1: in sequence
     std::uint64_t granularity = 64;
     Binning bins = Binning::log2();
     Method method = Method::automatic;

@@ -50,10 +50,12 @@ std::vector<Doubt> layout_doubts(const Session& session) {
                          std::to_string(request.granularity) + " bytes is not known");
     if (loosely_allocated(session.target, request.granularity))
         all.emplace_back(
+            Doubt::Kind::place, 0,
             "the allocator aligns to 16 bytes: where memory it gives lies within a block is not "
             "known");
     if (request.granularity > 1 && finds_pointers(session.target))
         all.emplace_back(
+            Doubt::Kind::place, 0,
             "pointers are read from memory: where in a block the arrays start that they point to is "
             "not known");
     if (request.granularity > 1 && has_small_globals(session.target))
@@ -102,6 +104,11 @@ std::vector<std::string> assumptions(const Session& session) {
         all.push_back(
             d.name + " holds " +
             (d.from.starts_with("uniform:") ? "values " + d.from : "what " + d.from + " has"));
+    if (request.record)
+        for (const Table& t : session.target.data)
+            if (std::none_of(request.data.begin(), request.data.end(),
+                             [&](const DataSource& d) { return d.name == t.name; }))
+                all.push_back(t.name + " holds what the recorded run had");
     const auto bulk = [](const Instruction& i) { return i.op == Op::fill || i.op == Op::move; };
     for (const Function& f : session.target.functions)
         if (request.granularity <= 1 &&

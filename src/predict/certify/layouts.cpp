@@ -20,7 +20,7 @@ constexpr double kMostAccesses = 10'000'000;
 
 }  // namespace
 
-std::optional<double> accuracy_by_stack(const Program& program, const Parameters& parameters,
+std::optional<double> accuracy_by_place(const Program& program, const Parameters& parameters,
                                         const Request& request, const Profile& profile) {
     if (profile.accesses > kMostAccesses) return std::nullopt;
     double least = 1;

@@ -8,9 +8,9 @@
 
 namespace revisit::predict {
 
-// How alike the profile is when the stack starts elsewhere within a block; nothing where that takes
-// long.
-std::optional<double> accuracy_by_stack(const Program& program, const Parameters& parameters,
+// How alike the profile is when the stack, the heap and found arrays start elsewhere within a block;
+// nothing where that takes long.
+std::optional<double> accuracy_by_place(const Program& program, const Parameters& parameters,
                                         const Request& request, const Profile& profile);
 
 // A sentence when it does, as far as the beginning of the run shows.

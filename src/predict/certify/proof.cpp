@@ -61,7 +61,9 @@ class Prover {
                 if (c.global < 0 && c.known && same) known[c.reg] = c.value;
             }
             for (const Block& b : program.functions[f].blocks)
-                for (const Instruction& i : b.code) writes_ |= i.op == Op::store && i.b < 0 && i.c >= 0;
+                for (const Instruction& i : b.code)
+                    writes_ |= (i.op == Op::store && i.b < 0 && i.c >= 0) ||
+                               ((i.op == Op::fill || i.op == Op::move) && program.memory_needed);
         }
         if (program.addresses_compared) lack(0, "pointers are compared, or taken as numbers");
     }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,10 @@ struct RunOptions {
     // What it answers holds until it is asked again.
     enum class Show : std::uint8_t { accesses, nothing, stop };
     std::function<Show(std::uint32_t loop, std::uint32_t iteration)> outermost;
+    // Loops by function and number: `report` hears each arrival at their headers, and kNoLoop after the
+    // last, when `sink` has had all before it.
+    const std::set<std::pair<std::uint32_t, std::int32_t>>* reported = nullptr;
+    std::function<void(std::uint32_t function, std::int32_t loop, std::uint32_t iteration)> report;
     Deadline deadline;
     std::int32_t watch = 0;  // how many watches the program has (observe.h); 0 = do not look
     bool stride = true;      // take whole runs of an inner loop at once where that is the same

@@ -88,7 +88,7 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
     trace_.observed.resize(static_cast<std::size_t>(options.watch));
     contexts_.push_back({0, 0});
     stack_ += options.layout < 0 ? bits(-options.layout) : shift(options.layout, 1001);
-    heap_ += shift(options.layout, 1002);
+    heap_ += options.layout < 0 ? bits(-options.layout) : shift(options.layout, 1002);
     on_stack_.assign(program.functions.size(), 0);
     first_context_.assign(program.functions.size(), 0);
 }
@@ -228,6 +228,7 @@ inline void Machine::leave_loops(Frame& f, std::int32_t target) {
         for (std::int32_t l = target; l >= 0; l = loops[l].parent)
             if (l == f.loops.back().loop) return;
         close(f.loops.back());
+        report(f, f.loops.back().loop, kNoLoop);
         f.loops.pop_back();
         f.whole = false;
         if (f.loops.empty()) ask(kNoLoop, 0);
@@ -270,6 +271,7 @@ inline void Machine::arrive(Frame& f, std::int32_t loop, bool again) {
             a.last = now;
         }
         if (f.loops.size() == 1) ask(a.place, a.iteration);
+        report(f, loop, a.iteration);
         return;
     }
     Active a{loop, -1, loop_place(f, loop), 0, 0, 0, 0};
@@ -285,6 +287,7 @@ inline void Machine::arrive(Frame& f, std::int32_t loop, bool again) {
         a.step = 1;
     f.loops.push_back(a);
     if (f.loops.size() == 1) ask(a.place, 0);
+    report(f, loop, 0);
 }
 
 inline void Machine::follow(Frame& f, const Edge& edge, std::int32_t& block) {
@@ -307,7 +310,9 @@ inline void Machine::follow(Frame& f, const Edge& edge, std::int32_t& block) {
         const bool again = !f.loops.empty() && f.loops.back().loop == loop;
         arrive(f, loop, again);
         if (!again) f.whole = f.observed = false;
-        if (options_.stride && !(options_.outermost && depth_ == 1 && f.loops.size() == 1)) stride(f);
+        if (options_.stride && !is_reported(f, loop) &&
+            !(options_.outermost && depth_ == 1 && f.loops.size() == 1))
+            stride(f);
         if (!f.whole || !again) f.observed = false;
         f.whole = true;
         f.path.clear();
@@ -380,16 +385,6 @@ void Machine::execute(Frame& f) {
     stack_ = stack;
     --on_stack_[f.function];
     --depth_;
-}
-
-bool Machine::same_on_stack(std::uint64_t address, std::uint64_t size, std::uint64_t owner) {
-    auto at = locals_.lower_bound(address);
-    if (at != locals_.end() && at->first == address && at->second.end == address + size)
-        return at->second.owner == owner;
-    if (at != locals_.end() && at->first < address + size) return false;
-    if (at != locals_.begin() && std::prev(at)->second.end > address) return false;
-    locals_.emplace_hint(at, address, OnStack{address + size, owner});
-    return true;
 }
 
 void Machine::call(Frame& f, const Instruction& i) {
@@ -486,7 +481,11 @@ inline void Machine::step(Frame& f, const Instruction& i) {
                 stop("allocations of more than 2^40 bytes", i.line);
             v[i.dst] = signed_of(kHeapBase + heap_);
             k[i.dst] = 1;
-            heap_ = align_up(heap_ + size, kLine) + kLine;
+            if (program_.memory_needed && i.width == 8 && size > 0)
+                fill_values(bits(v[i.dst]), size, 0);
+            // Elsewhere: one after the other, as an allocator has them.
+            const auto between = options_.layout < 0 ? 16 : kLine;
+            heap_ = align_up(heap_ + size, between) + between;
             return;
         }
         case Op::stack_save:
@@ -552,6 +551,12 @@ inline void Machine::load(Frame& f, const Instruction& i) {
         f.values[i.dst] = sign_extend(at->second.value, i.width);
         f.known[i.dst] = 1;
         if (!tables_.empty()) note_entry(address);
+    } else if (bool known = false;
+               !filled_.empty() &&
+               in_filled(address, program_.functions[f.function].references[i.imm].size,
+                         f.values[i.dst], known)) {
+        f.values[i.dst] = known ? sign_extend(f.values[i.dst], i.width) : 0;
+        f.known[i.dst] = known;
     } else if (!load_given(f, i, address)) {
         f.values[i.dst] = 0;
         f.known[i.dst] = 0;
@@ -579,6 +584,7 @@ inline void Machine::store(Frame& f, const Instruction& i) {
             if (i.c >= 0) overwritten_.insert(address);
         }
         if (!given_.empty()) overwrite_given(address, bytes);
+        if (!filled_.empty()) touch_filled(address, bytes);
     }
 }
 

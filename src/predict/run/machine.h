@@ -96,6 +96,10 @@ class Machine {
     void close(const Active& a);
     // Whether what an outermost loop does next is wanted.
     void ask(std::uint32_t loop, std::uint32_t iteration);
+    bool is_reported(const Frame& f, std::int32_t loop) const {
+        return options_.reported && options_.reported->contains({f.function, loop});
+    }
+    void report(const Frame& f, std::int32_t loop, std::uint32_t iteration);
     // Control arrives at the header of a loop.
     void arrive(Frame& f, std::int32_t loop, bool again);
 
@@ -117,6 +121,10 @@ class Machine {
     void forget(std::uint64_t address, std::uint32_t bytes);
     // A block of memory filled or moved is one access, or a read and a write.
     void transfer(Frame& f, const Instruction& i);
+    void fill_values(std::uint64_t start, std::uint64_t length, int byte);
+    void move_values(std::uint64_t to, std::uint64_t from, std::uint64_t length);
+    bool in_filled(std::uint64_t address, std::uint32_t bytes, std::int64_t& value, bool& known);
+    void touch_filled(std::uint64_t address, std::uint32_t bytes);
 
     const Program& program_;
     const Parameters& parameters_;
@@ -131,6 +139,14 @@ class Machine {
         std::uint32_t bytes;
     };
     std::unordered_map<std::uint64_t, Stored> memory_;
+    // Ranges filled with one byte (-1: with something unknown), and what was stored into them since, by
+    // address: its bytes, eight at most.
+    struct Filled {
+        std::uint64_t end;
+        int byte;
+    };
+    std::map<std::uint64_t, Filled> filled_;
+    std::unordered_map<std::uint64_t, std::uint32_t> touched_;
     // Arrays whose contents are given, where they lie, and what of them was overwritten since.
     struct Given {
         std::uint64_t address, end;

@@ -44,6 +44,7 @@ bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address) 
                      i.line);
             return false;
         }
+        if (!table->known.empty() && !table->known[entry]) return false;
         f.values[i.dst] = sign_extend(table->at(entry), i.width);
         f.known[i.dst] = 1;
         return true;
@@ -52,7 +53,9 @@ bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address) 
 }
 
 std::int64_t Machine::found_array(std::uint64_t address, std::uint32_t bytes) {
-    const auto start = signed_of(argument_base(kFirstFound + found_++));
+    // In other layouts, elsewhere within a line.
+    const auto moved = options_.layout < 0 ? bits(-options_.layout) * (found_ % 4 + 1) % kLine : 0;
+    const auto start = signed_of(argument_base(kFirstFound + found_++) + moved);
     memory_[address] = {start, bytes};
     return start;
 }
@@ -64,6 +67,16 @@ void Machine::load_end(Frame& f, const Instruction& i, std::uint64_t address) {
     f.values[i.dst] = (start == memory_.end() ? found_array(address - 8, 8) : start->second.value) +
                       f.values[i.c] * static_cast<std::int64_t>(r.element);
     f.known[i.dst] = f.known[i.c];
+}
+
+bool Machine::same_on_stack(std::uint64_t address, std::uint64_t size, std::uint64_t owner) {
+    auto at = locals_.lower_bound(address);
+    if (at != locals_.end() && at->first == address && at->second.end == address + size)
+        return at->second.owner == owner;
+    if (at != locals_.end() && at->first < address + size) return false;
+    if (at != locals_.begin() && std::prev(at)->second.end > address) return false;
+    locals_.emplace_hint(at, address, OnStack{address + size, owner});
+    return true;
 }
 
 void Machine::overwrite_given(std::uint64_t address, std::uint32_t bytes) {
@@ -98,9 +111,109 @@ void Machine::transfer(Frame& f, const Instruction& i) {
             access(f, static_cast<std::uint32_t>(i.imm) + (moving && write ? 1 : 0),
                    (write ? to : from) + at,
                    static_cast<std::uint32_t>(std::min(kLongest, length - at)));
-    if (program_.memory_needed)
-        doubt(Doubt::Kind::general, "integers are copied in bulk; the copies' values are not followed",
-              i.line);
+    if (!program_.memory_needed || length == 0) return;
+    if (moving)
+        move_values(to, from, length);
+    else
+        fill_values(to, length, i.c >= 0 && f.known[i.c] ? static_cast<int>(f.values[i.c] & 255) : -1);
+}
+
+namespace {
+
+// Entries of a map by address that overlap a range, each given to `found`, which says whether it goes.
+template <class Map, class Bytes, class Found>
+void overlapping(Map& map, std::uint64_t start, std::uint64_t length, const Bytes& bytes,
+                 const Found& found) {
+    if (map.size() <= length) {
+        for (auto at = map.begin(); at != map.end();)
+            if (at->first < start + length && at->first + bytes(at->second) > start && found(*at))
+                at = map.erase(at);
+            else
+                ++at;
+        return;
+    }
+    for (std::uint64_t a = start - 15; a < start + length; ++a)
+        if (const auto at = map.find(a); at != map.end() && a + bytes(at->second) > start && found(*at))
+            map.erase(at);
+}
+
+}  // namespace
+
+// Nothing is known of a range any more but what `byte` says.
+void Machine::fill_values(std::uint64_t start, std::uint64_t length, int byte) {
+    const auto all = [](const auto&) { return true; };
+    overlapping(memory_, start, length, [](const Stored& s) { return s.bytes; }, all);
+    overlapping(touched_, start, length, [](std::uint32_t bytes) { return bytes; }, all);
+    const auto end = start + length;
+    auto at = filled_.upper_bound(start);
+    if (at != filled_.begin()) --at;
+    while (at != filled_.end() && at->first < end) {
+        const auto [first, old] = *at;
+        if (old.end <= start) {
+            ++at;
+            continue;
+        }
+        at = filled_.erase(at);
+        if (first < start) filled_[first] = {start, old.byte};
+        if (old.end > end) at = filled_.insert_or_assign(end, Filled{old.end, old.byte}).first;
+    }
+    filled_[start] = {end, byte};
+}
+
+// One range becomes what another is: numbers known there are known here.
+void Machine::move_values(std::uint64_t to, std::uint64_t from, std::uint64_t length) {
+    std::vector<std::pair<std::uint64_t, Stored>> known;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> touched;
+    std::vector<std::pair<std::uint64_t, Filled>> filled;
+    overlapping(
+        memory_, from, length, [](const Stored& s) { return s.bytes; },
+        [&](const auto& entry) {
+            if (entry.first >= from && entry.first + entry.second.bytes <= from + length)
+                known.emplace_back(entry);
+            return false;
+        });
+    overlapping(
+        touched_, from, length, [](std::uint32_t bytes) { return bytes; },
+        [&](const auto& entry) {
+            touched.emplace_back(entry);
+            return false;
+        });
+    auto at = filled_.upper_bound(from);
+    if (at != filled_.begin()) --at;
+    for (; at != filled_.end() && at->first < from + length; ++at)
+        if (at->second.end > from) filled.emplace_back(*at);
+    fill_values(to, length, -1);
+    for (const auto& [start, piece] : filled) {
+        const auto first = std::max(start, from), end = std::min(piece.end, from + length);
+        fill_values(first - from + to, end - first, piece.byte);
+    }
+    for (const auto& [address, bytes] : touched) touched_[address - from + to] = bytes;
+    for (const auto& [address, stored] : known) {
+        memory_[address - from + to] = stored;
+        touched_[address - from + to] = stored.bytes;
+    }
+}
+
+// Within a filled range: whether nothing was stored there since, and what it holds then.
+bool Machine::in_filled(std::uint64_t address, std::uint32_t bytes, std::int64_t& value, bool& known) {
+    auto at = filled_.upper_bound(address + bytes - 1);
+    if (at == filled_.begin() || std::prev(at)->second.end <= address) return false;
+    --at;
+    known =
+        at->first <= address && at->second.end >= address + bytes && at->second.byte >= 0 && bytes <= 8;
+    if (!touched_.empty())
+        for (std::uint64_t a = mixed_ ? address - 15 : address; a < address + bytes && known; ++a)
+            if (const auto t = touched_.find(a); t != touched_.end() && a + t->second > address)
+                known = false;
+    value = 0;
+    for (std::uint32_t k = 0; k < bytes && known; ++k)
+        value |= static_cast<std::int64_t>(static_cast<std::uint64_t>(at->second.byte) << (8 * k));
+    return true;
+}
+
+void Machine::touch_filled(std::uint64_t address, std::uint32_t bytes) {
+    for (std::uint32_t k = 0; k < bytes; k += 8)
+        touched_[address + k] = std::min<std::uint32_t>(8, bytes - k);
 }
 
 std::vector<Doubt> Trace::doubts_at(std::uint64_t granularity) const {

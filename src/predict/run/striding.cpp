@@ -138,4 +138,10 @@ void Machine::emit(Frame& f, std::int64_t rounds) {
     trace_.count += accesses.size() * static_cast<std::uint64_t>(rounds);
 }
 
+void Machine::report(const Frame& f, std::int32_t loop, std::uint32_t iteration) {
+    if (!is_reported(f, loop)) return;
+    if (options_.sink && !out_addresses_.empty()) flush();
+    options_.report(f.function, loop, iteration);
+}
+
 }  // namespace revisit::predict

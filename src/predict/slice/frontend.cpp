@@ -75,6 +75,15 @@ bool is_source(const std::string& path) {
     return known.contains(std::filesystem::path(path).extension().string());
 }
 
+}  // namespace
+
+bool is_cpp(const std::string& path) {
+    static const std::set<std::string> known{".C", ".cc", ".cpp", ".cxx", ".c++", ".ii"};
+    return known.contains(std::filesystem::path(path).extension().string());
+}
+
+namespace {
+
 Result<void> readable(const std::string& path) {
     if (access(path.c_str(), R_OK) != 0) return fail(path, "", "cannot be read");
     std::error_code ignored;
@@ -113,7 +122,15 @@ Result<std::vector<std::string>> unused_macros(const Source& source, const Param
     return names;
 }
 
-Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros) {
+namespace {
+
+bool is_intermediate(const Source& source) {
+    return source.path.ends_with(".ll") || source.path.ends_with(".bc");
+}
+
+// What the slicer prints of the source for each set of macros.
+Result<std::string> slicer_output(const Source& source, const std::vector<Parameters>& macros,
+                                  const std::vector<std::string>& options) {
     const auto helper = slicer_path();
     if (helper.empty())
         return fail(
@@ -127,7 +144,7 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
         arguments.insert(arguments.end(), {"--unit", unit.path});
         arguments.insert(arguments.end(), unit.flags.begin(), unit.flags.end());
     }
-    if (source.in_program) arguments.emplace_back("--in-program");
+    arguments.insert(arguments.end(), options.begin(), options.end());
     for (const auto& m : macros) {
         arguments.push_back("--");
         for (const auto& [name, value] : m)
@@ -136,14 +153,29 @@ Result<std::vector<Program>> compile(const Source& source, const std::vector<Par
     std::string out, messages;
     const auto status = TRY(run_program(std::move(arguments), out, messages));
     while (!messages.empty() && messages.back() == '\n') messages.pop_back();
-    const bool intermediate = source.path.ends_with(".ll") || source.path.ends_with(".bc");
     if (status != 0) {
         // Several lines are clang's or LLVM's own, and stay as they are.
-        const auto what = intermediate ? "is no LLVM IR that LLVM 19 reads" : "does not compile";
+        const auto what =
+            is_intermediate(source) ? "is no LLVM IR that LLVM 19 reads" : "does not compile";
         if (messages.empty()) return fail(source.path, "", what);
         if (messages.find('\n') == std::string::npos) return fail(source.path, "", messages);
         return fail(source.path, "", what + ("\n" + messages));
     }
+    return out;
+}
+
+}  // namespace
+
+Result<void> compile_notes(const Source& source, const Parameters& macros, const std::string& program) {
+    TRY(slicer_output(source, {macros}, {"--notes", program}));
+    return {};
+}
+
+Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros) {
+    std::vector<std::string> options;
+    if (source.in_program) options.emplace_back("--in-program");
+    const auto out = TRY(slicer_output(source, macros, options));
+    const bool intermediate = is_intermediate(source);
     auto programs = programs_from_text(out);
     if (programs && programs->size() != (intermediate ? 1 : std::max<std::size_t>(1, macros.size())))
         return fail(source.path, "", "the slicer gave up");

@@ -25,6 +25,9 @@ struct Source {
     std::string level() const { return optimise == 's' ? "s" : std::to_string(optimise); }
 };
 
+// By its name.
+bool is_cpp(const std::string& path);
+
 // Runs a program (found by PATH when it has no slash) and takes all it writes; its exit status.
 Result<int> run_program(std::vector<std::string> arguments, std::string& out, std::string& messages);
 
@@ -33,6 +36,9 @@ std::string slicer_path();
 
 // Names among the macros, and the -D of the flags, that change nothing in the source.
 Result<std::vector<std::string>> unused_macros(const Source& source, const Parameters& macros);
+
+// Builds the whole program so that it notes what decides in the function (record_data.cpp).
+Result<void> compile_notes(const Source& source, const Parameters& macros, const std::string& program);
 
 // One program a set of macros.
 Result<std::vector<Program>> compile(const Source& source, const std::vector<Parameters>& macros);

@@ -52,10 +52,11 @@ enum class Op : std::uint8_t {
                // c = -1, or the number of elements up to this end of a vector
     store,     // memory at a = c (-1: not needed); b = slot register or -1; imm = reference
     reserve,   // dst = address of imm * a bytes on the stack, aligned to b
-    allocate,  // dst = address of a bytes (times b unless -1) on the heap, aligned to imm at least
+    allocate,  // dst = address of a bytes (times b unless -1) on the heap, aligned to imm at least;
+               // cleared if width is 8
     stack_save,
     stack_restore,
-    fill,     // memset: a = address, b = length, imm = reference
+    fill,     // memset: a = address, b = length, c = byte or -1, imm = reference
     move,     // memcpy: a = to, b = from, c = length, imm = read reference, the write is imm + 1
     call,     // imm = index into Function::calls
     unknown,  // dst = something only the data knows
@@ -181,6 +182,7 @@ struct Table {
     std::string name;
     std::uint32_t element = 0;  // bytes
     std::vector<std::int64_t> values;
+    std::vector<bool> known;  // which of them; empty: all
     // Instead of values: any from low to high, by chance.
     bool random = false;
     std::int64_t low = 0, high = 0;

@@ -23,6 +23,20 @@ void Slicer::write_call(llvm::CallBase& c) {
         out_->calls.push_back(std::move(call));
         return;
     }
+    // In sequence there is one thread.
+    if (callee && callee->isDeclaration() && callee->getName().starts_with("omp_get_") &&
+        c.getType()->isIntegerTy()) {
+        if (!needed_.count(&c)) return;
+        const auto one = constant(callee->getName() == "omp_get_thread_num" ||
+                                          callee->getName() == "omp_get_level" ||
+                                          callee->getName() == "omp_get_dynamic"
+                                      ? 0
+                                      : 1);
+        const auto d = reg(&c);
+        auto& copy = emit(Op::copy, c);
+        copy.dst = d, copy.a = one;
+        return;
+    }
     if (const auto in = inputs_.find(&c); in != inputs_.end()) {
         if (!needed_.count(&c)) return;
         const auto value = input(in->second, width_of(c.getType()), Kind::integer);
@@ -38,10 +52,11 @@ void Slicer::write_call(llvm::CallBase& c) {
         if (!bulk->from) id = wrote;
         const auto to = reg(bulk->to), length = reg(bulk->length);
         const auto from = bulk->from ? reg(bulk->from) : -1;
+        const auto byte = bulk->byte ? reg(bulk->byte) : -1;
         auto& out = emit(bulk->from ? Op::move : Op::fill, c);
         out.a = to;
         out.b = bulk->from ? from : length;
-        out.c = bulk->from ? length : -1;
+        out.c = bulk->from ? length : byte;
         out.imm = id;
         // What a routine called by name returns is where it wrote.
         if (needed_.count(&c)) {
@@ -116,6 +131,7 @@ void Slicer::write_call(llvm::CallBase& c) {
         auto& out = emit(Op::allocate, c);
         out.dst = d, out.a = aligned, out.b = b;
         out.imm = promised_alignment(c);
+        if (callee->getName() == "calloc") out.width = 8;
         return;
     } else if (!callee || !is_harmless(callee)) {
         const auto what =

@@ -149,7 +149,9 @@ void Slicer::write(llvm::Instruction& i) {
 
 void Slicer::write_value(llvm::Instruction& i) {
     if (is_whole_comparison(&i) || is_whole_conversion(&i)) return write_whole(i);
-    if (auto* x = dyn_cast<llvm::ExtractValueInst>(&i); x && packed_.count(x)) return write_packed(*x);
+    if (auto* x = dyn_cast<llvm::ExtractValueInst>(&i); x && packed_.count(x))
+        return write_packed(*x, i);
+    if (const auto* part = taken_out(i)) return write_taken_out(i, *part);
     if (auto* gep = dyn_cast<llvm::GetElementPtrInst>(&i)) return write_address(*gep);
     const auto binary = [&]() -> std::optional<Op> {
         switch (i.getOpcode()) {

@@ -52,7 +52,10 @@ void Slicer::write(llvm::Function& f, Function& out) {
         arg.width = width_of(a.getType());
         arg.is_signed = is_signed(a);
         arg.alone = a.hasNoAliasAttr();
-        if (needed_.count(&a)) arg.reg = reg(&a);
+        if (packed_.count(&a))
+            arg.kind = Kind::other;
+        else if (needed_.count(&a))
+            arg.reg = reg(&a);
         out.arguments.push_back(std::move(arg));
     }
     llvm::DominatorTree tree(f);
@@ -76,6 +79,9 @@ void Slicer::write(llvm::Function& f, Function& out) {
         ++number;
         if (auto* l = loops.getLoopFor(&b)) block.loop = loop_index[l];
         block_ = &block;
+        if (&b == &f.getEntryBlock())
+            for (auto& a : f.args())
+                if (packed_.count(&a) && needed_.count(&a)) write_packed(a, b.front());
         for (auto& i : b) write(i);
         finish(b, block, block_index);
         out.blocks.push_back(std::move(block));

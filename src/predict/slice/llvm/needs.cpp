@@ -74,6 +74,10 @@ void Slicer::propagate(const llvm::Value* v) {
     const auto* i = dyn_cast<llvm::Instruction>(v);
     if (!i) return;
     if (inputs_.count(i) || packed_.count(i)) return;
+    if (pointers_.count(i)) {
+        program_.memory_needed = true;
+        return;
+    }
     if (const auto* l = dyn_cast<llvm::LoadInst>(i))
         return need_memory(object_of(l->getPointerOperand()));
     if (const auto* c = dyn_cast<llvm::CallBase>(i)) {

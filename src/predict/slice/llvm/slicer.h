@@ -26,6 +26,10 @@ class Slicer {
 
     Program run();
 
+    // After run(): loads of numbers that decide, and the name of one that is an input.
+    std::vector<llvm::LoadInst*> deciding_loads() const;
+    std::string input_name(const llvm::Value* v) const;
+
  private:
     // What is needed.
     void reach(llvm::Function& f);
@@ -39,8 +43,9 @@ class Slicer {
     // Numbers that come in through memory (inputs.cpp).
     struct Packed {
         std::string name;
-        std::uint8_t bits;
+        std::uint8_t bits, offset;  // offset: from the lowest bit
         bool pointer;
+        bool opaque;  // a number that is not followed
     };
     struct End {
         std::string size;
@@ -48,7 +53,11 @@ class Slicer {
     };
     void find_inputs();
     std::int32_t input(const std::string& name, std::uint8_t width, Kind kind);
-    void write_packed(const llvm::ExtractValueInst& i);
+    void note_packed(const llvm::Value& value, const llvm::Argument& a, std::int64_t from,
+                     std::int64_t bytes);
+    const Packed* taken_out(const llvm::Instruction& i) const;
+    void write_taken_out(const llvm::Instruction& i, const Packed& part);
+    void write_packed(const llvm::Value& value, const llvm::Instruction& at);
 
     // Registers.
     std::int32_t global_index(const llvm::GlobalVariable* g);
@@ -108,6 +117,7 @@ class Slicer {
     llvm::DenseMap<const llvm::GlobalVariable*, std::int32_t> globals_;
     llvm::DenseMap<const llvm::Value*, std::string> inputs_;
     llvm::DenseMap<const llvm::Value*, End> ends_;
+    llvm::DenseSet<const llvm::Value*> pointers_;  // loads of those that nothing here writes
     llvm::DenseMap<const llvm::Value*, std::vector<Packed>> packed_;
     Program program_;
 

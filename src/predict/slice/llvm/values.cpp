@@ -6,6 +6,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/DebugProgramInstruction.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Operator.h>
 
@@ -17,25 +19,42 @@ namespace revisit::predict {
 using llvm::dyn_cast;
 using llvm::isa;
 
+const llvm::DILocalVariable* declared_variable(const llvm::Argument& argument) {
+    const llvm::Function& f = *argument.getParent();
+    const auto* sub = f.getSubprogram();
+    if (!sub) return nullptr;
+    llvm::SmallVector<const llvm::DILocalVariable*, 8> all;
+    const auto note = [&](const llvm::DILocalVariable* v) {
+        if (v && v->getArg() > 0 && v->getScope()->getSubprogram() == sub) all.push_back(v);
+    };
+    for (const auto* node : sub->getRetainedNodes()) note(dyn_cast<llvm::DILocalVariable>(node));
+    for (const auto& i : llvm::instructions(f)) {
+        for (const llvm::DbgVariableRecord& r : llvm::filterDbgVars(i.getDbgRecordRange()))
+            note(r.getVariable());
+        if (const auto* d = dyn_cast<llvm::DbgVariableIntrinsic>(&i)) note(d->getVariable());
+    }
+    // By name: s.coerce0 and s.coerce1 are one variable of the source, and what the function returns
+    // may be an argument here.
+    const auto name = argument.getName().split('.').first;
+    for (const auto* v : all)
+        if (!name.empty() && v->getName() == name) return v;
+    const bool returned = f.arg_size() > 0 && f.hasParamAttribute(0, llvm::Attribute::StructRet);
+    for (const auto* v : all)
+        if (name.empty() && v->getArg() + returned == argument.getArgNo() + 1) return v;
+    return nullptr;
+}
+
 std::string source_name(const llvm::Value* value) {
     if (isa<llvm::GlobalVariable>(value)) return value->getName().str();
+    if (const auto* a = dyn_cast<llvm::Argument>(value))
+        if (const auto* v = declared_variable(*a)) return v->getName().str();
     llvm::SmallVector<llvm::DbgVariableIntrinsic*, 4> users;
     llvm::SmallVector<llvm::DbgVariableRecord*, 4> records;
     llvm::findDbgUsers(users, const_cast<llvm::Value*>(value), &records);
-    // An argument can be the first value of other variables too: its own name comes first.
-    const auto* argument = dyn_cast<llvm::Argument>(value);
-    for (const bool own : {true, false}) {
-        if (own && !argument) continue;
-        const auto fits = [&](const llvm::DILocalVariable* v) {
-            return v &&
-                   (!own || (v->getArg() == argument->getArgNo() + 1 &&
-                             v->getScope()->getSubprogram() == argument->getParent()->getSubprogram()));
-        };
-        for (const auto* r : records)
-            if (fits(r->getVariable())) return r->getVariable()->getName().str();
-        for (const auto* u : users)
-            if (fits(u->getVariable())) return u->getVariable()->getName().str();
-    }
+    for (const auto* r : records)
+        if (r->getVariable()) return r->getVariable()->getName().str();
+    for (const auto* u : users)
+        if (u->getVariable()) return u->getVariable()->getName().str();
     auto name = value->getName();
     if (name.ends_with(".addr")) name = name.drop_back(5);
     return name.split('.').first.str();
@@ -128,12 +147,9 @@ const llvm::Value* object_of(const llvm::Value* pointer) {
 }
 
 bool is_signed(const llvm::Argument& argument) {
-    const auto* sub = argument.getParent()->getSubprogram();
-    if (!sub || !argument.getType()->isIntegerTy()) return false;
-    const auto types = sub->getType() ? sub->getType()->getTypeArray() : llvm::DITypeRefArray();
-    // The first is what the function returns. Arguments that take several registers move the others.
-    if (types.size() != argument.getParent()->arg_size() + 1) return false;
-    const auto* type = types[argument.getArgNo() + 1];
+    const auto* variable = declared_variable(argument);
+    if (!variable || !argument.getType()->isIntegerTy()) return false;
+    const auto* type = variable->getType();
     while (const auto* derived = llvm::dyn_cast_or_null<llvm::DIDerivedType>(type))
         type = derived->getBaseType();
     const auto* basic = llvm::dyn_cast_or_null<llvm::DIBasicType>(type);
@@ -143,7 +159,9 @@ bool is_signed(const llvm::Argument& argument) {
 std::optional<BulkAccess> bulk_access(llvm::Instruction& i) {
     if (auto* m = dyn_cast<llvm::AnyMemIntrinsic>(&i)) {
         auto* t = dyn_cast<llvm::AnyMemTransferInst>(m);
-        return BulkAccess{m->getRawDest(), t ? t->getRawSource() : nullptr, m->getLength()};
+        auto* s = dyn_cast<llvm::AnyMemSetInst>(m);
+        return BulkAccess{m->getRawDest(), t ? t->getRawSource() : nullptr, m->getLength(),
+                          s ? dyn_cast<llvm::ConstantInt>(s->getValue()) : nullptr};
     }
     auto* c = dyn_cast<llvm::CallBase>(&i);
     const auto* f = c ? c->getCalledFunction() : nullptr;
@@ -151,7 +169,9 @@ std::optional<BulkAccess> bulk_access(llvm::Instruction& i) {
         !c->getArgOperand(0)->getType()->isPointerTy() ||
         !c->getArgOperand(2)->getType()->isIntegerTy())
         return std::nullopt;
-    if (f->getName() == "memset") return BulkAccess{c->getArgOperand(0), nullptr, c->getArgOperand(2)};
+    if (f->getName() == "memset")
+        return BulkAccess{c->getArgOperand(0), nullptr, c->getArgOperand(2),
+                          dyn_cast<llvm::ConstantInt>(c->getArgOperand(1))};
     if ((f->getName() == "memcpy" || f->getName() == "memmove") &&
         c->getArgOperand(1)->getType()->isPointerTy())
         return BulkAccess{c->getArgOperand(0), c->getArgOperand(1), c->getArgOperand(2)};
@@ -190,15 +210,17 @@ std::int64_t promised_alignment(const llvm::CallBase& allocation) {
 bool is_harmless(const llvm::Function* f) {
     if (f->isIntrinsic() || f->doesNotAccessMemory() || f->onlyAccessesInaccessibleMemory())
         return true;
-    if (is_number_reader(f)) return true;
+    // What never returns ends the run, and a run that ends so has no profile.
+    if (is_number_reader(f) || f->doesNotReturn() || f->getName().starts_with("omp_get_")) return true;
     static const llvm::StringRef names[] = {
-        "free",  "sqrt",    "sqrtf",  "exp",    "expf",     "pow",    "powf",     "sin",    "cos",
-        "log",   "fabs",    "fabsf",  "fmax",   "fmin",     "floor",  "ceil",     "printf", "fprintf",
-        "puts",  "putchar", "_ZdlPv", "_ZdaPv", "abs",      "labs",   "tan",      "atan",   "fmod",
-        "exit",  "abort",   "fma",    "fmaf",   "creal",    "cimag",  "conj",     "cabs",   "hypot",
-        "cbrt",  "sinf",    "cosf",   "logf",   "tanf",     "floorf", "ceilf",    "round",  "trunc",
-        "atan2", "exp2",    "log2",   "log10",  "fminf",    "fmaxf",  "powf",     "fmodf",  "sinh",
-        "cosh",  "tanh",    "asin",   "acos",   "copysign", "rint",   "nearbyint"};
+        "free",   "sqrt",    "sqrtf", "exp",     "expf",     "pow",    "powf",     "sin",
+        "cos",    "log",     "fabs",  "fabsf",   "fmax",     "fmin",   "floor",    "ceil",
+        "printf", "fprintf", "puts",  "putchar", "_ZdlPv",   "_ZdaPv", "_ZdlPvm",  "_ZdaPvm",
+        "abs",    "labs",    "tan",   "atan",    "fmod",     "exit",   "abort",    "fma",
+        "fmaf",   "creal",   "cimag", "conj",    "cabs",     "hypot",  "cbrt",     "sinf",
+        "cosf",   "logf",    "tanf",  "floorf",  "ceilf",    "round",  "trunc",    "atan2",
+        "exp2",   "log2",    "log10", "fminf",   "fmaxf",    "powf",   "fmodf",    "sinh",
+        "cosh",   "tanh",    "asin",  "acos",    "copysign", "rint",   "nearbyint"};
     return std::find(std::begin(names), std::end(names), f->getName()) != std::end(names);
 }
 

@@ -14,6 +14,9 @@ namespace revisit::predict {
 // The name of a scalar as the source has it: from debug info, else the IR's without its decoration.
 std::string source_name(const llvm::Value* value);
 
+// The variable of the source that an argument is, or is a part of.
+const llvm::DILocalVariable* declared_variable(const llvm::Argument& argument);
+
 // What a pointer points into, and how the bracket notation writes it: A, A~i~k-1.
 struct Description {
     std::string array;
@@ -36,6 +39,7 @@ struct BulkAccess {
     llvm::Value* to = nullptr;
     llvm::Value* from = nullptr;  // null: filled
     llvm::Value* length = nullptr;
+    llvm::ConstantInt* byte = nullptr;  // that it is filled with, where the source says
 };
 std::optional<BulkAccess> bulk_access(llvm::Instruction& i);
 // An intrinsic that reads or writes memory of the program.
