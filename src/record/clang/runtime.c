@@ -130,7 +130,7 @@ void revisit_hand_over(int32_t slot, uint64_t words) {
         self->before = self->ticket;
         self->ticket = ticket + 1;
         revisit_runner* mine = runner_of(self);
-        if (mine->owner == self->number + 1)
+        if (__atomic_load_n(&mine->owner, __ATOMIC_RELAXED) == self->number + 1)
             __atomic_store_n(&mine->ticket, self->ticket, __ATOMIC_RELAXED);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
@@ -173,7 +173,8 @@ static void wait_for_others(revisit_thread* self) {
         if (__atomic_load_n(&other->given_up, __ATOMIC_RELAXED) == ticket) continue;
         uint64_t now = nanoseconds(CLOCK_MONOTONIC), since = now;
         if (self->waited > allowance + (now - self->began) / 4) return;
-        uint64_t used = processor_time(other->id);
+        uint32_t id = __atomic_load_n(&other->id, __ATOMIC_RELAXED);
+        uint64_t used = processor_time(id);
         while (now - since < longest && !__atomic_load_n(&other->rests, __ATOMIC_RELAXED) &&
                __atomic_load_n(&other->owner, __ATOMIC_RELAXED) == owner &&
                __atomic_load_n(&other->ticket, __ATOMIC_RELAXED) == ticket &&
@@ -181,7 +182,7 @@ static void wait_for_others(revisit_thread* self) {
             struct timespec pause = {0, (long)nap};
             syscall(SYS_nanosleep, &pause, NULL);
             now = nanoseconds(CLOCK_MONOTONIC);
-            if (processor_time(other->id) - used > nap / 2) break;
+            if (processor_time(id) - used > nap / 2) break;
         }
         __atomic_store_n(&other->given_up, ticket, __ATOMIC_RELAXED);
         self->waited += now - since;
@@ -261,10 +262,11 @@ void revisit_thread_begin(uint32_t number) {
     if (process.stream) {
         revisit_runner* mine = runner_of(self);
         __atomic_store_n(&mine->owner, 0, __ATOMIC_RELAXED);
-        mine->id = (uint32_t)syscall(SYS_gettid);
-        mine->rests = 0;
-        mine->given_up = 0;
-        mine->ticket = __atomic_load_n(&process.stream->head, __ATOMIC_RELAXED) + 1;
+        uint64_t next = __atomic_load_n(&process.stream->head, __ATOMIC_RELAXED) + 1;
+        __atomic_store_n(&mine->id, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+        __atomic_store_n(&mine->rests, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&mine->given_up, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&mine->ticket, next, __ATOMIC_RELAXED);
         self->began = nanoseconds(CLOCK_MONOTONIC);
         __atomic_store_n(&mine->owner, number + 1, __ATOMIC_RELEASE);
     }
@@ -289,7 +291,7 @@ static void thread_end(void* of) {
         if (process.sampling) take(self, lane, cursor);
     }
     if (process.sampling) revisit_sampler_end(self);
-    if (runner_of(self)->owner == self->number + 1)
+    if (__atomic_load_n(&runner_of(self)->owner, __ATOMIC_RELAXED) == self->number + 1)
         __atomic_store_n(&runner_of(self)->owner, 0, __ATOMIC_RELEASE);
     /* Destructors still to run may be recorded code: the thread then begins anew. */
     tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
