@@ -39,7 +39,6 @@ class Process {
     Program* program = nullptr;
     std::vector<std::uint16_t> threads;   // numbers of those that were sampled
     std::uint64_t time = 0;               // nanoseconds of processor time
-    bool had_children = false;            // or several threads
     std::unique_ptr<Machine::Kept> kept;  // from its first sample on
 
     const Maps& maps() const { return maps_; }

@@ -82,7 +82,6 @@ std::uint64_t own_time() {
 Sampler::Sampler(const Settings& settings, bool objects)
     : settings_(settings),
       objects_(objects),
-      random_(settings.seed + 0x5eed),
       bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
       pairing_(settings_, objects) {
     TaskEvents::refuse = settings.refuse;
@@ -122,19 +121,11 @@ void Sampler::calibrate() {
 std::uint64_t Sampler::clock(Task& t) {
     std::uint64_t now = t.events.clock();
     if (!t.events.is_open()) now = std::max(scheduled(t.process->pid, t.id).time, t.clock_seen);
-    add_time(t, now - t.clock_seen);
+    ran_ += now - t.clock_seen;
+    t.process->time += now - t.clock_seen;
+    t.process->program->time += now - t.clock_seen;
     t.clock_seen = now;
     return now;
-}
-
-void Sampler::add_time(Task& t, std::uint64_t time) {
-    ran_ += time;
-    t.process->time += time;
-    t.process->program->time += time;
-}
-
-void Sampler::ran_unsampled(Task& t, std::uint64_t time) {
-    add_time(t, time - std::min(time, t.ran_before));
 }
 
 void Sampler::note(Task& t, Hindrance what, int error) {
@@ -146,14 +137,12 @@ void Sampler::note(Task& t, Hindrance what, int error) {
     note.error = error;
 }
 
-void Sampler::start(Task& t, std::uint64_t ran) {
-    constexpr std::uint64_t kSoonest = 50000;  // nanoseconds
+void Sampler::start(Task& t) {
     t.number = static_cast<std::uint16_t>(t.process->program->threads++);
     t.process->threads.push_back(t.number);
     t.reservoir = Reservoir(blocks_at_once());
     t.random = Random(settings_.seed * 0x9e3779b97f4a7c15 + t.number + 1);
-    if (t.period == 0) t.period = to_first_sample(t.random);
-    add_time(t, ran);
+    t.period = to_first_sample(t);
     t.clock_seen = 0;
     int error = t.events.open(t.id);
     if (error != 0) {
@@ -162,8 +151,7 @@ void Sampler::start(Task& t, std::uint64_t ran) {
     } else
         t.clock_seen = t.events.clock();  // of a thread that ran before
     if (no_watchpoints_ != 0 && t.number == 0) note(t, Hindrance::looks_only, no_watchpoints_);
-    t.period = std::max(t.period, ran + kSoonest);
-    t.events.set_timer(t.period - ran);
+    t.events.set_timer(t.period);
 }
 
 void Sampler::take_records(Task& t) {

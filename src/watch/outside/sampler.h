@@ -19,12 +19,8 @@ class Sampler {
  public:
     explicit Sampler(const Settings& settings, bool objects);
 
-    // A thread that has begun; it need not be stopped. It `ran` before, unless it is attached to.
-    void start(Task& task, std::uint64_t ran = 0);
-    // How long a thread that begins now runs until its first sample.
-    std::uint64_t first_wait() { return to_first_sample(random_); }
-    // It has ended without being started.
-    void ran_unsampled(Task& task, std::uint64_t time);
+    // A thread that has begun; it need not be stopped.
+    void start(Task& task);
     // Records of its events: traps are noted, `is_due` is set when a sample is.
     void take_records(Task& task);
     enum class Taken : std::uint8_t { nothing, sample, beginning };
@@ -117,8 +113,7 @@ class Sampler {
     void milepost_reached(Task& task, unsigned slot, std::uint64_t now);
 
     std::uint64_t to_next_sample(Task& task, std::uint64_t cost);
-    std::uint64_t to_first_sample(Random& random) const;
-    void add_time(Task& task, std::uint64_t time);
+    std::uint64_t to_first_sample(Task& task);
     double wait_for_budget(std::uint64_t spent) const;
     void charge_switches(Task& task);
     void calibrate();
@@ -130,7 +125,6 @@ class Sampler {
 
     Settings settings_;
     bool objects_;
-    Random random_;
     Bench bench_;
     Pairing pairing_;
     std::uint64_t stretch_ = 0;           // nanoseconds from a replay's beginning to its end

@@ -41,8 +41,8 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
 
 // Of a thread that begins when others have used up what is allowed: at any time of that wait, as many
 // threads may run the same code from their beginning and end soon.
-std::uint64_t Sampler::to_first_sample(Random& random) const {
-    return settings_.period + static_cast<std::uint64_t>(2 * random.unit() * wait_for_budget(spent_));
+std::uint64_t Sampler::to_first_sample(Task& t) {
+    return settings_.period + static_cast<std::uint64_t>(2 * t.random.unit() * wait_for_budget(spent_));
 }
 
 // At each switch of threads the kernel takes the events of the one off and puts those of the other on:

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -30,14 +29,6 @@ inline Scheduled scheduled(pid_t process, pid_t thread) {
     std::strtoull(next, &next, 10);  // nanoseconds it waited
     out.switches = std::strtoull(next, &next, 10);
     return out;
-}
-
-inline std::uint64_t time_of(const rusage& used) {
-    auto nanoseconds = [](const timeval& time) {
-        return static_cast<std::uint64_t>(time.tv_sec) * 1000000000 +
-               static_cast<std::uint64_t>(time.tv_usec) * 1000;
-    };
-    return nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime);
 }
 
 }  // namespace revisit::watch::outside

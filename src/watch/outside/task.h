@@ -63,8 +63,6 @@ struct Task {
     bool started = false;                             // it is sampled
     bool is_due = false;                              // for a sample, or a replay's stop
     std::uint64_t due_since = 0;                      // the thread's clock when the timer fired
-    std::uint64_t ran_before = 0;                     // nanoseconds, another program in this process
-    unsigned looked_at = 0;                           // before it was sampled
     unsigned missed = 0;                              // stops that came too late in a row
     int processor = -1;                               // where it was then
 

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,13 +22,10 @@
 #include <thread>
 
 #include "core/try.h"
-#include "record/process_status.h"
 #include "record/signals.h"
 #include "watch/outside/attach.h"
-#include "watch/outside/child_signals.h"
 #include "watch/outside/preload.h"
 #include "watch/outside/processors.h"
-#include "watch/outside/scheduled.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -46,6 +44,41 @@ std::vector<std::string> command_of(pid_t process) {
     for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
     return words;
 }
+
+// A field of /proc/PID/status; 0 = not there.
+pid_t status_field(pid_t process, std::string_view name) {
+    std::ifstream file(fmt::format("/proc/{}/status", process));
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with(name)) return std::atoi(line.c_str() + name.size());
+    return 0;
+}
+
+// SIGCHLD comes through a file, not by a handler.
+class ChildSignals {
+ public:
+    ChildSignals() {
+        sigset_t child;
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &child, &before_);
+        file_ = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
+    }
+    ~ChildSignals() {
+        if (file_ >= 0) close(file_);
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
+    }
+    ChildSignals(const ChildSignals&) = delete;
+    int file() const { return file_; }
+    void take() {
+        signalfd_siginfo info[8];
+        while (read(file_, info, sizeof info) > 0) {
+        }
+    }
+
+ private:
+    sigset_t before_;
+    int file_;
+};
 
 // Every thread has a handful of files.
 void allow_many_files() {
@@ -142,8 +175,7 @@ class Tracer {
         signals_->pass_to(root_);
         // It stands at its first instruction.
         int status = 0;
-        rusage used{};
-        if (wait4(root_, &status, __WALL, &used) == root_) on_wait(root_, status, used);
+        if (waitpid(root_, &status, __WALL) == root_) on_wait(root_, status);
         return {};
     }
 
@@ -202,10 +234,9 @@ class Tracer {
     }
 
     void step() {
-        constexpr int kMost = 64, kIdle = 200, kTick = 4;  // milliseconds
+        constexpr int kMost = 64, kIdle = 200, kTick = 4, kYoungWait = 1;  // milliseconds
         epoll_event events[kMost];
-        int wait = without_events_ > 0 ? kTick : kIdle;
-        if (!waiting_.empty()) wait = std::min(wait, milliseconds_to(waiting_.begin()->first));
+        int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : kIdle;
         if (options_.look) wait = std::min(wait, static_cast<int>(options_.look_every.count()));
         int count = epoll_wait(epoll_, events, kMost, wait);
         std::uint64_t since = own_time(), counted = sampler_.own_time_counted();
@@ -220,12 +251,7 @@ class Tracer {
             if (found == tasks_.end()) continue;
             Task& task = *found->second;
             sampler_.take_records(task);
-            // Its thread has ended, and the file would be ready until that is known from waitpid: for
-            // as long as other threads live, if it is the first one.
-            if (events[i].events & (EPOLLHUP | EPOLLERR))
-                epoll_ctl(epoll_, EPOLL_CTL_DEL, task.events.file(), nullptr);
-            else if (task.is_due)
-                ask_to_stop(task);
+            if (task.is_due) ask_to_stop(task);
         }
         if (stops) take_stops();
         begin_grown();
@@ -236,15 +262,8 @@ class Tracer {
 
     void take_stops() {
         int status = 0;
-        rusage used{};
-        for (pid_t thread; (thread = wait4(-1, &status, __WALL | WNOHANG, &used)) > 0;)
-            on_wait(thread, status, used);
-    }
-
-    static int milliseconds_to(std::uint64_t due) {
-        const std::uint64_t now = wall_time();
-        return due > now ? static_cast<int>(std::min<std::uint64_t>((due - now) / 1000000 + 1, 1000))
-                         : 0;
+        for (pid_t thread; (thread = waitpid(-1, &status, __WALL | WNOHANG)) > 0;)
+            on_wait(thread, status);
     }
 
     // For threads without events of their own.
@@ -289,19 +308,18 @@ class Tracer {
 
     void take_stop_of(pid_t id, std::uint64_t until) {
         int status = 0;
-        rusage used{};
         do {
-            if (wait4(id, &status, __WALL | WNOHANG, &used) == id) {
-                on_wait(id, status, used);
+            if (waitpid(id, &status, __WALL | WNOHANG) == id) {
+                on_wait(id, status);
                 return;
             }
             sched_yield();  // where there is one processor
         } while (wall_time() < until);
     }
 
-    void on_wait(pid_t id, int status, const rusage& used) {
+    void on_wait(pid_t id, int status) {
         std::uint64_t since = own_time();
-        if (WIFEXITED(status) || WIFSIGNALED(status)) return gone(id, status, used);
+        if (WIFEXITED(status) || WIFSIGNALED(status)) return gone(id, status);
         if (!WIFSTOPPED(status)) return;
         int signal = WSTOPSIG(status), event = status >> 16;
         if (event == 0 && signal == SIGTRAP && stepping_.contains(id) && is_end_of_step(id)) signal = 0;
@@ -331,12 +349,8 @@ class Tracer {
             sampler_.lost_time(kStopCost);
         task->is_stopped = false;
         unsigned long child = 0;
-        const bool forks = event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK;
-        if ((forks || event == PTRACE_EVENT_CLONE) && ptrace(PTRACE_GETEVENTMSG, id, 0, &child) == 0) {
-            task->process->had_children = true;
-            if (!tasks_.contains(static_cast<pid_t>(child)))
-                born_[static_cast<pid_t>(child)] = {task->process->pid, forks};
-        }
+        if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK)
+            ptrace(PTRACE_GETEVENTMSG, id, 0, &child);
         // Where it stood for long, its processor sleeps and is woken by the host: 50 to 120 us.
         go_on(id, event == 0 ? signal : 0);
         sampler_.worked_at_stop(own_time() - since);
@@ -384,23 +398,17 @@ class Tracer {
         ask_to_stop(task);
     }
 
-    // A thread or process that was not known before. It stands meanwhile: what its parent's event said
-    // of it is not asked again.
+    // A thread or process that was not known before.
     Task* adopt(pid_t id) {
-        auto born = born_.extract(id);
-        const pid_t maker = born.empty() ? 0 : born.mapped().maker;
-        const bool forked = !born.empty() && born.mapped().forked;
-        const bool cloned = !born.empty() && !forked &&
-                            access(fmt::format("/proc/{}/task/{}", maker, id).c_str(), F_OK) == 0;
-        pid_t pid = forked ? id : cloned ? maker : record::status_field(id, "Tgid:");
+        pid_t pid = status_field(id, "Tgid:");
         if (pid == 0) return nullptr;
         bool is_new = !living_.contains(pid);
         if (is_new) {
-            pid_t parent = forked ? maker : record::status_field(pid, "PPid:");
+            pid_t parent = status_field(pid, "PPid:");
             auto from = living_.find(parent);
             if (from != living_.end() && (from->second->program->traces_others || !options_.children))
                 return nullptr;
-            make_process(pid, parent, forked && from != living_.end() ? from->second : nullptr);
+            make_process(pid, parent);
         }
         auto task = std::make_unique<Task>();
         task->id = id;
@@ -410,22 +418,18 @@ class Tracer {
         if (pid == root_ || options_.attach != 0)
             begin(*made);
         else
-            waiting_.emplace(wall_time() + kYoung, id);
+            young_.emplace_back(id, wall_time());
         return made;
     }
 
-    // `like`: the process that it is a fork of.
-    void make_process(pid_t pid, pid_t parent, const Process* like) {
+    void make_process(pid_t pid, pid_t parent) {
         auto process = std::make_unique<Process>();
         process->pid = pid;
         process->parent = parent;
+        process->command = command_of(pid);
         std::error_code ignored;
-        process->command = like != nullptr ? like->command : command_of(pid);
-        process->program =
-            like != nullptr
-                ? like->program
-                : program_at(std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored)
-                                 .string());
+        process->program = program_at(
+            std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string());
         living_[pid] = process.get();
         outcome_.processes.push_back(std::move(process));
     }
@@ -439,10 +443,10 @@ class Tracer {
         return outcome_.programs.back().get();
     }
 
-    void begin(Task& task, std::uint64_t ran = 0) {
+    void begin(Task& task) {
         if (task.started) return;
         task.started = true;
-        sampler_.start(task, ran);
+        sampler_.start(task);
         if (!task.events.is_open()) {
             without_events_++;
             return;
@@ -453,28 +457,13 @@ class Tracer {
         epoll_ctl(epoll_, EPOLL_CTL_ADD, task.events.file(), &event);
     }
 
-    // A thread gets its events shortly before its first sample, if it lives to see it: they take 70 us
-    // to open and close, and more at each switch of threads. So long as less time has gone by, it
-    // cannot have run for longer.
     void begin_grown() {
-        constexpr std::uint64_t kSoon = 200000;  // nanoseconds
-        constexpr unsigned kMostLooks = 7;       // one that sleeps: every 0.2 s in the end
-        const std::uint64_t now = wall_time();
-        while (!waiting_.empty() && waiting_.begin()->first <= now) {
-            auto found = tasks_.find(waiting_.begin()->second);
-            waiting_.erase(waiting_.begin());
-            if (found == tasks_.end() || found->second->started) continue;
-            Task& task = *found->second;
-            const std::uint64_t clock = scheduled(task.process->pid, task.id).time;
-            const std::uint64_t ran = clock - std::min(clock, task.ran_before);
-            if (task.period == 0) task.period = sampler_.first_wait();
-            if (ran + kSoon >= task.period)
-                begin(task, ran);
-            else
-                waiting_.emplace(
-                    now + std::max(task.period - ran, kYoung << std::min(task.looked_at++, kMostLooks)),
-                    task.id);
-        }
+        std::uint64_t now = wall_time();
+        auto grown =
+            std::ranges::find_if(young_, [&](const auto& one) { return one.second + kYoung > now; });
+        for (auto one = young_.begin(); one != grown; one++)
+            if (auto found = tasks_.find(one->first); found != tasks_.end()) begin(*found->second);
+        young_.erase(young_.begin(), grown);
     }
 
     void end(Task& task) {
@@ -499,19 +488,12 @@ class Tracer {
             if (pid != root_) sampler_.lost_time(kLoadCost);
             withdraw_unloadable(pid, options_.preloaded);
         }
-        Task* task = adopt(pid);
-        if (task != nullptr && !task->started) task->ran_before = scheduled(pid, pid).time;
-        return task;
+        return adopt(pid);
     }
 
-    void gone(pid_t id, int status, const rusage& used) {
-        born_.erase(id);
+    void gone(pid_t id, int status) {
         if (auto found = tasks_.find(id); found != tasks_.end()) {
-            Task& task = *found->second;
-            // The kernel's count is of all threads and of children that were waited for.
-            if (!task.started && task.process->pid == id && !task.process->had_children)
-                sampler_.ran_unsampled(task, time_of(used));
-            end(task);
+            end(*found->second);
             tasks_.erase(found);
         }
         if (auto found = living_.find(id); found != living_.end()) {
@@ -567,12 +549,8 @@ class Tracer {
     bool ended_ = false;
     std::unordered_map<pid_t, std::unique_ptr<Task>> tasks_;
     std::unordered_map<pid_t, Process*> living_;
-    std::multimap<std::uint64_t, pid_t> waiting_;  // not sampled yet: when to look at them again
-    struct Born {
-        pid_t maker;
-        bool forked;  // else a thread, or a process by clone
-    };
-    std::unordered_map<pid_t, Born> born_;  // known from an event of their maker, not yet seen
+    std::vector<std::pair<pid_t, std::uint64_t>>
+        young_;  // not sampled yet, and since when they are there
     std::size_t without_events_ = 0;
     std::set<pid_t> stepping_;  // threads that were let go for one instruction
     Outcome outcome_;
