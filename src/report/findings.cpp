@@ -236,7 +236,8 @@ Findings findings_of(const Profile& profile, const std::vector<CacheSpec>& cache
         for (double percentile : kPercentiles)
             out.percentiles.emplace_back(percentile,
                                          std::round(profile.reuse.percentile(percentile / 100)));
-    out.working_sets = working_set_knees(profile.reuse);
+    // A step of the curve between a few samples is chance: no working set is stated from them.
+    if (!out.few_samples) out.working_sets = working_set_knees(profile.reuse);
     for (const Knee& knee : out.working_sets)
         if (!out.main_working_set && knee.blocks > kSmallestMainSet) out.main_working_set = knee;
     if (profile.reuse.total() > 0)

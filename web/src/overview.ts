@@ -87,7 +87,7 @@ function facts(profile: Profile): HTMLElement {
     figure('first touches', percent(profile.reuse.cold / Math.max(1, profile.reuse.total))),
     figure('half the reuses within', within(50)),
     figure('nine in ten within', within(90)),
-    figure('main working set', set ? set.size : 'none', set ? `misses ${percent(set.miss_before, 0)} → ${percent(set.miss_after, 0)}` : null));
+    figure('main working set', set ? set.size : profile.report.few_samples ? 'too few samples' : 'none', set ? `misses ${percent(set.miss_before, 0)} → ${percent(set.miss_after, 0)}` : null));
 }
 
 // Hit rates of the marked caches and the chosen one, and the curve; redrawn as the sliders move. The curve has the ways

@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -181,6 +182,8 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     if (request.source.path.ends_with(".ll") || request.source.path.ends_with(".bc"))
         return fail(request.source.path, "", "--verify needs C source");
     if (!prediction.target) return fail("--verify: nothing was predicted");
+    if (request.record)
+        return fail("--verify: give sizes and arrays by --param and --data, not by --record-data");
     std::error_code ignored;
     const auto self = fs::read_symlink("/proc/self/exe", ignored);
     fs::path compiler;
@@ -224,6 +227,8 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
         align_arrays(object, *prediction.target);
         link.push_back(object);
     }
+    if (std::any_of(units.begin(), units.end(), [](const Unit& u) { return is_cpp(u.path); }))
+        link.emplace_back("-lstdc++");
     link.insert(link.end(), {"-lm", "-o", at("driver")});
     TRY(must(std::move(link), "linking"));
     std::vector<std::string> run{program.string(),
