@@ -426,16 +426,18 @@ TEST(Processes, of_one_run_are_listed_with_what_each_did) {
     profile.command = {"xz", "-9", "big"};
     profile.reuse.bins = {{3, 4, 1000}};
     profile.accesses = 1000;
-    profile.processes = {{10, {"sh", "-c", "nice xz -9 big"}, 0, 0, 0.001},
-                         {11, {"sh", "-c", "nice xz -9 big"}, 0, 0, 0},
-                         {11, {"nice", "xz", "-9", "big"}, 0, 0, 0},
-                         {11, {"xz", "-9", "big"}, 1000, 7, 2.5},
-                         {12, {"true"}, 0, 0, 0.25},
-                         {13, {"true"}, 0, 0, 0.25}};
+    profile.processes = {{10, {"sh", "-c", "nice xz -9 big"}, 0, 0, 0.001, 9},
+                         {11, {"nice", "xz", "-9", "big"}, 0, 0, 0, 10},
+                         {11, {"/bin/sh", "-c", "nice xz -9 big"}, 0, 0, 0, 10},
+                         {11, {"xz", "-9", "big"}, 1000, 7, 2.5, 10},
+                         {12, {"true"}, 0, 0, 0.25, 10},
+                         {13, {"true"}, 0, 0, 0.25, 10}};
     std::vector<ProcessRow> rows = process_tree(profile, 10);
     ASSERT_EQ(rows.size(), 3u);
     EXPECT_EQ(rows[0].name, "sh -c nice xz -9 big");
-    EXPECT_EQ(rows[1].name, "sh → nice → xz -9 big");
+    EXPECT_EQ(rows[1].name, "nice → xz -9 big");
+    EXPECT_EQ(rows[0].depth, 0u);
+    EXPECT_EQ(rows[1].depth, 1u);
     EXPECT_EQ(process_text(rows[1]), "1 K accesses, 7 samples, 2.5 s of CPU time");
     EXPECT_EQ(rows[2].name, "true");
     EXPECT_EQ(rows[2].processes, 2u);
@@ -446,8 +448,14 @@ TEST(Processes, of_one_run_are_listed_with_what_each_did) {
     EXPECT_EQ(rows[1].processes, 3u);
     EXPECT_EQ(rows[1].accesses, 1000);
     EXPECT_NE(
-        terminal_report(profile, {}, {}).find("  true (2 processes): 0 accesses, 0.5 s of CPU time\n"),
+        terminal_report(profile, {}, {}).find("    true (2 processes): 0 accesses, 0.5 s of CPU time\n"),
         std::string::npos);
+    // Numbers that name each other, as no run has them.
+    profile.processes = {{1, {"a"}, 1, 0, 0, 2}, {2, {"b"}, 2, 0, 0, 1}, {3, {"c"}, 3, 0, 0, 3}};
+    rows = process_tree(profile, 10);
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_EQ(rows[1].depth, 1u);
+    EXPECT_EQ(rows[2].depth, 0u);
     profile.processes.resize(1);
     EXPECT_TRUE(process_tree(profile, 10).empty());
 }

@@ -183,7 +183,8 @@ struct ProcessSummary {
     std::uint32_t pid = 0;
     std::vector<std::string> command;
     double accesses = 0, samples = 0;
-    double seconds = 0;  // of processor time
+    double seconds = 0;        // of processor time
+    std::uint32_t parent = 0;  // that started it; 0 = not known
 };
 
 // A cache that was simulated while the accesses were counted.

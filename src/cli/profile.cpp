@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 #include "cli/command.h"
 #include "cli/recording.h"
@@ -18,6 +19,7 @@
 #include "core/try.h"
 #include "engines/private_filters.h"
 #include "models/hierarchy_model.h"
+#include "record/process_status.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
@@ -162,8 +164,9 @@ class ProfileCommand : public Command {
         Result<record::RunOutcome> outcome = record::run(
             run, [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
                 if (is_first) first_ = pid;
-                auto take_it = [this, is_first](std::uint32_t of, Profile p) {
-                    return take(of, std::move(p), is_first);
+                const Start start{started_++, record::status_field(static_cast<pid_t>(pid), "PPid:")};
+                auto take_it = [this, is_first, start](std::uint32_t of, Profile p) {
+                    return take(of, std::move(p), is_first, start);
                 };
                 if (inside) return record::make_sampled_sink(engine, take_it);
                 return record::make_profile_sink(analysis, take_it, caches);
@@ -237,7 +240,7 @@ class ProfileCommand : public Command {
         if (!sampled.processes.empty()) first_ = static_cast<std::uint32_t>(sampled.processes[0]->pid);
         if (recording_.command.empty() && !profile.processes.empty())
             recording_.command = profile.processes[0].command;
-        TRY(take(first_, std::move(profile), true));
+        TRY(take(first_, std::move(profile), true, Start{}));
         TRY(deliver(watch::outside::summary_of(sampled)));
         return sampled.exit_status;
     }
@@ -277,8 +280,14 @@ class ProfileCommand : public Command {
         run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
     }
 
+    // Of a process, or of the next program that it executes.
+    struct Start {
+        std::size_t number = 0;
+        pid_t parent = 0;
+    };
+
     // Processes of one program are summed as they end.
-    Result<void> take(std::uint32_t pid, Profile profile, bool is_first) {
+    Result<void> take(std::uint32_t pid, Profile profile, bool is_first, const Start& start) {
         profile.model = model_.name();
         utsname name{};
         uname(&name);
@@ -287,8 +296,10 @@ class ProfileCommand : public Command {
             output_.output = default_output(recording_.command[0], first_, ".json");
         if (is_first && profile.command.empty()) profile.command = recording_.command;
         have_profile_ |= is_first;
-        processes_.push_back({pid, profile.command, profile.accesses,
-                              profile.sampled ? profile.sampled->samples : 0, 0});
+        processes_.insert({start.number,
+                           {pid, profile.command, profile.accesses,
+                            profile.sampled ? profile.sampled->samples : 0, 0,
+                            static_cast<std::uint32_t>(start.parent)}});
         const std::string program =
             profile.command.empty() ? std::string() : last_part(profile.command[0]);
         auto group = std::ranges::find(groups_, program, &Group::program);
@@ -319,7 +330,7 @@ class ProfileCommand : public Command {
                 leading->program,
                 leading->processes > 1 ? fmt::format(" ({} processes)", leading->processes) : "",
                 processes_.size()));
-        profile_.processes = std::move(processes_);
+        for (auto& [number, one] : processes_) profile_.processes.push_back(std::move(one));
         return {};
     }
 
@@ -424,7 +435,8 @@ class ProfileCommand : public Command {
         std::unique_ptr<ProfileMerger> sum;
     };
     std::vector<Group> groups_;
-    std::vector<ProcessSummary> processes_;
+    std::size_t started_ = 0;
+    std::multimap<std::size_t, ProcessSummary> processes_;  // by when they started
 };
 
 }  // namespace

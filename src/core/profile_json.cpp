@@ -250,11 +250,13 @@ std::string to_json(const Profile& profile) {
                     {"reuse", histogram_json(group.reuse)}};
     });
     put_list(out, "processes", profile.processes, [](const ProcessSummary& process) {
-        return Json{{"pid", process.pid},
-                    {"command", process.command},
-                    {"accesses", number(process.accesses)},
-                    {"samples", number(process.samples)},
-                    {"seconds", process.seconds}};
+        Json one{{"pid", process.pid}};
+        if (process.parent != 0) one["parent"] = process.parent;
+        one["command"] = process.command;
+        one["accesses"] = number(process.accesses);
+        one["samples"] = number(process.samples);
+        one["seconds"] = process.seconds;
+        return one;
     });
     put_list(out, "caches", profile.caches, [](const SimulatedCache& one) {
         Json entry{{"name", one.spec.name},

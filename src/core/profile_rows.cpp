@@ -332,6 +332,8 @@ ProcessSummary read_process(JsonReader& in) {
     in.object(kObject, [&](std::string_view key) {
         if (key == "pid")
             process.pid = static_cast<std::uint32_t>(in.whole());
+        else if (key == "parent")
+            process.parent = static_cast<std::uint32_t>(in.whole());
         else if (key == "command")
             in.array("expected an array of strings",
                      [&](std::size_t) { process.command.push_back(in.text()); });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "report/words.h"
 #include "revisit/units.h"
@@ -23,17 +24,22 @@ struct Node {
     std::vector<std::size_t> children;
 };
 
-// A fork has its parent's command until it runs a program of its own.
+// A fork has its parent's command until it runs a program of its own; as it was given, or as a path.
+bool is_copy(const ProcessSummary& process, const Node* parent) {
+    auto same = [&](const ProcessSummary* one) {
+        return program_of(one->command) == program_of(process.command) &&
+               std::ranges::equal(one->command | std::views::drop(1),
+                                  process.command | std::views::drop(1));
+    };
+    return parent != nullptr && std::ranges::any_of(parent->programs, same);
+}
+
 std::string name_of(const Node& node, const Node* parent) {
     std::string name;
     for (std::size_t i = 0; i < node.programs.size(); i++) {
         const bool is_last = i + 1 == node.programs.size();
         const auto& command = node.programs[i]->command;
-        const bool is_copy = i == 0 && !is_last && parent != nullptr &&
-                             std::ranges::any_of(parent->programs, [&](const auto* one) {
-                                 return one->command == command;
-                             });
-        if (is_copy) continue;
+        if (i == 0 && !is_last && is_copy(*node.programs[i], parent)) continue;
         name += is_last ? fmt::format("{}", fmt::join(command, " ")) : program_of(command) + " → ";
     }
     if (name.empty()) name = "(no command)";
@@ -74,7 +80,10 @@ std::vector<ProcessRow> process_tree(const Profile& profile, std::size_t most) {
             nodes[found->second].programs.push_back(&one);
             continue;
         }
-        roots.push_back(nodes.size());
+        // A parent that comes later is another process of that number.
+        auto parent = by_pid.find(one.parent);
+        const bool is_root = parent == by_pid.end() || parent->second == nodes.size();
+        (is_root ? roots : nodes[parent->second].children).push_back(nodes.size());
         nodes.push_back({{&one}, {}});
     }
     if (profile.processes.size() < 2) return {};
@@ -91,7 +100,10 @@ std::vector<ProcessRow> process_tree(const Profile& profile, std::size_t most) {
     while (!left.empty()) {
         const Place place = left.back();
         left.pop_back();
-        const Node& node = nodes[place.node];
+        Node& node = nodes[place.node];
+        // A recorder may hear of the program that a process executed before it hears of the fork.
+        std::ranges::stable_partition(node.programs,
+                                      [&](const auto* one) { return is_copy(*one, place.parent); });
         ProcessRow row = row_of(node, place.parent, place.depth);
         if (node.children.empty()) {
             auto [found, is_new] = alike.try_emplace(

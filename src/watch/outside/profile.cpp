@@ -67,6 +67,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
     for (const auto& process : outcome.processes) {
         ProcessSummary one;
         one.pid = static_cast<std::uint32_t>(process->pid);
+        one.parent = static_cast<std::uint32_t>(process->parent);
         one.command = process->command;
         one.seconds = static_cast<double>(process->time) / 1e9 / outcome.runs;
         if (auto found = profiles.find(process->program); found != profiles.end())

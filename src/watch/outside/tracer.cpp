@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "core/try.h"
+#include "record/process_status.h"
 #include "record/signals.h"
 #include "watch/outside/attach.h"
 #include "watch/outside/preload.h"
@@ -43,14 +44,6 @@ std::vector<std::string> command_of(pid_t process) {
     std::vector<std::string> words;
     for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
     return words;
-}
-
-// A field of /proc/PID/status; 0 = not there.
-pid_t status_field(pid_t process, std::string_view name) {
-    std::ifstream file(fmt::format("/proc/{}/status", process));
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with(name)) return std::atoi(line.c_str() + name.size());
-    return 0;
 }
 
 // SIGCHLD comes through a file, not by a handler.
@@ -251,7 +244,12 @@ class Tracer {
             if (found == tasks_.end()) continue;
             Task& task = *found->second;
             sampler_.take_records(task);
-            if (task.is_due) ask_to_stop(task);
+            // Its thread has ended, and the file would be ready until that is known from waitpid: for
+            // as long as other threads live, if it is the first one.
+            if (events[i].events & (EPOLLHUP | EPOLLERR))
+                epoll_ctl(epoll_, EPOLL_CTL_DEL, task.events.file(), nullptr);
+            else if (task.is_due)
+                ask_to_stop(task);
         }
         if (stops) take_stops();
         begin_grown();
@@ -400,11 +398,11 @@ class Tracer {
 
     // A thread or process that was not known before.
     Task* adopt(pid_t id) {
-        pid_t pid = status_field(id, "Tgid:");
+        pid_t pid = record::status_field(id, "Tgid:");
         if (pid == 0) return nullptr;
         bool is_new = !living_.contains(pid);
         if (is_new) {
-            pid_t parent = status_field(pid, "PPid:");
+            pid_t parent = record::status_field(pid, "PPid:");
             auto from = living_.find(parent);
             if (from != living_.end() && (from->second->program->traces_others || !options_.children))
                 return nullptr;
