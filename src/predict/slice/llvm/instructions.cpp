@@ -1,10 +1,12 @@
 // Loads, stores and calculations, one instruction at a time.
 #include <llvm/ADT/MapVector.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/Support/KnownBits.h>
 
 #include <algorithm>
 #include <optional>
@@ -17,6 +19,21 @@ namespace revisit::predict {
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
+
+namespace {
+
+// The optimiser clears the bits of a mask that the masked value cannot have: whole vectors of a
+// positive i are i & 0x7ffffffffffffffc. With those bits set again the mask is -4, which has a period
+// of 4 that samples can follow (fit/fixed_numbers.cpp), and the result is the same.
+llvm::Value* plain_mask(const llvm::Instruction& masked, llvm::ConstantInt* mask) {
+    const auto absent =
+        llvm::computeKnownBits(masked.getOperand(0), masked.getModule()->getDataLayout()).Zero;
+    const auto widened = mask->getValue() | absent;
+    const bool aligns = widened.isNegative() && (-widened).isPowerOf2();
+    return aligns ? llvm::ConstantInt::get(mask->getType(), widened) : mask;
+}
+
+}  // namespace
 
 Instruction& Slicer::emit(Op op, const llvm::Instruction& from) {
     auto& i = block_->code.emplace_back();
@@ -191,6 +208,9 @@ void Slicer::write_value(llvm::Instruction& i) {
         emit(Op::unknown, i).dst = d;
         return;
     }
+    if (binary == Op::bit_and)
+        if (auto* mask = dyn_cast<llvm::ConstantInt>(i.getOperand(1)))
+            return write_op(*binary, i, i.getOperand(0), plain_mask(i, mask));
     if (binary) return write_op(*binary, i, i.getOperand(0), i.getOperand(1));
     if (auto* c = dyn_cast<llvm::ICmpInst>(&i)) return write_compare(*c);
     if (isa<llvm::SelectInst>(i)) {
