@@ -11,6 +11,7 @@
 #include "predict/explain.h"
 #include "predict/run/conflicts.h"
 #include "predict/run/simulate.h"
+#include "predict/run/time_steps.h"
 #include "predict/sweep.h"
 #include "random_nests.h"
 #include "revisit/accuracy.h"
@@ -661,6 +662,94 @@ TEST_F(OddSource, a_part_of_a_run_that_repeats_tells_the_whole) {
         for (const Pair& p : a.pairs) pairs[{p.use, p.reuse}] += p.count;
         for (const Pair& p : b.pairs) pairs[{p.use, p.reuse}] -= p.count;
         for (const auto& [key, difference] : pairs) EXPECT_EQ(difference, 0) << text;
+    }
+}
+
+// What the text shows of a loop, against walking it: the number of iterations, or nothing where they
+// may differ.
+TEST_F(OddSource, time_steps_are_read_from_the_text) {
+    const std::string step =
+        "for (int i = 1; i < 49; i++) for (int j = 1; j < 49; j++) B[i][j] = A[i][j - 1] + A[i + "
+        "1][j];";
+    struct Case {
+        std::string body;
+        std::int64_t iterations;  // 0: not shown
+    };
+    for (const auto& [body, iterations] : std::initializer_list<Case>{
+             {"for (int t = 0; t < n; t++) { " + step + " }", 85},
+             {"for (int t = 3; t <= n; t += 2) { " + step + " }", 42},
+             {"for (int t = n; t-- > 1;) { " + step + " }", 84},
+             {"for (int i = 0; i < n / 2; i++) B[1][i] = 1; for (int t = 0; t < n; t++) { " + step +
+                  " }",
+              85},
+             // the step is an index, a bound, a case
+             {"for (int t = 0; t < n; t++) { " + step + " A[t % 50][0] = 1; }", 0},
+             {"for (int t = 0; t < n; t++) for (int i = 0; i < t % 40; i++) A[i][0] += 1;", 0},
+             {"for (int t = 0; t < n; t++) { " + step + " if (t == 60) A[0][0] = 1; }", 0},
+             // something else goes from step to step
+             {"double *p = A[0], *q = B[0]; for (int t = 0; t < n; t++) { for (int i = 0; i < 2000; "
+              "i++) "
+              "p[i] += q[i]; double *r = p; p = q; q = r; }",
+              0},
+             {"int k = 0; for (int t = 0; t < n; t++) { " + step + " A[k][0] = 1; k = (k + 7) % 50; }",
+              0},
+             {"int k = 9; for (int t = 0; t < n; t++) { for (int i = 0; i < 2000; i++) A[0][i + k] += "
+              "1; "
+              "k = 2; }",
+              0},
+             // the data ends it, or the middle of a step
+             {"for (int t = 0; t < n; t++) { " + step + " if (A[3][3] > 1) break; }", 0},
+             {"for (int t = 0; ; t++) { for (int i = 1; i < 49; i++) A[i][0] += 1; if (t >= n) break; "
+              "for "
+              "(int i = 1; i < 49; i++) B[i][0] += 1; }",
+              0},
+             // accesses follow
+             {"for (int t = 0; t < n; t++) { " + step + " } for (int i = 0; i < 50; i++) A[7][i] = 1;",
+              0},
+             {"for (int t = 0; t < n; t++) { " + step + " } A[7][7] = 1;", 0}}) {
+        for (const int level : {1, 2}) {
+            auto r = odd("double A[50][50], B[50][50]; void f(int n) { " + body + " }", 85);
+            r.source.optimise = level;
+            const auto programs = compile(r.source, {{}});
+            ASSERT_TRUE(programs) << programs.error().sentence();
+            const auto& program = programs->front();
+            const auto steps = time_steps(program, r.parameters, 1000);
+            EXPECT_TRUE(steps || level == 2 || iterations == 0) << body;
+            if (!steps) continue;
+            EXPECT_EQ(steps->iterations, iterations) << body;
+            // And what is made of it is the whole.
+            r.granularity = 64;
+            r.bins = Binning::exact();
+            const auto part =
+                simulate_repeating(program, r.parameters, r, Deadline(), std::uint64_t{1} << 40);
+            ASSERT_TRUE(part && *part) << body;
+            EXPECT_EQ((*part)->iterations, iterations) << body;
+            EXPECT_EQ((*part)->shown, 1) << body;
+            const auto whole =
+                simulate(program, r.parameters, r, r.bins, Deadline(), std::uint64_t{1} << 40);
+            ASSERT_TRUE(whole);
+            EXPECT_EQ((*part)->run.profile.reuse, whole->profile.reuse) << body;
+        }
+    }
+}
+
+// Whole vectors of a row that grows: the optimiser masks the length with 0x7ffffffffffffffc.
+TEST_F(OddSource, lengths_in_whole_vectors_have_a_short_period) {
+    for (const std::uint64_t granularity : {1, 64}) {
+        auto r =
+            odd("double A[3000][3000], B[3000][3000]; void f(int n) { for (int i = 0; i < n; i++) for "
+                "(int j "
+                "= 0; j <= i; j++) A[i][j] += B[i][j]; }",
+                1501);
+        r.source.optimise = 2;
+        r.granularity = granularity;
+        const auto p = predict(r);
+        ASSERT_TRUE(p) << p.error().sentence();
+        EXPECT_TRUE(p->profile.exact().value_or(false)) << p->profile.notes.back();
+        r.method = Method::simulate;
+        const auto truth = predict(r);
+        ASSERT_TRUE(truth);
+        EXPECT_EQ(p->profile.reuse, truth->profile.reuse);
     }
 }
 

@@ -13,8 +13,9 @@
 // p as often as they come. After the loop nothing may follow, unless nothing moves: then the state it
 // leaves is the same as well. Nothing is extrapolated that was not seen to repeat: the signatures are
 // those of the target itself, all iterations of it (equal signatures are equal sequences but for a
-// chance of 2^-64). Cost. The pass: half a microsecond an inner loop. Then R + p iterations, R being 1
-// for time steps and some p for rows.
+// chance of 2^-64). Where the text of the loop shows that all iterations are the same (time_steps.cpp),
+// two of them are walked. Cost. The pass: half a microsecond an inner loop. Then R + p iterations, R
+// being 1 for time steps and some p for rows.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -23,6 +24,7 @@
 
 #include "core/try.h"
 #include "predict/run/simulate.h"
+#include "predict/run/time_steps.h"
 
 namespace revisit::predict {
 namespace {
@@ -32,6 +34,9 @@ using Show = RunOptions::Show;
 constexpr std::int64_t kLongestPeriod = 64;
 constexpr std::size_t kMostIterations = 200'000;
 constexpr std::size_t kFewestIterations = 8;  // that show a repetition
+constexpr std::int64_t kMostTimeSteps = 20'000;
+constexpr std::size_t kLookedAtFirst = 3 * kLongestPeriod;  // iterations, some of which must be alike
+constexpr double kChoosing = 0.5;                           // seconds to find the loop to look at
 
 struct Iteration {
     std::uint64_t signature = 0x9E3779B97F4A7C15ull;
@@ -57,61 +62,111 @@ std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
     return h ^ (h >> 29);
 }
 
-// Walks the whole run; keeps the signatures of the outermost loop `wanted`.
-Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
-                                     const Request& request, const Deadline& deadline,
-                                     std::uint32_t wanted) {
-    Survey s;
-    s.loop = wanted;
-    bool inside = false, passed = false, too_many = false;
+void note(Survey& s, const Stretch& a, bool inside) {
+    const auto last = a.address + static_cast<std::uint64_t>(a.step * (a.rounds - 1));
+    const auto low = std::min(a.address, last),
+               high = std::max(a.address, last) + std::max<std::uint32_t>(a.size, 1) - 1;
+    if (!inside) {
+        auto& range = s.before.try_emplace(a.reference, low, high).first->second;
+        range = {std::min(range.first, low), std::max(range.second, high)};
+        return;
+    }
+    Iteration& now = s.iterations.back();
+    const auto base = now.first.try_emplace(a.reference, a.address).first->second;
+    now.accesses += static_cast<std::uint64_t>(a.rounds);
+    // Two references in turn are another order than one after the other, and memset has no length of
+    // its own.
+    for (const auto part :
+         {std::uint64_t{a.reference}, a.address - base, static_cast<std::uint64_t>(a.step),
+          static_cast<std::uint64_t>(a.rounds), std::uint64_t{a.size}, std::uint64_t{a.together}})
+        now.signature = mixed(now.signature, part);
+    auto& around = s.around[a.reference];
+    around.low = std::min(around.low, static_cast<std::int64_t>(low - base));
+    around.high = std::max(around.high, static_cast<std::int64_t>(high - base));
+}
+
+// Whether one of the last iterations is like one shortly before it. Rows of a triangle never are, and
+// the rest of them need not be walked.
+bool any_alike(const std::vector<Iteration>& all) {
+    constexpr auto longest = static_cast<std::size_t>(kLongestPeriod);
+    for (std::size_t t = all.size() - longest; t < all.size(); ++t)
+        for (std::size_t p = 1; p <= longest; ++p)
+            if (all[t].signature == all[t - p].signature) return true;
+    return false;
+}
+
+RunOptions whole_run(const Request& request, const Deadline& deadline) {
     RunOptions options;
     options.keep = false;
     options.max_accesses = std::uint64_t{1} << 62;
     options.max_steps = std::uint64_t{1} << 62;
     options.seed = request.seed;
     options.deadline = deadline;
-    std::map<std::uint32_t, std::uint32_t> bytes;
+    return options;
+}
+
+// Walks the whole run; keeps the signatures of the outermost loop `wanted`.
+Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
+                                     const Request& request, const Deadline& deadline,
+                                     std::uint32_t wanted) {
+    Survey s;
+    s.loop = wanted;
+    bool inside = false, passed = false, given_up = false;
+    auto options = whole_run(request, deadline);
     options.outermost = [&](std::uint32_t loop, std::uint32_t) {
         if (inside && loop != wanted) passed = true;
-        if (loop == wanted && passed) too_many = true;  // entered twice
+        if (loop == wanted && passed) given_up = true;  // entered twice
         inside = loop == wanted;
-        if (inside) s.iterations.emplace_back();
-        too_many |= s.iterations.size() > kMostIterations;
-        return too_many ? Show::stop : Show::accesses;
+        if (inside) {
+            given_up |= s.iterations.size() == kLookedAtFirst && !any_alike(s.iterations);
+            s.iterations.emplace_back();
+        }
+        given_up |= s.iterations.size() > kMostIterations;
+        return given_up ? Show::stop : Show::accesses;
     };
     options.progression = [&](const Stretch& a) {
-        const auto last = a.address + static_cast<std::uint64_t>(a.step * (a.rounds - 1));
-        const auto low = std::min(a.address, last),
-                   high = std::max(a.address, last) + std::max<std::uint32_t>(a.size, 1) - 1;
-        if (passed) {
+        if (passed)
             s.after = true;
-        } else if (!inside) {
-            auto& range = s.before.try_emplace(a.reference, low, high).first->second;
-            range = {std::min(range.first, low), std::max(range.second, high)};
-        } else {
-            Iteration& now = s.iterations.back();
-            const auto base = now.first.try_emplace(a.reference, a.address).first->second;
-            now.accesses += static_cast<std::uint64_t>(a.rounds);
-            // Two references in turn are another order than one after the other, and memset has no
-            // length of its own.
-            for (const auto part :
-                 {std::uint64_t{a.reference}, a.address - base, static_cast<std::uint64_t>(a.step),
-                  static_cast<std::uint64_t>(a.rounds), std::uint64_t{a.size},
-                  std::uint64_t{a.together}})
-                now.signature = mixed(now.signature, part);
-            auto& around = s.around[a.reference];
-            around.low = std::min(around.low, static_cast<std::int64_t>(low - base));
-            around.high = std::max(around.high, static_cast<std::int64_t>(high - base));
-        }
+        else
+            note(s, a, inside);
     };
     auto trace = TRY(interpret(program, parameters, options));
-    if (!trace.complete || too_many || !trace.doubts.empty() || s.iterations.empty())
+    if (!trace.complete || given_up || !trace.doubts.empty() || s.iterations.empty())
         return std::nullopt;
     // A last arrival at the header that only finds the loop over belongs to what follows.
     if (s.iterations.size() > 1 && s.iterations.back().accesses * 2 < s.iterations.front().accesses) {
         s.after |= s.iterations.back().accesses > 0;
         s.iterations.pop_back();
     }
+    return s;
+}
+
+// The same from two iterations, where the text shows that all are alike.
+Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
+                                     const Request& request, const Deadline& deadline,
+                                     const TimeSteps& steps) {
+    Survey s;
+    std::uint32_t arrived_at = kNoLoop;
+    bool walked = false;
+    auto options = whole_run(request, deadline);
+    const std::set<std::pair<std::uint32_t, std::int32_t>> reported{{0, steps.loop}};
+    options.reported = &reported;
+    options.report = [&](std::uint32_t, std::int32_t, std::uint32_t iteration) {
+        if (iteration == 0) s.loop = arrived_at;
+        if (iteration < 2) s.iterations.emplace_back();
+    };
+    options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
+        arrived_at = loop;
+        walked = loop == s.loop && loop != kNoLoop && iteration == 2;
+        return walked ? Show::stop : Show::accesses;
+    };
+    options.progression = [&](const Stretch& a) { note(s, a, !s.iterations.empty()); };
+    const auto trace = TRY(interpret(program, parameters, options));
+    if (!walked || !trace.doubts.empty() || s.iterations.size() != 2) return std::nullopt;
+    const Iteration &one = s.iterations[0], &other = s.iterations[1];
+    if (one.accesses == 0 || one.accesses != other.accesses || one.first != other.first)
+        return std::nullopt;
+    s.iterations.assign(static_cast<std::size_t>(steps.iterations), Iteration(one));
     return s;
 }
 
@@ -213,6 +268,37 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
     return std::nullopt;
 }
 
+// The outermost loop that takes up most of the beginning.
+struct Longest {
+    std::uint32_t loop = kNoLoop, line = 0;
+};
+std::optional<Longest> longest_loop(const Program& program, const Parameters& parameters,
+                                    const Deadline& deadline, std::uint64_t max_accesses) {
+    RunOptions options;
+    options.keep = false;
+    options.max_accesses = max_accesses;
+    options.deadline = Deadline(std::min(kChoosing, 0.2 * deadline.left()));
+    std::map<std::uint32_t, std::uint64_t> accesses;  // by loop
+    std::uint32_t now = kNoLoop;
+    options.outermost = [&](std::uint32_t loop, std::uint32_t) {
+        now = loop;
+        return Show::accesses;
+    };
+    options.progression = [&](const Stretch& a) {
+        accesses[now] += static_cast<std::uint64_t>(a.rounds);
+    };
+    const auto trace = interpret(program, parameters, options);
+    if (!trace) return std::nullopt;
+    Longest longest;
+    std::uint64_t most = 0;
+    for (const auto& [loop, n] : accesses)
+        if (loop != kNoLoop && n > most) most = n, longest.loop = loop;
+    if (longest.loop == kNoLoop) return std::nullopt;
+    const LoopPlace& place = trace->loops[longest.loop];
+    longest.line = program.functions[place.function].loops[place.loop].line;
+    return longest;
+}
+
 // Whether one iteration takes so little time that the fewest needed could be walked.
 bool ends_an_iteration(const Program& program, const Parameters& parameters, const Deadline& deadline,
                        std::uint32_t wanted) {
@@ -237,34 +323,21 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
                                                      const Request& request, const Deadline& deadline,
                                                      std::uint64_t max_accesses) {
     if (program.memory_needed) return std::nullopt;
-    // The outermost loop that takes up most of the beginning.
-    std::uint32_t last = kNoLoop, line = 0;
-    {
-        RunOptions options;
-        options.keep = false;
-        options.max_accesses = max_accesses;
-        options.deadline = deadline.part(0.2);
-        std::map<std::uint32_t, std::uint64_t> accesses;  // by loop
-        std::uint32_t now = kNoLoop;
-        options.outermost = [&](std::uint32_t loop, std::uint32_t) {
-            now = loop;
-            return Show::accesses;
-        };
-        options.progression = [&](const Stretch& a) {
-            accesses[now] += static_cast<std::uint64_t>(a.rounds);
-        };
-        const auto trace = interpret(program, parameters, options);
-        if (!trace) return std::nullopt;
-        std::uint64_t most = 0;
-        for (const auto& [loop, n] : accesses)
-            if (loop != kNoLoop && n > most) most = n, last = loop;
-        if (last == kNoLoop) return std::nullopt;
-        line = program.functions[trace->loops[last].function].loops[trace->loops[last].loop].line;
+    std::optional<Survey> surveyed;
+    std::uint32_t line = 0;
+    if (const auto steps = time_steps(program, parameters, kMostTimeSteps)) {
+        surveyed = TRY(survey(program, parameters, request, deadline, *steps));
+        line = program.functions.front().loops[static_cast<std::size_t>(steps->loop)].line;
     }
-    if (!ends_an_iteration(program, parameters, deadline, last)) return std::nullopt;
-    auto surveyed = TRY(survey(program, parameters, request, deadline, last));
+    if (!surveyed) {
+        const auto most = longest_loop(program, parameters, deadline, max_accesses);
+        if (!most || !ends_an_iteration(program, parameters, deadline, most->loop)) return std::nullopt;
+        surveyed = TRY(survey(program, parameters, request, deadline, most->loop));
+        line = most->line;
+    }
     if (!surveyed) return std::nullopt;
     const Survey& s = *surveyed;
+    const auto last = s.loop;
     const auto cycle =
         cycle_of(s, static_cast<std::int64_t>(std::max<std::uint64_t>(1, request.granularity)));
     if (!cycle) return std::nullopt;
