@@ -3,19 +3,16 @@
 usage: live.py BUILD SOURCE"""
 import json, os, subprocess, sys, tempfile
 
+import check as checked
+from check import check
+
 build, source = sys.argv[1:3]
 revisit = os.path.join(build, "revisit")
 directory = tempfile.mkdtemp(prefix="revisit-live-")
 
 
 def run(command):
-    return subprocess.run(command, capture_output=True, text=True, cwd=directory, timeout=120)
-
-
-def check(condition, what):
-    if not condition:
-        print("failed:", what)
-        sys.exit(1)
+    return checked.run(command, cwd=directory)
 
 
 def load(name):

@@ -3,14 +3,12 @@
 usage: programs.py BUILD"""
 import json, os, shutil, socket, subprocess, sys, tempfile, time
 
+from check import check, run
+
 build = os.path.abspath(sys.argv[1])
 revisit = os.path.join(build, "revisit")
 directory = tempfile.mkdtemp(prefix="revisit-programs-")
 os.chdir(directory)
-
-
-def run(command, **more):
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
 def profile(command, *options, **more):
@@ -18,12 +16,6 @@ def profile(command, *options, **more):
         os.unlink("p.json")
     got = run([revisit, "profile", "--method", "watch", "--quiet", "-o", "p.json", *options, "--", *command], **more)
     return got, json.load(open("p.json")) if os.path.exists("p.json") else None
-
-
-def check(condition, what):
-    if not condition:
-        print("failed:", what)
-        sys.exit(1)
 
 
 got, _ = profile(["true"])

@@ -3,26 +3,22 @@
 usage: run.py BUILD SOURCE"""
 import json, os, signal, subprocess, sys, tempfile, time
 
+import check as checked
+from check import PATIENCE, check
+
 build, source = sys.argv[1:3]
 revisit = os.path.join(build, "revisit")
 directory = tempfile.mkdtemp(prefix="revisit-watched-")
-PATIENCE = 300  # seconds: the machine may be busy
 
 
 def run(command, **more):
-    return subprocess.run(command, capture_output=True, text=True, cwd=directory, timeout=PATIENCE, **more)
+    return checked.run(command, cwd=directory, **more)
 
 
 def watch(command, *options):
     got = run([revisit, "profile", "--method", "watch", "--quiet", "-o", "p.json", *options, "--", *command])
     profile = json.load(open(os.path.join(directory, "p.json"))) if got.returncode != 2 else None
     return got, profile
-
-
-def check(condition, what):
-    if not condition:
-        print("failed:", what)
-        sys.exit(1)
 
 
 def watch_until(holds, command, *options):
