@@ -436,7 +436,7 @@ class ProfileCommand : public Command {
     };
     std::vector<Group> groups_;
     std::size_t started_ = 0;
-    std::multimap<std::size_t, ProcessSummary> processes_;  // by when they started
+    std::map<std::size_t, ProcessSummary> processes_;  // by when they started
 };
 
 }  // namespace
