@@ -240,6 +240,7 @@ Profile sample_profile() {
     profile.threads.push_back({2, 123, profile.reuse});
     profile.phases.push_back({0, 100, 40, {}});
     profile.command = {"./a.out", "x y"};
+    profile.processes = {{7, {"sh"}, 1, 0, 0.5, 4294967295}, {8, {"./a.out", "x y"}, 122, 12, 1.5, 7}};
     profile.notes = {"a note"};
     return profile;
 }
@@ -252,6 +253,14 @@ TEST(ProfileJson, both_ways) {
     EXPECT_EQ(read->sites.at(0).inlined.at(0).function, "g");
     EXPECT_EQ(read->sites.at(0).loop.line, 5u);
     EXPECT_EQ(read->time->bins.at(0).error, 1.5);
+    EXPECT_EQ(read->processes.at(0).parent, 4294967295u);
+    EXPECT_EQ(read->processes.at(1).parent, 7u);
+    for (std::string_view key : {"\"pid\":7", "\"parent\":7"}) {  // never cut to 32 bits
+        std::string wrong = text;
+        ASSERT_NE(wrong.find(key), std::string::npos) << key;
+        wrong.replace(wrong.find(key) + key.size() - 1, 1, "4294967303");
+        EXPECT_FALSE(profile_from_json(wrong)) << key;
+    }
 }
 
 TEST(ProfileJson, looks_as_documented) {

@@ -193,6 +193,12 @@ int main(int count, char** words) {
     EXPECT_EQ(accesses_by_process(profile("p.json")),
               (List{{"./family", 100 + kReturnReads}, {"./family", 50000 + kReturnReads}}));
     EXPECT_EQ(profile("p.json").command, (std::vector<std::string>{"./family"}));
+    // The child knows its parent, in the file as in the program.
+    auto processes = profile("p.json").processes;
+    ASSERT_EQ(processes.size(), 2u);
+    std::ranges::sort(processes, {}, &ProcessSummary::accesses);
+    EXPECT_EQ(processes[1].parent, processes[0].pid);
+    EXPECT_NE(processes[0].parent, processes[1].pid);
     // Another program that did more leads, whoever started it; --follow takes both.
     for (std::string follow : {"", "--follow "}) {
         ASSERT_EQ(

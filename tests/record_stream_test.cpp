@@ -158,7 +158,7 @@ TEST(record_stream, what_a_process_hands_over_before_it_dies_is_taken_once) {
     }
     waitpid(child, nullptr, 0);
     std::vector<std::uint64_t> blocks;
-    Consumer consumer(*slots, {}, [&](std::uint32_t, bool) -> Result<std::unique_ptr<ProcessSink>> {
+    Consumer consumer(*slots, {}, [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
         return std::make_unique<BlockList>(blocks, false);
     });
     auto first = consumer.step(milliseconds(100));
@@ -179,7 +179,7 @@ TEST(record_stream, slots_of_accesses_alone_are_read_to_the_same_blocks) {
         std::vector<std::uint64_t> blocks;
         DecodeOptions options;
         options.readers = threads;
-        Consumer consumer(*slots, options, [&](std::uint32_t, bool) {
+        Consumer consumer(*slots, options, [&](const StartedProcess&) {
             return Result<std::unique_ptr<ProcessSink>>(std::make_unique<BlockList>(blocks, plain));
         });
         std::mt19937_64 random(5);

@@ -19,7 +19,6 @@
 #include "core/try.h"
 #include "engines/private_filters.h"
 #include "models/hierarchy_model.h"
-#include "record/process_status.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
@@ -162,11 +161,11 @@ class ProfileCommand : public Command {
         std::vector<CacheSpec> caches;
         if (method == "exact" && engine.model == StackModel::single) caches = TRY(simulated_caches());
         Result<record::RunOutcome> outcome = record::run(
-            run, [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
-                if (is_first) first_ = pid;
-                const Start start{started_++, record::status_field(static_cast<pid_t>(pid), "PPid:")};
-                auto take_it = [this, is_first, start](std::uint32_t of, Profile p) {
-                    return take(of, std::move(p), is_first, start);
+            run,
+            [&](const record::StartedProcess& process) -> Result<std::unique_ptr<record::ProcessSink>> {
+                if (process.is_first) first_ = process.pid;
+                auto take_it = [this, process, number = started_++](std::uint32_t, Profile p) {
+                    return take(process, std::move(p), number);
                 };
                 if (inside) return record::make_sampled_sink(engine, take_it);
                 return record::make_profile_sink(analysis, take_it, caches);
@@ -240,7 +239,7 @@ class ProfileCommand : public Command {
         if (!sampled.processes.empty()) first_ = static_cast<std::uint32_t>(sampled.processes[0]->pid);
         if (recording_.command.empty() && !profile.processes.empty())
             recording_.command = profile.processes[0].command;
-        TRY(take(first_, std::move(profile), true, Start{}));
+        TRY(take({first_, 0, true}, std::move(profile)));
         TRY(deliver(watch::outside::summary_of(sampled)));
         return sampled.exit_status;
     }
@@ -280,26 +279,19 @@ class ProfileCommand : public Command {
         run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
     }
 
-    // Of a process, or of the next program that it executes.
-    struct Start {
-        std::size_t number = 0;
-        pid_t parent = 0;
-    };
-
     // Processes of one program are summed as they end.
-    Result<void> take(std::uint32_t pid, Profile profile, bool is_first, const Start& start) {
+    Result<void> take(const record::StartedProcess& process, Profile profile, std::size_t number = 0) {
         profile.model = model_.name();
         utsname name{};
         uname(&name);
         profile.machine = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
         if (output_.output.empty() && !output_.json)
             output_.output = default_output(recording_.command[0], first_, ".json");
-        if (is_first && profile.command.empty()) profile.command = recording_.command;
-        have_profile_ |= is_first;
-        processes_.insert({start.number,
-                           {pid, profile.command, profile.accesses,
-                            profile.sampled ? profile.sampled->samples : 0, 0,
-                            static_cast<std::uint32_t>(start.parent)}});
+        if (process.is_first && profile.command.empty()) profile.command = recording_.command;
+        have_profile_ |= process.is_first;
+        processes_.insert({number,
+                           {process.pid, profile.command, profile.accesses,
+                            profile.sampled ? profile.sampled->samples : 0, 0, process.parent}});
         const std::string program =
             profile.command.empty() ? std::string() : last_part(profile.command[0]);
         auto group = std::ranges::find(groups_, program, &Group::program);

@@ -31,9 +31,12 @@ class RecordCommand : public Command {
         run.decode.extents = true;
         std::vector<std::string> written;
         record::RunOutcome outcome = TRY(record::run(
-            run, [&](std::uint32_t pid, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
-                if (output_.empty()) output_ = default_output(recording_.command[0], pid, ".rvt");
-                written.push_back(is_first ? output_ : child_output(output_, "child", pid, ".rvt"));
+            run,
+            [&](const record::StartedProcess& process) -> Result<std::unique_ptr<record::ProcessSink>> {
+                if (output_.empty())
+                    output_ = default_output(recording_.command[0], process.pid, ".rvt");
+                written.push_back(
+                    process.is_first ? output_ : child_output(output_, "child", process.pid, ".rvt"));
                 return record::make_trace_sink(written.back());
             }));
         if (written.empty())

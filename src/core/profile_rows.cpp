@@ -331,9 +331,9 @@ ProcessSummary read_process(JsonReader& in) {
     ProcessSummary process;
     in.object(kObject, [&](std::string_view key) {
         if (key == "pid")
-            process.pid = static_cast<std::uint32_t>(in.whole());
+            process.pid = in.whole32();
         else if (key == "parent")
-            process.parent = static_cast<std::uint32_t>(in.whole());
+            process.parent = in.whole32();
         else if (key == "command")
             in.array("expected an array of strings",
                      [&](std::size_t) { process.command.push_back(in.text()); });

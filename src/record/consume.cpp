@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/try.h"
+#include "record/process_status.h"
 
 namespace revisit::record {
 namespace {
@@ -33,13 +34,15 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
     // The same process before exec: that program is gone.
     for (auto& [producer, other] : by_producer_)
         if (!other.finished && other.decoder->pid() == pid) TRY(finish(producer, other, true));
-    std::unique_ptr<ProcessSink> sink = TRY(make_sink_(pid, processes_ == 0));
+    auto parent = by_producer_.find(static_cast<std::uint32_t>(slot.words[2]));
+    const bool is_fork = slot.words[2] != REVISIT_NO_PARENT && parent != by_producer_.end();
+    std::unique_ptr<ProcessSink> sink =
+        TRY(make_sink_({pid, parent_of(pid, is_fork ? &parent->second : nullptr), processes_ == 0}));
     Process& made = by_producer_[slot.producer];
     made.sink = std::move(sink);
     processes_++;
     auto add = [to = made.sink.get()](const AccessBatch& batch) { return to->add(batch); };
-    auto parent = by_producer_.find(static_cast<std::uint32_t>(slot.words[2]));
-    if (slot.words[2] != REVISIT_NO_PARENT && parent != by_producer_.end())
+    if (is_fork)
         made.decoder = std::make_unique<Decoder>(*parent->second.decoder, add);
     else
         made.decoder = std::make_unique<Decoder>(options_, add);
@@ -49,6 +52,18 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
             options_.interleaving,
             [to = made.decoder.get()](const SlotView& piece) { return to->feed(piece); });
     return &made;
+}
+
+// A process that has ended is in /proc no more, and one whose parent has ended is given to another
+// there. It may have been known before it executed this program.
+std::uint32_t Consumer::parent_of(std::uint32_t pid, const Process* forked_from) {
+    std::uint32_t parent =
+        forked_from != nullptr
+            ? forked_from->decoder->pid()
+            : static_cast<std::uint32_t>(status_field(static_cast<pid_t>(pid), "PPid:"));
+    std::uint32_t& known = parents_[pid];
+    if (parent != 0) known = parent;
+    return known;
 }
 
 Result<void> Consumer::feed(const SlotView& slot) {

@@ -32,10 +32,15 @@ class ProcessSink {
     virtual Result<void> add_blocks(std::span<const std::uint64_t>) { return {}; }
 };
 
+struct StartedProcess {
+    std::uint32_t pid = 0;
+    std::uint32_t parent = 0;  // 0 = not known
+    bool is_first = false;
+};
+
 class Consumer {
  public:
-    using MakeSink =
-        std::function<Result<std::unique_ptr<ProcessSink>>(std::uint32_t pid, bool is_first)>;
+    using MakeSink = std::function<Result<std::unique_ptr<ProcessSink>>(const StartedProcess&)>;
 
     Consumer(Slots& slots, DecodeOptions options, MakeSink make_sink);
 
@@ -64,6 +69,7 @@ class Consumer {
         std::uint64_t counted = 0;
     };
     Result<Process*> process(const SlotView& slot);
+    std::uint32_t parent_of(std::uint32_t pid, const Process* forked_from);
     Result<void> feed(const SlotView& slot);
     Result<void> feed_plain(Process& process, unsigned shift, std::span<const SlotView> slots);
     Result<void> finish(std::uint32_t producer, Process& process, bool dead);
@@ -71,6 +77,7 @@ class Consumer {
     Slots& slots_;
     DecodeOptions options_;
     MakeSink make_sink_;
+    std::map<std::uint32_t, std::uint32_t> parents_;  // by process
     std::unique_ptr<Crew> crew_;
     std::vector<SlotView> taken_;
     std::vector<std::uint64_t> plain_;  // read from the slots taken, kPlainRoom for each

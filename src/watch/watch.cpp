@@ -135,8 +135,9 @@ Result<FunctionCounts> count_accesses(record::RunOptions run, std::uint64_t gran
     run.decode.contexts = run.decode.objects = false;
     run.want = 0;
     TRY(record::run(
-        run, [&](std::uint32_t, bool is_first) -> Result<std::unique_ptr<record::ProcessSink>> {
-            return std::make_unique<CountingSink>(granularity, is_first ? &counts : nullptr);
+        run,
+        [&](const record::StartedProcess& process) -> Result<std::unique_ptr<record::ProcessSink>> {
+            return std::make_unique<CountingSink>(granularity, process.is_first ? &counts : nullptr);
         }));
     return counts;
 }

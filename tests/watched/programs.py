@@ -77,6 +77,12 @@ check(got.returncode == 4 and not os.path.exists("more"), "--repeat=1 is one run
 got = run([revisit, "profile", "--repeat", "--pid", str(os.getpid())])
 check(got.returncode == 2 and "not with --pid" in got.stderr, got.stderr)
 
+# A process knows who started it.
+got, result = profile(["sh", "-c", "./short <input; true"])
+short = [process for process in result["processes"] if process["command"] == ["./short"]]
+shells = [process["pid"] for process in result["processes"] if process["command"][0] == "sh"]
+check(len(short) == 1 and short[0].get("parent") in shells and short[0]["parent"] != short[0]["pid"], "the tree of processes: %s" % result["processes"])
+
 # A job that is stopped, at any moment, and goes on: also before it has become the program.
 import signal
 for delay in 0, 0, 0, 0, 0.002, 0.005, 0.01, 0.05:
