@@ -733,6 +733,22 @@ TEST_F(OddSource, time_steps_are_read_from_the_text) {
     }
 }
 
+// The first samples have too few points in some cells here: larger ones, that can be taken, have more.
+TEST_F(OddSource, larger_samples_are_taken_where_cheap_ones_do_not_determine_the_formulas) {
+    Request r;
+    r.source = {std::string(REVISIT_KERNELS) + "/symm.c", "kernel_symm", 1, {}};
+    r.macros = {{"M", 120}, {"N", 160}};
+    r.granularity = 64;
+    r.method = Method::fit;
+    const auto p = predict(r);
+    ASSERT_TRUE(p) << p.error().sentence();
+    EXPECT_TRUE(p->profile.exact().value_or(false)) << p->profile.notes.back();
+    r.method = Method::simulate;
+    const auto truth = predict(r);
+    ASSERT_TRUE(truth);
+    EXPECT_EQ(p->profile.reuse, truth->profile.reuse);
+}
+
 // Whole vectors of a row that grows: the optimiser masks the length with 0x7ffffffffffffffc.
 TEST_F(OddSource, lengths_in_whole_vectors_have_a_short_period) {
     for (const std::uint64_t granularity : {1, 64}) {

@@ -287,7 +287,7 @@ class Predictor {
                     request_.source.path, "",
                     "nothing to vary, and more accesses than can be interpreted, or a loop without "
                     "end: give sizes by -D or --param, or use --method simulate");
-            if (!learnt->sampled) {
+            if (!learnt->sampled || learnt->rough) {
                 if (best) {
                     best->failures.insert(best->failures.end(), learnt->doubts.begin(),
                                           learnt->doubts.end());

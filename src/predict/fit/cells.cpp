@@ -53,7 +53,7 @@ class Learner {
         StreamModel best;
         best.rows = s_.points.count();
         best.lost = best.rows + 1;
-        std::size_t tried = 0;
+        std::size_t tried = 0, in_vain = 0;
         for (const Plan& plan : plans_for(loops_, options_.period, options_.modulus, options_.shift)) {
             if (++tried > 1 && loops_ == 0) break;
             polynomials_.clear();
@@ -67,11 +67,12 @@ class Learner {
             for (auto& g : groups)
                 if (g.label != INT32_MIN) all.push_back(&g);
             if (!all.empty()) grow(all, {});
+            in_vain = lost_ < best.lost ? 0 : in_vain + 1;
             if (lost_ < best.lost) {
                 best.lost = lost_;
                 best.cells = std::move(cells_);
             }
-            if (best.lost == 0 || work_.spent()) break;
+            if (best.lost == 0 || work_.spent() || (options_.hurry && in_vain == 2)) break;
         }
         best.work = work_.done;
         best.lost = std::min(best.lost, best.rows);

@@ -41,6 +41,7 @@ struct CellOptions {
     std::int64_t modulus = 1;           // the samples' sizes are all in one residue class of it
     std::int64_t shift = 0;             // iterations from either end to be distinguished, or 0: few
     bool boxes = false;                 // many sizes: sets are looked for that are boxes
+    bool hurry = false;                 // end where finer cuts bring nothing: larger samples may
     std::int64_t work = 60'000'000;     // rows looked at before a stream is given up
     Deadline deadline;
 };

@@ -268,87 +268,25 @@ Result<Program> Programs::at(const Parameters& sizes) const {
     return program;
 }
 
-Result<Learning> learn_model(const Session& session, Model& model, std::int64_t period,
-                             bool proportional, const Deadline& deadline) {
+namespace {
+
+// Interprets the samples of the model's design and fits their rows. In a hurry it ends with the first
+// stream that has no formulas.
+Result<void> take_samples(const Session& session, Model& model, std::int64_t period,
+                          const Deadline& deadline, bool hurry, Learning& learning) {
     const Request& request = session.request;
-    auto prepared = TRY(Programs::prepare(
-        session, model.modulus, model.parted ? Pinned{{}, model.pinned.names, 1} : model.pinned));
-    Learning learning{std::move(prepared), {}, {}, true};
     const Programs& programs = learning.programs;
-    std::vector<Parted> parted;
-    if (model.parted) {
-        parted = TRY(parts_for(session, model, programs, deadline));
-        if (parted.empty()) {
-            learning.sampled = false;
-            learning.doubts.insert("sizes are no whole numbers of tiles and a rest");
-            return learning;
-        }
-    }
     const Program& target = programs.target();
-    DesignOptions first;
-    first.proportional = proportional;
-    first.modulus = model.modulus;
-    first.untied = request.untied;
-    first.fixed = model.pinned.names;
-    first.seed = request.seed;
-    first.parted = parted;
-    if (model.parted)
-        first.modulus = model.modulus = 1;
-    else
-        first.moduli = TRY(moduli_for(session, model, programs, period, deadline));
-    const auto candidates =
-        designs(first, model.design.axes.size(), model.modulus > 3, 2 * model.shift);
-    bool sampled = false;
-    for (const DesignOptions& options : candidates) {
-        model.design = plan_samples(programs.sizes(), options);
-        if (model.design.axes.empty()) return learning;
-        if (model.design.axes.size() + 6 > kMaxVariables)
-            return fail(request.source.path, "",
-                        "more than " + std::to_string(kMaxVariables - 6) + " sizes vary");
-        const auto& largest = model.design.samples.back();
-        auto program = TRY(programs.at(model.design.at(largest)));
-        RunOptions run;
-        run.keep = false;
-        run.max_accesses = kMostRows;
-        run.max_steps = 400'000'000;
-        run.deadline = deadline;
-        auto trace = interpret(program, model.design.at(largest), run);
-        if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
-        auto rows = trace->count * model.design.samples.size() / 2;
-        // Where tiles vary the largest is much larger than most.
-        for (std::size_t k = 0; model.parted && trace->complete && k < model.design.samples.size();
-             ++k) {
-            const auto sizes = model.design.at(model.design.samples[k]);
-            auto at = TRY(programs.at(sizes));
-            auto small = interpret(at, sizes, run);
-            if (!small) return fail(request.source.path, small.error().place, small.error().message);
-            rows = (k == 0 ? 0 : rows) + small->count;
-        }
-        sampled = trace->complete && rows <= 3 * kMostRows;
-        if (trace->complete && rows <= kMostRows) break;
-    }
-    if (!sampled) {
-        const auto where = sizes_text(model.design.at(model.design.samples.back()));
-        if (model.modulus <= 3 && !model.parted) {
-            learning.sampled = false;
-            learning.doubts.insert("does not end within " + std::to_string(kMostRows) +
-                                   " accesses even at " + where);
-            return learning;
-        }
-        if (!model.pinned.tiles.empty()) {
-            learning.sampled = false;
-            learning.doubts.insert("runs of several tiles are too long to sample (" + where + ")");
-            return learning;
-        }
-        // Blocks ask for samples too large to take; without their residues there is an estimate.
-        const auto modulus = std::exchange(model.modulus, 1);
-        auto rough = learn_model(session, model, 1, proportional, deadline);
-        if (rough)
-            rough->doubts.insert("sizes like the target's modulo " + std::to_string(modulus) +
-                                 " are too large to sample (" + where + ")");
-        return rough;
-    }
     model.table = RowTable(model.design.axes.size(), request.granularity);
+    const auto largest = model.design.at(model.design.samples.back());
+    if (learning.rough && !same_shape(TRY(programs.at(largest)), target)) {
+        // Smaller ones would be compiled one by one, and say no more.
+        learning.doubts.insert("the compiler makes another program of " + sizes_text(largest) +
+                               " than of the target");
+        learning.doubts.insert(programs.left().begin(), programs.left().end());
+        model.target = target;
+        return {};
+    }
     for (std::size_t k = 0; k < model.design.samples.size(); ++k) {
         const auto& size = model.design.samples[k];
         auto program = TRY(programs.at(model.design.at(size)));
@@ -390,6 +328,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
     cells.modulus = model.modulus;
     cells.shift = model.shift;
     cells.boxes = model.parted;
+    cells.hurry = hurry;
     Layout layout;
     if (period > 1) {
         const auto& size = model.design.samples.front();
@@ -406,7 +345,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         const auto known = layout.around.find({r.function, r.reference, r.context});
         cells.periods = known == layout.around.end() ? std::vector<std::int64_t>{} : known->second;
         // Coin tosses fit nothing: where the data decides, only the estimate is wanted.
-        if (!learning.doubts.empty() && data_decides(learning.doubts)) {
+        if (learning.rough || data_decides(learning.doubts)) {
             StreamModel none;
             none.rows = none.lost = s.points.count();
             model.streams.push_back(std::move(none));
@@ -414,8 +353,126 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             cells.work = std::min<std::int64_t>(kMostWork / 4, work_left);
             model.streams.push_back(learn(s, model.table, cells));
             work_left = std::max(kMostWork / 100, work_left - model.streams.back().work);
+            if (hurry && model.streams.back().lost > 0) break;
         }
     }
+    return {};
+}
+
+// How many rows all samples have: the largest alone says little where several sizes vary.
+Result<std::uint64_t> all_rows(const Programs& programs, const Design& design,
+                               const Deadline& deadline) {
+    std::uint64_t rows = 0;
+    for (const auto& size : design.samples) {
+        const auto program = TRY(programs.at(design.at(size)));
+        RunOptions run;
+        run.keep = false;
+        run.max_accesses = kMostRows;
+        run.deadline = deadline;
+        rows += TRY(interpret(program, design.at(size), run)).count;
+        if (rows > kMostRows) break;
+    }
+    return rows;
+}
+
+}  // namespace
+
+Result<Learning> learn_model(const Session& session, Model& model, std::int64_t period,
+                             bool proportional, const Deadline& deadline, bool rough) {
+    const Request& request = session.request;
+    auto prepared = TRY(Programs::prepare(
+        session, model.modulus, model.parted ? Pinned{{}, model.pinned.names, 1} : model.pinned));
+    Learning learning{std::move(prepared), {}, {}, true, rough};
+    const Programs& programs = learning.programs;
+    std::vector<Parted> parted;
+    if (model.parted) {
+        parted = TRY(parts_for(session, model, programs, deadline));
+        if (parted.empty()) {
+            learning.sampled = false;
+            learning.doubts.insert("sizes are no whole numbers of tiles and a rest");
+            return learning;
+        }
+    }
+    DesignOptions first;
+    first.proportional = proportional;
+    first.modulus = model.modulus;
+    first.untied = request.untied;
+    first.fixed = model.pinned.names;
+    first.seed = request.seed;
+    first.parted = parted;
+    if (model.parted)
+        first.modulus = model.modulus = 1;
+    else
+        first.moduli = TRY(moduli_for(session, model, programs, period, deadline));
+    const auto candidates =
+        designs(first, model.design.axes.size(), model.modulus > 3, 2 * model.shift);
+    bool sampled = false;
+    std::vector<Design> larger;  // than what is taken first, the largest first
+    for (const DesignOptions& options : candidates) {
+        model.design = plan_samples(programs.sizes(), options);
+        if (model.design.axes.empty()) return learning;
+        if (model.design.axes.size() + 6 > kMaxVariables)
+            return fail(request.source.path, "",
+                        "more than " + std::to_string(kMaxVariables - 6) + " sizes vary");
+        const auto& largest = model.design.samples.back();
+        auto program = TRY(programs.at(model.design.at(largest)));
+        RunOptions run;
+        run.keep = false;
+        run.max_accesses = kMostRows;
+        run.max_steps = 400'000'000;
+        run.deadline = deadline;
+        auto trace = interpret(program, model.design.at(largest), run);
+        if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
+        auto rows = trace->count * model.design.samples.size() / 2;
+        // Where tiles vary the largest is much larger than most.
+        for (std::size_t k = 0; model.parted && trace->complete && k < model.design.samples.size();
+             ++k) {
+            const auto sizes = model.design.at(model.design.samples[k]);
+            auto at = TRY(programs.at(sizes));
+            auto small = interpret(at, sizes, run);
+            if (!small) return fail(request.source.path, small.error().place, small.error().message);
+            rows = (k == 0 ? 0 : rows) + small->count;
+        }
+        sampled = trace->complete && rows <= 3 * kMostRows;
+        if (trace->complete && rows <= kMostRows) break;
+        if (sampled && model.modulus > 3 && !model.parted) larger.push_back(model.design);
+    }
+    if (!sampled) {
+        const auto where = sizes_text(model.design.at(model.design.samples.back()));
+        if (model.modulus <= 3 && !model.parted) {
+            learning.sampled = false;
+            learning.doubts.insert("does not end within " + std::to_string(kMostRows) +
+                                   " accesses even at " + where);
+            return learning;
+        }
+        if (!model.pinned.tiles.empty()) {
+            learning.sampled = false;
+            learning.doubts.insert("runs of several tiles are too long to sample (" + where + ")");
+            return learning;
+        }
+        // Blocks ask for samples too large to take; without their residues there is an estimate.
+        const auto modulus = std::exchange(model.modulus, 1);
+        auto without = learn_model(session, model, 1, proportional, deadline, true);
+        if (without)
+            without->doubts.insert("sizes like the target's modulo " + std::to_string(modulus) +
+                                   " are too large to sample (" + where + ")");
+        return without;
+    }
+    // Cheap samples first; where they do not determine all formulas, the largest that can be taken.
+    const bool hurry = !larger.empty();
+    TRY(take_samples(session, model, period, deadline, hurry, learning));
+    const bool lost = std::any_of(model.streams.begin(), model.streams.end(),
+                                  [](const StreamModel& m) { return m.lost > 0; });
+    if (!hurry || !lost || data_decides(learning.doubts)) return learning;
+    for (Design& design : larger)
+        if (TRY(all_rows(programs, design, deadline)) <= kMostRows) {
+            model.design = std::move(design);
+            break;
+        }
+    model.streams.clear();
+    learning.doubts.clear();
+    learning.reach = {};
+    TRY(take_samples(session, model, period, deadline, false, learning));
     return learning;
 }
 

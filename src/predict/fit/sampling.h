@@ -56,12 +56,14 @@ struct Learning {
     std::set<Doubt> doubts;
     Reach reach;          // how far the samples' numbers went
     bool sampled = true;  // false: nothing but the design, for an estimate
+    bool rough = false;   // samples without the target's residues: counts for an estimate, no formulas
 };
 
 // Runs the samples and fits. `period`: iterations after which places within blocks repeat, 1 =
-// elements. The model has its modulus; the rest is filled in.
+// elements. The model has its modulus; the rest is filled in. `rough`: an estimate is all that is
+// wanted.
 Result<Learning> learn_model(const Session& session, Model& model, std::int64_t period,
-                             bool proportional, const Deadline& deadline);
+                             bool proportional, const Deadline& deadline, bool rough = false);
 
 Error too_deep(const Session& session);
 
