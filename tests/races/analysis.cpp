@@ -137,9 +137,10 @@ void run_readers() {
     DecodeOptions decode;
     decode.labels = decode.flags = decode.threads = false;
     decode.readers = 3;
-    Consumer consumer(*slots, decode, [&](std::uint32_t, bool) -> Result<std::unique_ptr<ProcessSink>> {
-        return std::make_unique<BlocksSink>(counter, handed_on);
-    });
+    Consumer consumer(*slots, decode,
+                      [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
+                          return std::make_unique<BlocksSink>(counter, handed_on);
+                      });
     std::int32_t first = revisit_slot_open(s, me, 0);
     expect(first >= 0, "no slot");
     std::uint64_t* to = revisit_slot_data(s, static_cast<std::uint32_t>(first));
