@@ -195,12 +195,17 @@ class Predictor {
             request_.simulate_at_most / 4 * 5);
         if (!found || !*found) return std::nullopt;
         Repetition& r = **found;
-        const auto every =
-            r.period == 1 ? "every iteration" : "every " + std::to_string(r.period) + " iterations";
-        return measured(std::move(r.run),
-                        "the loop at line " + std::to_string(r.line) + " does the same again after " +
-                            every + ", moved by whole blocks, in all " + std::to_string(r.iterations) +
-                            "; " + std::to_string(r.shown + r.period) + " were interpreted");
+        std::string how;
+        for (const auto& loop : r.loops) {
+            const auto every = loop.period == 1
+                                   ? "every iteration"
+                                   : "every " + std::to_string(loop.period) + " iterations";
+            how += (how.empty() ? "" : "; ") + ("the loop at line " + std::to_string(loop.line)) +
+                   " does the same again after " + every + ", moved by whole blocks, in all " +
+                   std::to_string(loop.iterations) + "; " + std::to_string(loop.shown + loop.period) +
+                   " were interpreted";
+        }
+        return measured(std::move(r.run), how);
     }
 
     Prediction measured(Simulation run, const std::string& how) {

@@ -31,6 +31,20 @@ struct Stretch {
     std::size_t together = 1;
 };
 
+// What an iteration adds to a register, of so many bits.
+struct Advance {
+    std::int32_t reg = -1;
+    std::int64_t step = 0;
+    std::uint8_t width = 64;
+};
+
+// Iterations that are left out: those after the first `from`, as if they had been executed.
+struct Leap {
+    std::uint32_t from = 0;
+    std::int64_t iterations = 0;
+    std::vector<Advance> registers;  // all that go from one iteration to the next
+};
+
 struct RunOptions {
     std::uint64_t max_accesses = 50'000'000;
     std::uint64_t max_steps = 2'000'000'000;
@@ -49,6 +63,7 @@ struct RunOptions {
     // What it answers holds until it is asked again.
     enum class Show : std::uint8_t { accesses, nothing, stop };
     std::function<Show(std::uint32_t loop, std::uint32_t iteration)> outermost;
+    std::map<std::int32_t, Leap> leaps;  // by number of an outermost loop of the entry function
     // Loops by function and number: `report` hears each arrival at their headers, and kNoLoop after the
     // last, when `sink` has had all before it.
     const std::set<std::pair<std::uint32_t, std::int32_t>>* reported = nullptr;

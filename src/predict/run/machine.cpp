@@ -270,7 +270,10 @@ inline void Machine::arrive(Frame& f, std::int32_t loop, bool again) {
                 trace_.loops[a.place].linear = false;
             a.last = now;
         }
-        if (f.loops.size() == 1) ask(a.place, a.iteration);
+        if (f.loops.size() == 1) {
+            leap(f, a);
+            ask(a.place, a.iteration);
+        }
         report(f, loop, a.iteration);
         return;
     }

@@ -100,6 +100,7 @@ class Machine {
         return options_.reported && options_.reported->contains({f.function, loop});
     }
     void report(const Frame& f, std::int32_t loop, std::uint32_t iteration);
+    void leap(Frame& f, Active& a);
     // Control arrives at the header of a loop.
     void arrive(Frame& f, std::int32_t loop, bool again);
 

@@ -2,29 +2,32 @@
 //
 // Problem. By lines most large kernels have no complete formulas, and a run of ten thousand million
 // accesses is too long to interpret. But the time steps of a stencil and the rows of a product repeat:
-// iteration t + p of the outermost loop does what iteration t did, every reference moved by a fixed
+// iteration t + p of an outermost loop does what iteration t did, every reference moved by a fixed
 // number of whole blocks. Idea. One pass over the control flow alone (inner loops go as arithmetic
 // progressions) takes a signature of every iteration: which references, where from the first address of
 // each, in which order. Say from iteration t0 on signatures repeat with period p, each reference moving
-// by its own constant; references that move differently touch different blocks; what moves was not
-// touched before the loop, and what moves out of reach of a reference is not seen again. Then the
-// blocks of iteration t + p are those of t renamed one to one, and so is everything since their last
-// use: the distances are the same. So it is enough to interpret R + p iterations and to count the last
-// p as often as they come. After the loop nothing may follow, unless nothing moves: then the state it
-// leaves is the same as well. Nothing is extrapolated that was not seen to repeat: the signatures are
-// those of the target itself, all iterations of it (equal signatures are equal sequences but for a
-// chance of 2^-64). Where the text of the loop shows that all iterations are the same (time_steps.cpp),
-// two of them are walked. Cost. The pass: half a microsecond an inner loop. Then R + p iterations, R
-// being 1 for time steps and some p for rows.
+// by its own constant; references that move differently touch different blocks; and what moves out of
+// reach of a reference is not seen again by the loop. Then the blocks of iteration t + p are those of t
+// renamed one to one, and so is everything since their last use in the loop: the distances are the
+// same. So it is enough to interpret R + p iterations and to count the last p as often as they come.
+// What the loop meets that was touched before it, and the stack that it leaves to what follows, are
+// replayed block by block (replay.cpp). Nothing is extrapolated that was not seen to repeat: the
+// signatures are those of the target itself, all iterations of it (equal signatures are equal sequences
+// but for a chance of 2^-64). Where the text of the loop shows that all iterations are the same
+// (steady_loops.cpp), three of them are walked, and what lies between is left out. Loops that do not
+// repeat are interpreted whole.
+// Cost. The pass: half a microsecond an inner loop. Then R + p iterations per loop, R being 1 for time
+// steps and some p for rows. 3mm at 800 x 900 x 1000 x 1100 x 1200 by lines (5.4e9 accesses): 1.4 s.
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "core/try.h"
 #include "predict/run/simulate.h"
-#include "predict/run/time_steps.h"
+#include "predict/run/steady_loops.h"
 
 namespace revisit::predict {
 namespace {
@@ -34,7 +37,8 @@ using Show = RunOptions::Show;
 constexpr std::int64_t kLongestPeriod = 64;
 constexpr std::size_t kMostIterations = 200'000;
 constexpr std::size_t kFewestIterations = 8;  // that show a repetition
-constexpr std::int64_t kMostTimeSteps = 20'000;
+constexpr std::int64_t kMostSteady = 20'000;
+constexpr std::int64_t kFewestSteady = 16;
 constexpr std::size_t kLookedAtFirst = 3 * kLongestPeriod;  // iterations, some of which must be alike
 constexpr double kChoosing = 0.5;                           // seconds to find the loop to look at
 
@@ -49,12 +53,24 @@ struct Around {
     std::int64_t low = 0, high = 0;
 };
 
-struct Survey {
-    std::vector<Iteration> iterations;  // of the loop
+using Ranges = std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>>;  // by reference
+
+// An outermost loop, or what lies between two of them.
+struct Segment {
+    std::uint32_t loop = kNoLoop;  // index into Trace::loops
+    std::uint64_t accesses = 0;
+    Ranges touched;
+    // Of a loop.
+    std::vector<Iteration> iterations;  // empty where they do not repeat, or were too many
+    bool recorded = true;
     std::map<std::uint32_t, Around> around;
-    std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> before;  // ranges touched
-    bool after = false;  // accesses follow the loop
-    std::uint32_t loop = kNoLoop;
+    std::int64_t left_out = 0;  // iterations after the second
+    bool trails = false;        // an access after the last iteration
+};
+
+struct Survey {
+    std::vector<Segment> segments;
+    std::vector<LoopPlace> loops;
 };
 
 std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
@@ -62,15 +78,14 @@ std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
     return h ^ (h >> 29);
 }
 
-void note(Survey& s, const Stretch& a, bool inside) {
+void note(Segment& s, const Stretch& a) {
     const auto last = a.address + static_cast<std::uint64_t>(a.step * (a.rounds - 1));
     const auto low = std::min(a.address, last),
                high = std::max(a.address, last) + std::max<std::uint32_t>(a.size, 1) - 1;
-    if (!inside) {
-        auto& range = s.before.try_emplace(a.reference, low, high).first->second;
-        range = {std::min(range.first, low), std::max(range.second, high)};
-        return;
-    }
+    auto& range = s.touched.try_emplace(a.reference, low, high).first->second;
+    range = {std::min(range.first, low), std::max(range.second, high)};
+    s.accesses += static_cast<std::uint64_t>(a.rounds);
+    if (s.iterations.empty()) return;
     Iteration& now = s.iterations.back();
     const auto base = now.first.try_emplace(a.reference, a.address).first->second;
     now.accesses += static_cast<std::uint64_t>(a.rounds);
@@ -105,68 +120,85 @@ RunOptions whole_run(const Request& request, const Deadline& deadline) {
     return options;
 }
 
-// Walks the whole run; keeps the signatures of the outermost loop `wanted`.
-Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
-                                     const Request& request, const Deadline& deadline,
-                                     std::uint32_t wanted) {
-    Survey s;
-    s.loop = wanted;
-    bool inside = false, passed = false, given_up = false;
-    auto options = whole_run(request, deadline);
-    options.outermost = [&](std::uint32_t loop, std::uint32_t) {
-        if (inside && loop != wanted) passed = true;
-        if (loop == wanted && passed) given_up = true;  // entered twice
-        inside = loop == wanted;
-        if (inside) {
-            given_up |= s.iterations.size() == kLookedAtFirst && !any_alike(s.iterations);
-            s.iterations.emplace_back();
-        }
-        given_up |= s.iterations.size() > kMostIterations;
-        return given_up ? Show::stop : Show::accesses;
+// Takes the iterations that were left out for what the text says: the first again, moved on, up to the
+// last, which was walked. (Signatures depend on how many rounds of an inner loop were taken at once,
+// and in the first iteration these are learnt.)
+bool fill_in(Segment& s) {
+    auto& all = s.iterations;
+    if (all.size() == 4 && all.back().accesses == 0) all.pop_back();  // found the loop over
+    if (all.size() != 3 || all[0].accesses == 0) return false;
+    const Iteration first = all[0], second = all[1], last = all[2];
+    const auto total = s.left_out + 3;
+    for (const Iteration* other : {&second, &last})
+        if (other->accesses != first.accesses || other->first.size() != first.first.size())
+            return false;
+    const auto moved_to = [&](std::uint32_t reference, std::int64_t t) {
+        const auto from = first.first.at(reference);
+        return from + static_cast<std::uint64_t>(t) * (second.first.at(reference) - from);
     };
-    options.progression = [&](const Stretch& a) {
-        if (passed)
-            s.after = true;
-        else
-            note(s, a, inside);
-    };
-    auto trace = TRY(interpret(program, parameters, options));
-    if (!trace.complete || given_up || !trace.doubts.empty() || s.iterations.empty())
-        return std::nullopt;
-    // A last arrival at the header that only finds the loop over belongs to what follows.
-    if (s.iterations.size() > 1 && s.iterations.back().accesses * 2 < s.iterations.front().accesses) {
-        s.after |= s.iterations.back().accesses > 0;
-        s.iterations.pop_back();
-    }
-    return s;
+    for (const auto& [reference, address] : last.first)
+        if (address != moved_to(reference, total - 1)) return false;
+    all.assign(static_cast<std::size_t>(total), first);
+    for (std::int64_t t = 1; t < total; ++t)
+        for (auto& [reference, address] : all[static_cast<std::size_t>(t)].first)
+            address = moved_to(reference, t);
+    s.accesses = first.accesses * static_cast<std::uint64_t>(total);
+    return true;
 }
 
-// The same from two iterations, where the text shows that all are alike.
+// Walks the whole run but for the leaps, and keeps the signatures of outermost loops. Nothing where the
+// iterations of the longest loop differ, or where more than `max_accesses` are in loops that do not
+// repeat.
 Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
                                      const Request& request, const Deadline& deadline,
-                                     const TimeSteps& steps) {
+                                     const std::map<std::int32_t, Leap>& leaps, std::uint32_t longest,
+                                     std::uint64_t max_accesses) {
     Survey s;
-    std::uint32_t arrived_at = kNoLoop;
-    bool walked = false;
+    s.segments.emplace_back();
+    bool given_up = false;
+    std::set<std::uint32_t> entered;
+    std::uint64_t whole = 0;  // accesses of what does not repeat
     auto options = whole_run(request, deadline);
-    const std::set<std::pair<std::uint32_t, std::int32_t>> reported{{0, steps.loop}};
-    options.reported = &reported;
-    options.report = [&](std::uint32_t, std::int32_t, std::uint32_t iteration) {
-        if (iteration == 0) s.loop = arrived_at;
-        if (iteration < 2) s.iterations.emplace_back();
-    };
+    options.leaps = leaps;
     options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
-        arrived_at = loop;
-        walked = loop == s.loop && loop != kNoLoop && iteration == 2;
-        return walked ? Show::stop : Show::accesses;
+        if (s.segments.back().loop != loop || loop == kNoLoop) {
+            given_up |= loop != kNoLoop && !entered.insert(loop).second;
+            s.segments.emplace_back().loop = loop;
+        }
+        Segment& now = s.segments.back();
+        if (loop != kNoLoop && now.recorded) {
+            auto& all = now.iterations;
+            if (iteration > all.size() && now.left_out == 0)
+                now.left_out = static_cast<std::int64_t>(iteration - all.size());
+            if (all.size() > kMostIterations || (all.size() == kLookedAtFirst && !any_alike(all))) {
+                given_up |= loop == longest;
+                now.recorded = false;
+                all.clear();
+                whole += now.accesses;
+            } else {
+                all.emplace_back();
+            }
+        }
+        return given_up || whole > max_accesses ? Show::stop : Show::accesses;
     };
-    options.progression = [&](const Stretch& a) { note(s, a, !s.iterations.empty()); };
-    const auto trace = TRY(interpret(program, parameters, options));
-    if (!walked || !trace.doubts.empty() || s.iterations.size() != 2) return std::nullopt;
-    const Iteration &one = s.iterations[0], &other = s.iterations[1];
-    if (one.accesses == 0 || one.accesses != other.accesses || one.first != other.first)
-        return std::nullopt;
-    s.iterations.assign(static_cast<std::size_t>(steps.iterations), Iteration(one));
+    options.progression = [&](const Stretch& a) {
+        Segment& now = s.segments.back();
+        note(now, a);
+        if (now.loop == kNoLoop || !now.recorded) whole += static_cast<std::uint64_t>(a.rounds);
+    };
+    auto trace = TRY(interpret(program, parameters, options));
+    if (!trace.complete || given_up || !trace.doubts.empty()) return std::nullopt;
+    s.loops = std::move(trace.loops);
+    for (Segment& one : s.segments) {
+        auto& all = one.iterations;
+        if (one.left_out > 0) {
+            if (!fill_in(one)) return std::nullopt;
+        } else if (all.size() > 1 && all.back().accesses * 2 < all.front().accesses) {
+            // A last arrival at the header that only finds the loop over belongs to what follows.
+            one.trails = all.back().accesses > 0;
+            all.pop_back();
+        }
+    }
     return s;
 }
 
@@ -175,10 +207,13 @@ struct Cycle {
     std::int64_t period = 0;  // in iterations
     std::int64_t reach = 0;   // iterations after which nothing that moves is met again
     bool moves = false;
+    bool meets = false;                           // what moves may have been touched before the loop
+    std::map<std::uint32_t, std::int64_t> moved;  // by reference: bytes per period
 };
 
 // How the iterations repeat, if they do.
-std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
+std::optional<Cycle> cycle_of(const Segment& s, std::span<const Segment> earlier,
+                              std::int64_t granularity) {
     const auto& all = s.iterations;
     for (std::int64_t p = 1; p <= kLongestPeriod; ++p) {
         const auto step = static_cast<std::size_t>(p);
@@ -207,7 +242,7 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
             --from;
         }
         if (2 * from > all.size()) continue;
-        Cycle c{from, p, p, false};
+        Cycle c{from, p, p, false, false, {}};
         // What moves by different amounts must lie apart, for the whole loop.
         struct Range {
             std::int64_t low = INT64_MAX, high = INT64_MIN;
@@ -234,13 +269,15 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
                 apart &= !moved.contains(b) || moved.at(a) == moved.at(b) || ra.high < rb.low ||
                          rb.high < ra.low;
             if (moved.at(a) == 0) continue;
-            for (const auto& [b, before_range] : s.before)
-                apart &= ra.high < static_cast<std::int64_t>(before_range.first) / granularity ||
-                         static_cast<std::int64_t>(before_range.second) / granularity < ra.low - 1;
+            for (const Segment& before : earlier)
+                for (const auto& [b, range_before] : before.touched)
+                    c.meets |=
+                        ra.high >= static_cast<std::int64_t>(range_before.first) / granularity &&
+                        static_cast<std::int64_t>(range_before.second) / granularity >= ra.low - 1;
         }
         // References met only before the loop settles would have to be distinguished from all others.
         for (const auto& [a, ra] : range) apart &= moved.contains(a);
-        if (!apart || (c.moves && s.after)) return std::nullopt;
+        if (!apart) return std::nullopt;
         // Two references meet the same block at most so many iterations apart.
         for (const auto& [a, ra] : one_period)
             for (const auto& [b, rb] : one_period) {
@@ -263,18 +300,18 @@ std::optional<Cycle> cycle_of(const Survey& s, std::int64_t granularity) {
                     const auto ahead = by > 0 ? (high - rb.low) / by : (rb.high - low) / -by;
                     c.reach = std::max(c.reach, p * (ahead + 1));
                 }
+        c.moved = std::move(moved);
         return c;
     }
     return std::nullopt;
 }
 
 // The outermost loop that takes up most of the beginning.
-struct Longest {
-    std::uint32_t loop = kNoLoop, line = 0;
-};
-std::optional<Longest> longest_loop(const Program& program, const Parameters& parameters,
-                                    const Deadline& deadline, std::uint64_t max_accesses) {
+std::uint32_t longest_loop(const Program& program, const Parameters& parameters,
+                           const Deadline& deadline, const std::map<std::int32_t, Leap>& leaps,
+                           std::uint64_t max_accesses) {
     RunOptions options;
+    options.leaps = leaps;
     options.keep = false;
     options.max_accesses = max_accesses;
     options.deadline = Deadline(std::min(kChoosing, 0.2 * deadline.left()));
@@ -288,22 +325,20 @@ std::optional<Longest> longest_loop(const Program& program, const Parameters& pa
         accesses[now] += static_cast<std::uint64_t>(a.rounds);
     };
     const auto trace = interpret(program, parameters, options);
-    if (!trace) return std::nullopt;
-    Longest longest;
+    if (!trace) return kNoLoop;
+    std::uint32_t longest = kNoLoop;
     std::uint64_t most = 0;
     for (const auto& [loop, n] : accesses)
-        if (loop != kNoLoop && n > most) most = n, longest.loop = loop;
-    if (longest.loop == kNoLoop) return std::nullopt;
-    const LoopPlace& place = trace->loops[longest.loop];
-    longest.line = program.functions[place.function].loops[place.loop].line;
+        if (loop != kNoLoop && n > most) most = n, longest = loop;
     return longest;
 }
 
 // Whether one iteration takes so little time that the fewest needed could be walked.
 bool ends_an_iteration(const Program& program, const Parameters& parameters, const Deadline& deadline,
-                       std::uint32_t wanted) {
+                       const std::map<std::int32_t, Leap>& leaps, std::uint32_t wanted) {
     bool ended = false;
     RunOptions options;
+    options.leaps = leaps;
     options.keep = false;
     options.max_accesses = options.max_steps = std::uint64_t{1} << 62;
     options.deadline = deadline.part(1.0 / kFewestIterations);
@@ -323,46 +358,61 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
                                                      const Request& request, const Deadline& deadline,
                                                      std::uint64_t max_accesses) {
     if (program.memory_needed) return std::nullopt;
-    std::optional<Survey> surveyed;
-    std::uint32_t line = 0;
-    if (const auto steps = time_steps(program, parameters, kMostTimeSteps)) {
-        surveyed = TRY(survey(program, parameters, request, deadline, *steps));
-        line = program.functions.front().loops[static_cast<std::size_t>(steps->loop)].line;
+    const auto steady = steady_loops(program, parameters, kMostSteady);
+    std::map<std::int32_t, Leap> leaps;  // to the last iteration
+    for (const SteadyLoop& l : steady)
+        if (l.iterations >= kFewestSteady) leaps[l.loop] = {2, l.iterations - 3, l.registers};
+    const auto& loops = program.functions.front().loops;
+    const auto outermost = static_cast<std::size_t>(
+        std::count_if(loops.begin(), loops.end(), [](const auto& l) { return l.parent < 0; }));
+    auto longest = kNoLoop;
+    if (leaps.size() < outermost) {
+        longest = longest_loop(program, parameters, deadline, leaps, max_accesses);
+        if (longest == kNoLoop || !ends_an_iteration(program, parameters, deadline, leaps, longest))
+            return std::nullopt;
     }
-    if (!surveyed) {
-        const auto most = longest_loop(program, parameters, deadline, max_accesses);
-        if (!most || !ends_an_iteration(program, parameters, deadline, most->loop)) return std::nullopt;
-        surveyed = TRY(survey(program, parameters, request, deadline, most->loop));
-        line = most->line;
-    }
+    const auto surveyed =
+        TRY(survey(program, parameters, request, deadline, leaps, longest, max_accesses));
     if (!surveyed) return std::nullopt;
-    const Survey& s = *surveyed;
-    const auto last = s.loop;
-    const auto cycle =
-        cycle_of(s, static_cast<std::int64_t>(std::max<std::uint64_t>(1, request.granularity)));
-    if (!cycle) return std::nullopt;
-    const auto total = static_cast<std::int64_t>(s.iterations.size());
-    // One period more than what a distance can reach back, and a whole number of periods to the end.
-    auto shown = static_cast<std::int64_t>(cycle->from) + cycle->reach;
-    shown += (total - shown) % cycle->period;
-    if (shown + 2 * cycle->period >= total) return std::nullopt;
+    const auto& segments = surveyed->segments;
+    const auto granularity = static_cast<std::int64_t>(std::max<std::uint64_t>(1, request.granularity));
+    Plan plan;
+    std::vector<Repetition::Loop> repeated;
     std::uint64_t needed = 0;
-    for (std::int64_t t = 0; t < shown + cycle->period; ++t)
-        needed += s.iterations[static_cast<std::size_t>(t)].accesses;
-    if (needed > max_accesses) return std::nullopt;
-    Again again;
-    again.times = static_cast<double>((total - shown) / cycle->period);
-    auto run = TRY(simulate(
-        program, parameters, request, request.bins, Deadline(), max_accesses,
-        [&](std::uint32_t loop, std::uint32_t iteration) {
-            const bool within = loop == last && iteration < total;
-            again.counted = within && iteration >= shown;
-            if (!within || iteration < shown + cycle->period) return Show::accesses;
-            return s.after ? Show::nothing : Show::stop;
-        },
-        &again));
-    run.complete = true;
-    return Repetition{std::move(run), line, cycle->period, shown, total};
+    for (std::size_t k = 0; k < segments.size(); ++k) {
+        const Segment& s = segments[k];
+        const auto cycle = s.iterations.empty()
+                               ? std::nullopt
+                               : cycle_of(s, std::span(segments).first(k), granularity);
+        const auto total = static_cast<std::int64_t>(s.iterations.size());
+        // One period more than what a distance can reach back, and a whole number of periods to the
+        // end.
+        auto shown = cycle ? static_cast<std::int64_t>(cycle->from) + cycle->reach : 0;
+        if (cycle) shown += (total - shown) % cycle->period;
+        if (!cycle || shown + 2 * cycle->period >= total) {
+            needed += s.accesses;
+            continue;
+        }
+        Skip skip{s.loop, shown, cycle->period, total, {}, false, s.trails};
+        for (std::size_t later = k + 1; later < segments.size(); ++later)
+            skip.after |= segments[later].accesses > 0;
+        skip.replayed = cycle->moves && (skip.after || cycle->meets);
+        for (const auto& [reference, by] : cycle->moved) skip.moved[reference] = by / granularity;
+        for (std::int64_t t = 0; t < shown + cycle->period; ++t)
+            needed += s.iterations[static_cast<std::size_t>(t)].accesses;
+        const auto number = static_cast<std::int32_t>(surveyed->loops[s.loop].loop);
+        if (const auto leap = leaps.find(number); leap != leaps.end()) {
+            const auto from = shown + cycle->period;
+            plan.leaps[number] = {static_cast<std::uint32_t>(from), total - 1 - from,
+                                  leap->second.registers};
+        }
+        repeated.push_back({loops[static_cast<std::size_t>(number)].line, cycle->period, shown, total});
+        plan.skips.push_back(std::move(skip));
+    }
+    if (plan.skips.empty() || needed > max_accesses) return std::nullopt;
+    auto run = simulate(program, parameters, request, request.bins, Deadline(), max_accesses, &plan);
+    if (!run || !run->complete) return std::nullopt;
+    return Repetition{std::move(*run), std::move(repeated)};
 }
 
 }  // namespace revisit::predict

@@ -5,7 +5,6 @@
 // accesses a second with sites and pairs.
 #include "predict/run/simulate.h"
 
-#include <map>
 #include <optional>
 
 #include "core/try.h"
@@ -14,62 +13,10 @@
 #include "revisit/engine.h"
 
 namespace revisit::predict {
-namespace {
-
-// Histograms of what counts once and of what counts `times` times.
-struct Parts {
-    Histogram once, again;
-
-    Histogram sum(double times) const {
-        Histogram out;
-        out.cold = once.cold + times * again.cold;
-        std::map<std::pair<double, double>, Bin> bins;
-        for (const auto& [part, weight] : {std::pair{&once, 1.0}, std::pair{&again, times}})
-            for (const Bin& bin : part->bins) {
-                Bin& to =
-                    bins.try_emplace({bin.low, bin.high}, Bin{bin.low, bin.high, 0}).first->second;
-                to.count += weight * bin.count;
-            }
-        for (const auto& [edges, bin] : bins) out.bins.push_back(bin);
-        return out;
-    }
-};
-
-// Sites were numbered twice over, odd where what they do counts more than once.
-Profile counted_again(const Profile& measured, double times) {
-    std::map<std::uint32_t, Parts> sites;
-    for (const Site& s : measured.sites)
-        (s.id % 2 ? sites[s.id / 2].again : sites[s.id / 2].once) = s.reuse;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Parts> pairs;
-    for (const Pair& p : measured.pairs) {
-        Parts& parts = pairs[{p.use / 2, p.reuse / 2}];
-        (p.reuse % 2 ? parts.again : parts.once).merge(p.distances);
-    }
-    Profile out;
-    for (const auto& [id, parts] : sites) {
-        Site s;
-        s.id = id;
-        s.reuse = parts.sum(times);
-        out.reuse.merge(s.reuse);
-        out.sites.push_back(std::move(s));
-    }
-    for (const auto& [key, parts] : pairs) {
-        Pair p;
-        p.use = key.first;
-        p.reuse = key.second;
-        p.distances = parts.sum(times);
-        p.count = p.distances.total();
-        out.pairs.push_back(std::move(p));
-    }
-    return out;
-}
-
-}  // namespace
 
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
-                            std::uint64_t max_accesses,
-                            const decltype(RunOptions::outermost)& outermost, const Again* again) {
+                            std::uint64_t max_accesses, const Plan* plan) {
     EngineOptions engine_options;
     engine_options.bins = bins;
     engine_options.granularity = request.granularity;
@@ -83,18 +30,29 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     options.layout = request.layout;
     options.branch_probability = request.branch_probability;
     options.deadline = deadline;
-    options.outermost = outermost;
     BlockCutter cutter(request.granularity);
     std::vector<std::uint32_t> sites;
     std::optional<Error> failed;
+    std::optional<Replay> replay;
+    if (plan) {
+        replay.emplace(plan->skips, max_accesses);
+        options.leaps = plan->leaps;
+        options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
+            const auto show = replay->arrive(loop, iteration, *engine);
+            if (!show) failed = show.error();
+            return show.value_or(RunOptions::Show::stop);
+        };
+    }
     options.sink = [&](std::span<const std::uint64_t> addresses,
                        std::span<const std::uint32_t> references,
                        std::span<const std::uint32_t> sizes) {
         sites.resize(references.size());
         for (std::size_t i = 0; i < sites.size(); ++i)
-            sites[i] = again ? 2 * (references[i] + 1) + again->counted : references[i] + 1;
-        auto added = cutter.cut({addresses, sites, sizes, {}, {}},
-                                [&](const BlockBatch& batch) { return engine->add(batch); });
+            sites[i] = replay ? replay->site(references[i]) : references[i] + 1;
+        auto added = cutter.cut({addresses, sites, sizes, {}, {}}, [&](const BlockBatch& batch) {
+            if (replay) replay->see(batch);
+            return engine->add(batch);
+        });
         if (!added) failed = added.error();
         return !failed;
     };
@@ -104,9 +62,10 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     Assembly assembly(program, request.granularity, bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);
     auto measured = TRY(engine->finish());
-    if (again) measured = counted_again(measured, again->times);
+    if (replay) measured = TRY(replay->whole(measured));
     return Simulation{assembly.finish(std::move(measured)), std::move(trace->references),
-                      trace->doubts_at(request.granularity), trace->complete};
+                      trace->doubts_at(request.granularity),
+                      trace->complete || (replay && replay->over())};
 }
 
 }  // namespace revisit::predict

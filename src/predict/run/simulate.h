@@ -1,10 +1,12 @@
 // Whole runs, interpreted and measured.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "predict/request.h"
+#include "predict/run/replay.h"
 
 namespace revisit::predict {
 
@@ -15,23 +17,24 @@ struct Simulation {
     std::vector<Doubt> doubts;
     bool complete = false;
 };
-// What is accessed while `counted` says so counts `times` times.
-struct Again {
-    bool counted = false;
-    double times = 1;
+// Which part of a run is interpreted, and stands for the rest.
+struct Plan {
+    std::vector<Skip> skips;
+    std::map<std::int32_t, Leap> leaps;  // control flow that need not be walked
 };
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
-                            std::uint64_t max_accesses,
-                            const decltype(RunOptions::outermost)& outermost = {},
-                            const Again* again = nullptr);
+                            std::uint64_t max_accesses, const Plan* plan = nullptr);
 
-// The whole run from a part of it, where an outermost loop does the same again and again, moved on by
+// The whole run from a part of it, where outermost loops do the same again and again, moved on by
 // whole blocks; nothing when none does, or the part is longer than `max_accesses`.
 struct Repetition {
+    struct Loop {
+        std::uint32_t line = 0;
+        std::int64_t period = 1, shown = 0, iterations = 0;
+    };
     Simulation run;
-    std::uint32_t line = 0;  // of the loop
-    std::int64_t period = 1, shown = 0, iterations = 0;
+    std::vector<Loop> loops;
 };
 Result<std::optional<Repetition>> simulate_repeating(const Program& program,
                                                      const Parameters& parameters,

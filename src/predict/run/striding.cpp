@@ -6,6 +6,7 @@
 // where that keeps failing are left alone for a while.
 #include <algorithm>
 
+#include "predict/run/arithmetic.h"
 #include "predict/run/machine.h"
 
 namespace revisit::predict {
@@ -136,6 +137,20 @@ void Machine::emit(Frame& f, std::int64_t rounds) {
         }
     }
     trace_.count += accesses.size() * static_cast<std::uint64_t>(rounds);
+}
+
+// Leaves out iterations that were asked to be.
+void Machine::leap(Frame& f, Active& a) {
+    if (depth_ != 1) return;
+    const auto at = options_.leaps.find(a.loop);
+    if (at == options_.leaps.end() || at->second.from != a.iteration) return;
+    const auto n = at->second.iterations;
+    for (const Advance& r : at->second.registers)
+        f.values[r.reg] =
+            sign_extend(signed_of(bits(f.values[r.reg]) + bits(n) * bits(r.step)), r.width);
+    a.iteration += static_cast<std::uint32_t>(n);
+    const auto induction = program_.functions[f.function].loops[a.loop].induction;
+    if (induction >= 0) a.last = f.values[induction];
 }
 
 void Machine::report(const Frame& f, std::int32_t loop, std::uint32_t iteration) {
