@@ -263,8 +263,13 @@ class ProfileCommand : public Command {
     void sample_inside(record::RunOptions& run, EngineOptions& engine) const {
         // Samples a thousandth as often as those of a trace pay: a run has accesses enough.
         if (sampling_.rate_option->count() == 0) engine.sample.rate = 1e-4;
-        run.decode.contexts = run.decode.objects = false;
-        run.want &= ~std::uint32_t{REVISIT_WANT_CALLS | REVISIT_WANT_OBJECTS};
+        // Objects are looked up only for lines that threads share.
+        run.decode.contexts = false;
+        run.decode.objects &= engine.sharing;
+        run.decode.extents = engine.sharing;
+        run.decode.sampled_block = engine.granularity;
+        run.want &= ~std::uint32_t{REVISIT_WANT_CALLS};
+        if (!run.decode.objects) run.want &= ~std::uint32_t{REVISIT_WANT_OBJECTS};
         run.want |= REVISIT_WANT_SAMPLES;
         if (engine.model == StackModel::single) run.want |= REVISIT_WANT_SHARED;
         if (sequential_) run.want |= REVISIT_WANT_IN_TURN;

@@ -10,12 +10,18 @@
 namespace revisit {
 namespace {
 
-// From samples to the whole run, with 95 % half-widths; `1 - n/N` because the run is finite.
+// The 95 % half-width, in the whole run, of what has a share of the samples; `1 - n/N` because the run
+// is finite.
+double half_width(double share, const SampleCounts& counts) {
+    const double n = static_cast<double>(counts.samples), all = static_cast<double>(counts.accesses);
+    return share_error(share, n) * all * std::sqrt(std::max(0.0, 1 - n / all));
+}
+
+// From samples to the whole run.
 Histogram scaled(Histogram samples, const SampleCounts& counts) {
     const double n = static_cast<double>(counts.samples), all = static_cast<double>(counts.accesses);
-    const double left_out = std::sqrt(std::max(0.0, 1 - n / all));
     auto scale = [&](double& count, double& error) {
-        error = share_error(count / n, n) * all * left_out;
+        error = half_width(count / n, counts);
         count *= all / n;
     };
     scale(samples.cold, samples.cold_error);
@@ -74,7 +80,12 @@ Profile SampleTally::profile(const SampleCounts& counts) const {
         out.threads.push_back({id, accesses, std::move(reuse)});
     }
     attribution_.fill(out, options_.bins, options_.sites, options_.pairs);
-    if (has_sharing_) sharing_.fill(out, period);
+    if (has_sharing_) {
+        sharing_.fill(out, period);
+        auto error_of = [&](double count) { return half_width(count / out.accesses, counts); };
+        for (Sharing& one : out.sharing) one.error = error_of(one.count);
+        out.sharing_totals->error = error_of(out.sharing_totals->invalidated);
+    }
     for (Site& site : out.sites) {
         site.accesses *= period;
         site.writes *= period;

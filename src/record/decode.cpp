@@ -44,6 +44,8 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
             return 3;
         case REVISIT_SAMPLE_END:
             return 4;
+        case REVISIT_SAMPLE_TAKEN:
+            return 5;
         case REVISIT_DEFINE_BLOCK:
             return 1 + 2 * n;
         case REVISIT_DEFINE_SITE:
@@ -81,6 +83,7 @@ Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), s
 Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, std::move(sink)) {
     origins_ = parent.origins_;
     mapped_ = parent.mapped_;
+    unread_modules_ = parent.unread_modules_;
     address_places_ = parent.address_places_;
     site_places_ = parent.site_places_;
     label_ids_ = parent.label_ids_;
@@ -363,6 +366,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             break;
         case REVISIT_SAMPLE:
         case REVISIT_SAMPLE_END:
+        case REVISIT_SAMPLE_TAKEN:
         case REVISIT_SAMPLED:
             sample(words.data());
             break;
@@ -429,6 +433,25 @@ void Decoder::sample(const std::uint64_t* words) {
             out.time = words[3];
             out.site = label_of(words[4]);
             break;
+        case REVISIT_SAMPLE_TAKEN: {
+            auto parts_from = [&](unsigned bit) {
+                return static_cast<std::uint16_t>((words[1] >> bit & 63) | (words[1] >> (bit + 6) & 63)
+                                                                               << 8);
+            };
+            out.kind = SampleRecord::end;
+            out.outcome = REVISIT_INVALIDATED;
+            out.write = (words[1] & 1) != 0;
+            out.line = words[2];
+            out.time = words[3];
+            out.site = label_of(words[4]);
+            out.parts = parts_from(8);
+            out.writer = {label_of(words[5]), static_cast<std::uint16_t>(words[1] >> 32),
+                          parts_from(20)};
+            const std::uint64_t part_bytes = std::max<std::uint64_t>(1, options_.sampled_block / 64);
+            for (const std::uint16_t parts : {out.parts, out.writer.parts})
+                find_shared_object(out.line + (parts & 63u) * part_bytes);
+            break;
+        }
         default:
             out.kind = SampleRecord::counts;
             out.accesses = words[1];

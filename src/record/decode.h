@@ -36,16 +36,17 @@ std::optional<std::size_t> record_length(std::uint64_t word);
 std::vector<std::string> split_text(std::string_view text);
 
 struct DecodeOptions {
-    bool labels = true;         // sites of accesses are wanted
-    bool threads = true;        // so are their threads
-    bool flags = true;          // and whether they write
-    std::uint64_t cut = 0;      // into blocks of so many bytes, a power of two; 0: sizes are passed on
-    bool contexts = false;      // labels distinguish call paths
-    bool objects = false;       // labels distinguish data objects
-    bool extents = false;       // and where they lay, in programs with threads
-    bool stack = true;          // accesses to thread stacks count
-    unsigned readers = 1;       // threads for slots of which only the blocks are wanted
-    bool only_regions = false;  // accesses count only inside of the regions named below
+    bool labels = true;     // sites of accesses are wanted
+    bool threads = true;    // so are their threads
+    bool flags = true;      // and whether they write
+    std::uint64_t cut = 0;  // into blocks of so many bytes, a power of two; 0: sizes are passed on
+    bool contexts = false;  // labels distinguish call paths
+    bool objects = false;   // labels distinguish data objects
+    bool extents = false;   // and where they lay, in programs with threads
+    bool stack = true;      // accesses to thread stacks count
+    std::uint64_t sampled_block = 0;   // bytes of a block, where the program samples itself
+    unsigned readers = 1;              // threads for slots of which only the blocks are wanted
+    bool only_regions = false;         // accesses count only inside of the regions named below
     std::vector<std::string> regions;  // "()" is what was chosen by --function; empty: any
     std::uint64_t most_accesses = ~std::uint64_t{0};
     Interleaving interleaving = Interleaving::as_it_came;  // of different threads' accesses
@@ -60,6 +61,13 @@ struct SampleRecord {
     std::uint32_t outcome = 0;  // end: REVISIT_REUSED and so on
     bool write = false;
     std::uint64_t distance = 0, time = 0;
+    // end, invalidated: the block's address, its parts that were touched, and the write that took it
+    std::uint64_t line = 0;
+    std::uint16_t parts = 0;
+    struct Writer {
+        std::uint32_t site = 0;
+        std::uint16_t thread = 0, parts = 0;
+    } writer;
     std::uint64_t accesses = 0, analyzed = 0, chosen = 0;  // counts
     std::uint32_t level = 0;                               // counts: samples it leaves out are dropped
 };
@@ -155,6 +163,7 @@ class Decoder {
     std::uint32_t find_or_make_object_label(std::uint32_t label, std::uint32_t object,
                                             std::uint64_t address);
     std::uint32_t object_at(std::uint64_t address, std::uint32_t place);
+    void find_shared_object(std::uint64_t address);
     Thread& thread(std::uint32_t number);
     std::uint32_t thread_root(std::uint32_t number);
     Result<void> flush();
@@ -174,6 +183,7 @@ class Decoder {
     std::vector<std::unique_ptr<Block>> blocks_;                            // small ids
     std::unordered_map<std::uint64_t, std::unique_ptr<Block>> far_blocks_;  // others
     std::map<std::uint64_t, std::uint32_t> mapped_;  // low → module, while mapped
+    std::vector<std::uint32_t> unread_modules_;      // their symbols: sampled_block
     std::map<std::uint64_t, std::uint32_t> address_places_;
     std::unordered_map<std::uint64_t, std::uint32_t> site_places_;
     std::unordered_map<std::uint64_t, std::uint32_t> label_ids_;  // place and context

@@ -51,8 +51,23 @@ void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset
     Module module{low, high, offset, parts.empty() ? "" : parts[0], parts.size() > 1 ? parts[1] : ""};
     unload(low, high);
     mapped_[low] = static_cast<std::uint32_t>(origins_.modules.size());
-    if (objects_) objects_->map_file(module);
+    if (objects_ && options_.sampled_block == 0)
+        objects_->map_file(module);
+    else if (objects_)
+        unread_modules_.push_back(static_cast<std::uint32_t>(origins_.modules.size()));
     origins_.modules.push_back(std::move(module));
+}
+
+// Extents are listed only of globals that were asked for. Reading the symbols of all modules takes a
+// quarter of a second: only for a program whose threads share lines.
+void Decoder::find_shared_object(std::uint64_t address) {
+    if (!objects_) return;
+    for (const std::uint32_t index : std::exchange(unread_modules_, {})) {
+        const Module& module = origins_.modules[index];
+        auto mapped = mapped_.find(module.low);
+        if (mapped != mapped_.end() && mapped->second == index) objects_->map_file(module);
+    }
+    objects_->find(address);
 }
 
 // What starts inside the range is gone, and so are the places found there: another file may come to lie

@@ -20,6 +20,9 @@
 namespace revisit::record {
 namespace {
 
+constexpr const char* kByStamps =
+    "interleaving: by the times at which buffers of some 500 accesses were filled, evenly within each";
+
 class ProfileSink : public ProcessSink {
  public:
     ProfileSink(std::unique_ptr<Engine> engine, const AnalyzeOptions& how, Beside beside,
@@ -65,8 +68,7 @@ class ProfileSink : public ProcessSink {
                 process.interleaving() == Interleaving::by_turns
                     ? "interleaving: valgrind runs one thread at a time; accesses are merged as if all "
                       "threads ran at the same speed between synchronisations"
-                    : "interleaving: by the times at which buffers of some 500 accesses were filled, "
-                      "evenly within each");
+                    : kByStamps);
         if (process.leaves_paths_out())
             profile.notes.push_back(
                 "call paths: the first ones and those with more than 1 access in 16384 are kept; "
@@ -90,7 +92,8 @@ class ProfileSink : public ProcessSink {
 class SampledSink : public ProcessSink {
  public:
     SampledSink(const EngineOptions& options, TakeProfile take)
-        : target_error_(options.sample.target_error),
+        : granularity_(options.granularity),
+          target_error_(options.sample.target_error),
           rate_(options.sample.rate),
           tally_(options),
           take_(std::move(take)) {}
@@ -160,6 +163,7 @@ class SampledSink : public ProcessSink {
                             100 * target_error_, wanted, counts_.samples,
                             100 * share_error(0.5, static_cast<double>(counts_.samples))));
         explain(profile, process.origins());
+        if (profile.sharing_totals && process.threads() > 1) profile.notes.push_back(kByStamps);
         return take_(process.pid(), std::move(profile));
     }
 
@@ -176,6 +180,10 @@ class SampledSink : public ProcessSink {
                        : end.outcome == REVISIT_INVALIDATED ? SampleOutcome::invalidated
                                                             : SampleOutcome::cold;
         done.write = has_reuse && end.write;
+        done.writer_is_known = end.outcome == REVISIT_INVALIDATED;
+        done.parts = end.parts;
+        done.writer = {end.writer.site, end.writer.thread, end.writer.parts};
+        done.block = end.line / granularity_;
         const Finished one{begin.id, end.outcome == REVISIT_PRUNED, done};
         if (target_error_ == 0)
             tally(one);
@@ -205,6 +213,7 @@ class SampledSink : public ProcessSink {
         std::erase_if(ended_, [&](const auto& one) { return is_out(one.first); });
     }
 
+    std::uint64_t granularity_;
     double target_error_, rate_;
     SampleTally tally_;
     TakeProfile take_;

@@ -96,6 +96,10 @@ enum {
     REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
     REVISIT_SAMPLE_END,   /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
                            */
+    REVISIT_SAMPLE_TAKEN, /* the same where another thread's write took the block: n = its number; write
+                             | parts << 8 | writer's parts << 20 | writer's thread << 32 (parts: the
+                             first and the last << 6 of the block's 64), the block's address, time
+                             distance, site, writer's site */
     REVISIT_SAMPLED,      /* n = thread number | level << 32 (see the sampling plan); accesses since the
                              last such record; of these, those analyzed, and those chosen (which are
                              samples in each block they touch), each 2^level times */

@@ -166,6 +166,9 @@ long accesses_in(const SlotView& view) {
             case REVISIT_SAMPLE_END:
                 i += 5;
                 break;
+            case REVISIT_SAMPLE_TAKEN:
+                i += 6;
+                break;
             case REVISIT_PROCESS:
                 i += 3 + text;
                 break;

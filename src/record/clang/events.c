@@ -226,17 +226,23 @@ EXPORTED void __revisit_leave_by_call(void* stack) {
     errno = saved;
 }
 
+/* A heap block comes or goes. While the program samples itself that is no reason to end its page. */
+static void heap_event(uint32_t words, uint64_t first, uint64_t second, uint64_t third) {
+    const uint64_t record[3] = {first, second, third};
+    int saved = errno;
+    if (!process.sampling)
+        put(words, first, second, third);
+    else if (__revisit_tls.self)
+        revisit_sampler_send(__revisit_tls.self, record, words);
+    errno = saved;
+}
 EXPORTED void __revisit_alloc(void* address, uint64_t bytes, uint64_t site) {
     if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || !address || address == (void*)-1) return;
-    int saved = errno;
-    put(3, REVISIT_RECORD(REVISIT_ALLOC_SITE, site), (uint64_t)(uintptr_t)address, bytes);
-    errno = saved;
+    heap_event(3, REVISIT_RECORD(REVISIT_ALLOC_SITE, site), (uint64_t)(uintptr_t)address, bytes);
 }
 EXPORTED void __revisit_free(void* address) {
     if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || !address) return;
-    int saved = errno;
-    put(1, REVISIT_RECORD(REVISIT_FREE, (uint64_t)(uintptr_t)address), 0, 0);
-    errno = saved;
+    heap_event(1, REVISIT_RECORD(REVISIT_FREE, (uint64_t)(uintptr_t)address), 0, 0);
 }
 
 /* Before a thread lets others go on, what it did so far is handed over: analysis follows the order of

@@ -24,6 +24,9 @@ void revisit_sampler_rest(revisit_thread* self) {
     sampler* s = self->sampler;
     if (!s || s->busy) return;
     revisit_sampler_is_far(s);
+    s->busy = 1;
+    revisit_settle_pending(self, s, 1);
+    s->busy = 0;
     if (s->resting || process.stream->want & REVISIT_WANT_SHARED) return;
     s->resting = (uint32_t)s->own.open.count;
     if (!s->resting) return;
@@ -56,6 +59,17 @@ void revisit_sampler_hand_over(revisit_thread* self) {
     if (s && !s->busy) revisit_out_close(s);
 }
 
+void revisit_sampler_send(revisit_thread* self, const uint64_t* record, uint32_t words) {
+    sampler* s = self->sampler;
+    if (!s || s->busy) return;
+    s->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->counts_last = 0;
+    revisit_out_copy(self, s, record, words);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->busy = 0;
+}
+
 static void take_log(sampler* s) {
     for (uint32_t k = 0; k < MOST_LOGS; k++) {
         uint32_t free_ = 0;
@@ -82,6 +96,7 @@ void revisit_sampler_begin(revisit_thread* self) {
     sampler* s = own_memory(sizeof *s);
     if (!s) return;
     s->random = process.stream->plan.seed * 0x2545f4914f6cdd1dull + self->number;
+    s->thread = self->number;
     s->out_slot = -1;
     s->inside = common->regions ? 0 : 1;
     s->own.now = 1;

@@ -21,7 +21,8 @@ void revisit_sampler_take(struct revisit_thread* self, const uint64_t* at, const
 uint64_t revisit_sampler_may_count(struct revisit_thread* self);
 /* It did. */
 void revisit_sampler_count(struct revisit_thread* self, uint64_t accesses);
-/* Nonzero when it matters which thread did what first: a sample is open in a private stack. */
+/* Nonzero when it matters which thread did what first: a sample is open in a private stack, or about to
+   be in what a thread has not read yet. */
 int revisit_sampler_wants_order(void);
 /* Around a wait for another thread's end, which may last for most of the run: samples of a thread that
    rests do not keep the others in analysis. */
@@ -29,6 +30,8 @@ void revisit_sampler_rest(struct revisit_thread* self);
 void revisit_sampler_go_on(struct revisit_thread* self);
 /* Hands over what the thread has sent so far. */
 void revisit_sampler_hand_over(struct revisit_thread* self);
+/* A record that is not about accesses, past the page that the thread fills. */
+void revisit_sampler_send(struct revisit_thread* self, const uint64_t* record, uint32_t words);
 /* A forked child has none of its parent's samples and threads. */
 void revisit_sampler_forked(struct revisit_thread* self);
 

@@ -73,6 +73,18 @@ void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t out
     to[4] = site;
     out_done(s, REVISIT_RECORD(REVISIT_SAMPLE_END, id), 5);
 }
+void revisit_out_taken(revisit_thread* self, sampler* s, uint64_t id, uint64_t block, uint64_t time,
+                       uint64_t site, uint32_t write, uint32_t parts, const taking_write* by) {
+    uint64_t* to = out_record(self, s, 6);
+    if (!to) return;
+    s->counts_last = 0;
+    to[1] = write | (uint64_t)parts << 8 | (uint64_t)by->parts << 20 | (uint64_t)by->thread << 32;
+    to[2] = block << process.stream->plan.block_shift;
+    to[3] = time;
+    to[4] = site;
+    to[5] = by->site;
+    out_done(s, REVISIT_RECORD(REVISIT_SAMPLE_TAKEN, id), 6);
+}
 uint64_t revisit_out_begin(revisit_thread* self, sampler* s, uint64_t site) {
     uint64_t id = REVISIT_SAMPLE_ID(self->number, s->next_level, s->made++);
     revisit_count_sample(s);

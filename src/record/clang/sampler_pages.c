@@ -21,7 +21,8 @@ typedef struct {
 
 /* One access to one block while a sample is open somewhere. Using the top of the stack again changes
    nothing. */
-static inline void one_block(page_reader* r, uint64_t block, uint64_t site, uint32_t write) {
+static inline void one_block(page_reader* r, uint64_t block, uint64_t address, uint64_t bytes,
+                             uint64_t site, uint32_t write) {
     sampler* s = r->s;
     stack* st = r->st;
     st->now++;
@@ -31,13 +32,15 @@ static inline void one_block(page_reader* r, uint64_t block, uint64_t site, uint
         } else {
             sets_place ended;
             if (st->open.count && stack_use(st, block, &ended))
-                revisit_ended(r->self, s, st, r->limit, ended, site, write);
+                revisit_ended(r->self, s, st, r->limit, ended, site, write,
+                              parts_of(block, address, bytes, r->shift));
             if (st->lost.count && st->lost_filter & filter_bit(block))
-                revisit_come_back(r->self, s, st, block, site, write);
+                revisit_come_back(r->self, s, st, block, site, write,
+                                  parts_of(block, address, bytes, r->shift));
         }
         st->top = block;
     }
-    if (write && r->is_private) log_write(s, block);
+    if (write && r->is_private) log_write(s, block, site, parts_of(block, address, bytes, r->shift));
 }
 
 /* `ago`: accesses to blocks since. */
@@ -57,14 +60,16 @@ static inline void one_access(page_reader* r, uint64_t address, uint64_t bytes, 
                               uint32_t write) {
     uint64_t shift = r->shift;
     uint64_t first = address >> shift, last = shift && bytes ? (address + bytes - 1) >> shift : first;
-    for (uint64_t block = first; block <= last; block++) one_block(r, block, site, write);
-    r->s->page_at++;
-    if (--r->s->to_next) return;
-    int any = 0;
     for (uint64_t block = first; block <= last; block++)
-        any |= choose_block(r, last - block, block, site);
-    if (any) count_chosen(r);
-    r->s->to_next = revisit_gap(r->s);
+        one_block(r, block, address, bytes, site, write);
+    if (--r->s->to_next == 0) {
+        int any = 0;
+        for (uint64_t block = first; block <= last; block++)
+            any |= choose_block(r, last - block, block, site);
+        if (any) count_chosen(r);
+        r->s->to_next = revisit_gap(r->s);
+    }
+    r->s->page_at++; /* after: a sample has the clock of its own access, not of the next */
 }
 
 static uint64_t bulk_blocks(const uint64_t* at) {
@@ -79,7 +84,7 @@ static void bulk(page_reader* r, const uint64_t* at) {
         return;
     }
     for (uint64_t i = 0; i < blocks; i++, block++) {
-        if (r->is_on) one_block(r, block, at[1], write);
+        if (r->is_on) one_block(r, block, at[2], at[3], at[1], write);
         r->analyzed += (uint64_t)r->is_on;
         if (--r->s->to_next) continue;
         r->is_on = 1;
@@ -130,8 +135,10 @@ static void writes_of(page_reader* r, const code_block* code, const uint64_t* at
         if (!(what >> 32 & REVISIT_WRITE) || at[1 + i] == REVISIT_NO_ACCESS) continue;
         uint64_t first = at[1 + i] >> r->shift, last = first;
         if (r->shift && (uint32_t)what) last = (at[1 + i] + (uint32_t)what - 1) >> r->shift;
+        uint64_t site = code->definition[3 + 2 * i] + code->site_base;
         r->s->page_at = begin + i;
-        for (uint64_t block = first; block <= last; block++) log_write(r->s, block);
+        for (uint64_t block = first; block <= last; block++)
+            log_write(r->s, block, site, parts_of(block, at[1 + i], (uint32_t)what, r->shift));
     }
     r->s->page_at = begin + count;
 }
@@ -238,6 +245,57 @@ static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at,
     return sum;
 }
 
+/* A sample that another thread has found in its page began while this one filled pages that it only
+   counted: what was written there may have taken the sample's block. */
+static void keep_page(sampler* s, const uint64_t* at, const uint64_t* end, uint32_t open,
+                      uint64_t step) {
+    uint64_t words = (uint64_t)(end - at), i = s->kept_next % PAGES_KEPT;
+    if (words > KEPT_WORDS) return;
+    s->kept[i].begin = s->page_begin;
+    s->kept[i].step = step;
+    s->kept[i].words = words;
+    s->kept[i].open = open;
+    memcpy(s->kept[i].word, at, words * 8);
+    if (++s->kept_next - s->kept_first > PAGES_KEPT) s->kept_first = s->kept_next - PAGES_KEPT;
+}
+static void log_kept(page_reader* r) {
+    sampler* s = r->s;
+    uint64_t begin = s->page_begin;
+    for (; s->kept_first < s->kept_next; s->kept_first++, s->page++) {
+        uint64_t i = s->kept_first % PAGES_KEPT;
+        const uint64_t *at = s->kept[i].word, *end = at + s->kept[i].words;
+        uint32_t open = s->kept[i].open;
+        s->page_begin = s->kept[i].begin;
+        s->page_step = s->kept[i].step;
+        s->page_at = 0;
+        while (at < end) {
+            if (*at & REVISIT_BLOCK_BIT) {
+                uint64_t id = REVISIT_BLOCK_ID(*at);
+                uint32_t count = REVISIT_BLOCK_COUNT(*at);
+                if (id >= MOST_BLOCKS || !common->blocks[id].definition || at + 1 + count > end) break;
+                if (open && common->blocks[id].writes)
+                    writes_of(r, &common->blocks[id], at, count);
+                else
+                    s->page_at += count;
+                at += 1 + count;
+                continue;
+            }
+            if (REVISIT_TAG(*at) == REVISIT_BULK && open && *at & REVISIT_WRITE)
+                for (uint64_t n = 0, blocks = bulk_blocks(at); n < blocks && n < SEEN_BLOCKS; n++) {
+                    uint64_t block = (at[2] >> r->shift) + n;
+                    log_write(s, block, at[1], parts_of(block, at[2], at[3], r->shift));
+                }
+            open = regions_after(at, open);
+            at += *at ? record_words(*at) : 1;
+        }
+    }
+    s->page_begin = begin;
+}
+
+static uint64_t step_of(const sampler* s, uint64_t accesses) {
+    return accesses ? ((s->last_clock - s->page_begin) << 16) / accesses : 0;
+}
+
 static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end,
                          uint32_t open, uint64_t accesses, page_reader* r) {
     uint32_t want = process.stream->want;
@@ -256,6 +314,8 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
         revisit_notice(s);
     } else {
         r->is_private = log_ready(s);
+        if (r->is_on && r->is_private) log_kept(r);
+        s->kept_first = s->kept_next;
         revisit_thin(r->st, &s->own_level);
         r->is_on |= s->own.lost.count != 0;
         revisit_read_logs(s);
@@ -264,7 +324,7 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
         s->known[s->page % PAGES_KNOWN].begin = s->page_begin;
     }
     s->page_at = 0;
-    s->page_step = accesses ? ((s->last_clock - s->page_begin) << 16) / accesses : 0;
+    s->page_step = step_of(s, accesses);
     read_page(r, at, end, open);
     if (r->is_shared) {
         revisit_prune_shared(self, s);
@@ -322,11 +382,14 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
     s->page++;
     s->page_begin = s->last_clock;
     s->last_clock = clock_now();
+    if (s->log) __atomic_store_n(&s->log->page_end, s->last_clock, __ATOMIC_RELAXED);
     page_reader r = {.analyzed = 0};
     if (accesses >= s->to_next || is_on() || s->pendings || s->own.lost.count)
         analyze_page(self, s, at, end, open, accesses, &r);
     else {
         s->to_next -= accesses;
+        if (!(process.stream->want & REVISIT_WANT_SHARED))
+            keep_page(s, at, end, open, step_of(s, accesses));
         if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
             __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
     }

@@ -4,9 +4,11 @@
  * condition variables, barriers, joins and the end of OpenMP regions, the log's head is published. Each
  * thread, before it analyzes a page, applies what others logged before the page began: entries leave
  * its sets and become holes, and a sample whose block was written is lost until its thread comes back
- * for it. Nobody stops. A reuse that was found is held back for two pages, because a write that came
- * before it may still wait in another thread's page; the clock decides, to the access, by
- * interpolation.
+ * for it, and then names the write that took it. Nobody stops. A reuse that was found is held back
+ * until the other threads that run have published as much, because a write that came before it may
+ * still wait in another thread's page; the clock decides, to the access, by interpolation. Until then
+ * the others follow what they write, and what they wrote lately (sampler_pages.c): most reuses begin
+ * and end within a page.
  *
  * Source. Schuff, Kulkarni, Pai 2010, section 3.3. Their threads stop each other to propagate.
  */
@@ -14,44 +16,69 @@
 #include "record/clang/sampler_log.h"
 
 int revisit_sampler_wants_order(void) {
-    return is_on() && !(process.stream->want & REVISIT_WANT_SHARED);
+    return (is_on() || __atomic_load_n(&common->near, __ATOMIC_RELAXED) > 0) &&
+           !(process.stream->want & REVISIT_WANT_SHARED);
 }
 
-/* Is there one of the entry's writes, taken as evenly spaced, between the two? */
-static int wrote_between(const uint64_t* entry, uint64_t after, uint64_t before) {
-    uint64_t first = entry[1], last = entry[2], count = entry[3];
-    if (first >= before || last <= after) return 0;
-    if (first > after || count < 2) return first > after;
+/* The first of the entry's writes, taken as evenly spaced, after a use; NEVER: there is none. */
+static uint64_t next_write(const uint64_t* entry, uint64_t use) {
+    uint64_t first = entry[1], last = first + (entry[2] & LOG_SPAN), count = entry[3] & LOG_COUNT;
+    if (first > use) return first;
+    if (last <= use || count < 2) return NEVER;
     uint64_t space = (last - first) / (count - 1);
-    if (!space) return 1;
-    return first + ((after - first) / space + 1) * space < before;
+    return space ? first + ((use - first) / space + 1) * space : last;
+}
+
+static taking_write write_of(const uint64_t* entry, uint64_t clock) {
+    return (taking_write){clock, (uint32_t)(entry[3] >> 32), (uint32_t)(entry[2] >> 40),
+                          (uint32_t)(entry[3] >> 20) & 0xfff};
+}
+
+/* The entry's write took the block if it came after the use, before `until` and before any other. */
+static void note_write(const uint64_t* entry, uint64_t use, uint64_t until, taking_write* taken) {
+    uint64_t clock = next_write(entry, use), bit = contended_bit(entry[0]);
+    if (clock >= until || clock >= taken->clock) return;
+    *taken = write_of(entry, clock);
+    if (clock != entry[1] && !(__atomic_load_n(contended_word(entry[0]), __ATOMIC_RELAXED) & bit))
+        __atomic_fetch_or(contended_word(entry[0]), bit, __ATOMIC_RELAXED);
 }
 
 /* Another thread wrote this block: it leaves the sets it is in. */
 static void take_block(sampler* s, const uint64_t* entry) {
     stack* st = &s->own;
-    for (uint32_t i = 0; i < s->pendings; i++)
-        if (s->pending[i].block == entry[0] &&
-            wrote_between(entry, s->pending[i].use_clock, s->pending[i].reuse_clock))
-            s->pending[i].lost = 1;
+    for (uint32_t i = 0; i < s->pendings; i++) {
+        pending_end* end = &s->pending[i];
+        if (end->block == entry[0]) note_write(entry, end->use_clock, end->reuse_clock, &end->taken);
+    }
+    if (st->lost.count && st->lost_filter & filter_bit(entry[0]))
+        for (uint32_t i = 0; i < st->lost.count; i++) {
+            lost_sample* lost = &st->lost.items[i];
+            if (lost->sample.block == entry[0])
+                note_write(entry, lost->sample.clock, NEVER, &lost->taken);
+        }
     if (!st->open.count || !st->last_uses.entries) return;
     table_entry* found = table_slot(&st->last_uses, entry[0]);
     uint64_t last = found->stamp < 2 ? 0 : found->stamp - 1;
     if (last == 0 || last < oldest_of(st)) return;
     for (uint32_t i = 0; i < PAGES_KNOWN; i++) /* used again since */
-        if (s->known[i].first && last >= s->known[i].first && s->known[i].begin > entry[2]) return;
-    found->stamp = 1;
-    st->top = NO_BLOCK;
-    sets_place taken;
-    if (sets_find(&st->open, last, &taken)) {
-        open_sample* lost = list_add(&st->lost);
+        if (s->known[i].first && last >= s->known[i].first &&
+            s->known[i].begin > entry[1] + (entry[2] & LOG_SPAN))
+            return;
+    sets_place at;
+    if (sets_find(&st->open, last, &at)) {
+        const open_sample* sample = sets_sample(&st->open, at);
+        lost_sample* lost = list_add(&st->lost);
         if (lost) {
-            *lost = *sets_sample(&st->open, taken);
-            st->lost_filter |= filter_bit(lost->block);
+            /* A page in which a thread waited has clocks that are too early: take its word for it. */
+            *lost = (lost_sample){*sample, write_of(entry, NEVER - 1)};
+            note_write(entry, sample->clock, NEVER, &lost->taken);
+            st->lost_filter |= filter_bit(entry[0]);
         }
-        sets_remove(&st->open, taken);
+        sets_remove(&st->open, at);
         active_add(-1); /* only its own thread waits for it now */
     }
+    found->stamp = 1;
+    st->top = NO_BLOCK;
     sets_take(&st->open, last);
 }
 
@@ -59,9 +86,16 @@ static void take_block(sampler* s, const uint64_t* entry) {
 void revisit_read_logs(sampler* s) {
     uint32_t logs = __atomic_load_n(&common->logs, __ATOMIC_ACQUIRE);
     int concerned = s->own.open.count || s->pendings;
+    /* One whose last page ended several pages of this thread's ago has no processor, or waits. */
+    uint64_t lately = s->page_begin - PAGES_KEPT * (s->last_clock - s->page_begin);
+    s->others_complete = NEVER;
     for (uint32_t k = 0; k < logs && k < MOST_LOGS; k++) {
         shared_log* log = &common->log[k];
         if (log == s->log) continue;
+        uint64_t complete = __atomic_load_n(&log->complete, __ATOMIC_ACQUIRE);
+        if (complete < s->others_complete && __atomic_load_n(&log->taken, __ATOMIC_RELAXED) &&
+            __atomic_load_n(&log->page_end, __ATOMIC_RELAXED) > lately)
+            s->others_complete = complete;
         uint64_t head = __atomic_load_n(&log->head, __ATOMIC_ACQUIRE);
         if (!concerned) {
             s->read[k] = head;
@@ -80,48 +114,58 @@ void revisit_read_logs(sampler* s) {
     }
 }
 
-/* Reuses whose block nobody wrote in time, as far as is known after two more pages. */
+/* Reuses whose block nobody wrote in time, as far as is known. */
 void revisit_settle_pending(revisit_thread* self, sampler* s, int all) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->pendings; i++) {
         pending_end* end = &s->pending[i];
-        if (!all && !end->lost && end->pages++ < 2) {
+        end->pages++;
+        if (!all && (end->reuse_clock >= s->page_begin || end->reuse_clock > s->others_complete) &&
+            end->pages <= PENDING_PAGES) {
             s->pending[kept++] = *end;
             continue;
         }
-        revisit_out_end(self, s, end->id, end->lost ? REVISIT_INVALIDATED : REVISIT_REUSED,
-                        end->distance, end->time, end->site, end->write);
+        active_add(-1);
+        if (end->taken.clock == NEVER)
+            revisit_out_end(self, s, end->id, REVISIT_REUSED, end->distance, end->time, end->site,
+                            end->write);
+        else
+            revisit_out_taken(self, s, end->id, end->block, end->time, end->site, end->write,
+                              end->parts, &end->taken);
     }
     s->pendings = kept;
 }
 
 /* A sample's block was used again, in a private stack or in turn in the shared one. */
 void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sets_place at,
-                   uint64_t site, uint32_t write) {
+                   uint64_t site, uint32_t write, uint32_t parts) {
     const open_sample ended = *sets_sample(&st->open, at);
     uint64_t depth = sets_depth(&st->open, at), time = st->now - ended.start;
     revisit_limit_add(limit, depth);
+    sets_remove(&st->open, at);
     if (st == &s->own && __atomic_load_n(&common->logs, __ATOMIC_RELAXED) > 1 &&
         s->pendings < MOST_PENDING)
-        s->pending[s->pendings++] = (pending_end){
-            ended.id, ended.block, ended.clock, clock_of(s), depth, time, site, write, 0, 0};
-    else
+        s->pending[s->pendings++] =
+            (pending_end){ended.id, ended.block, ended.clock, clock_of(s), depth,           time,
+                          site,     write,       parts,       0,           {NEVER, 0, 0, 0}};
+    else {
         revisit_out_end(self, s, ended.id, REVISIT_REUSED, depth, time, site, write);
-    sets_remove(&st->open, at);
-    active_add(-1);
+        active_add(-1);
+    }
 }
 
 void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site,
-                       uint32_t write) {
+                       uint32_t write, uint32_t parts) {
     uint64_t filter = 0;
     for (uint32_t i = 0; i < st->lost.count;) {
-        open_sample* lost = &st->lost.items[i];
-        if (lost->block != block) {
-            filter |= filter_bit(lost->block);
+        const lost_sample* lost = &st->lost.items[i];
+        if (lost->sample.block != block) {
+            filter |= filter_bit(lost->sample.block);
             i++;
             continue;
         }
-        revisit_out_end(self, s, lost->id, REVISIT_INVALIDATED, 0, st->now - lost->start, site, write);
+        revisit_out_taken(self, s, lost->sample.id, block, st->now - lost->sample.start, site, write,
+                          parts, &lost->taken);
         list_remove(&st->lost, i);
     }
     st->lost_filter = filter;
@@ -150,7 +194,7 @@ void revisit_thin(stack* st, uint32_t* looked_through) {
     sets_keep(&st->open, is_kept, &level);
     active_add((int64_t)(st->open.count - before));
     for (uint32_t i = 0; i < st->lost.count; i++)
-        if (is_kept(&st->lost.items[i], &level)) st->lost.items[kept++] = st->lost.items[i];
+        if (is_kept(&st->lost.items[i].sample, &level)) st->lost.items[kept++] = st->lost.items[i];
     st->lost.count = kept;
 }
 

@@ -71,10 +71,10 @@ static inline uint64_t table_exchange(table* t, uint64_t block, uint64_t now, ui
     return before;
 }
 
-static inline open_sample* list_add(sample_list* list) {
+static inline lost_sample* list_add(lost_list* list) {
     if (list->count == list->room) {
         uint32_t room = list->room ? 2 * list->room : 64;
-        open_sample* items = own_memory(room * sizeof *items);
+        lost_sample* items = own_memory(room * sizeof *items);
         if (!items) return NULL;
         if (list->items) {
             memcpy(items, list->items, list->count * sizeof *items);
@@ -85,10 +85,10 @@ static inline open_sample* list_add(sample_list* list) {
     }
     return &list->items[list->count++];
 }
-static inline void list_remove(sample_list* list, uint32_t i) {
+static inline void list_remove(lost_list* list, uint32_t i) {
     memmove(&list->items[i], &list->items[i + 1], (--list->count - i) * sizeof *list->items);
 }
-static inline void list_free(sample_list* list) {
+static inline void list_free(lost_list* list) {
     if (list->items) munmap(list->items, list->room * sizeof *list->items);
     memset(list, 0, sizeof *list);
 }

@@ -23,7 +23,11 @@ enum {
     MOST_SHARED = 256,     /* samples open at a time in a shared stack */
     SEEN_BLOCKS = 1024,    /* written in this page */
     MOST_PENDING = 64,
+    PENDING_PAGES = 16,   /* at most */
+    CONTENDED_WORDS = 64, /* of 64 bits: blocks, hashed */
     PAGES_KNOWN = 8,
+    PAGES_KEPT = 4,                 /* that nobody had asked for yet */
+    KEPT_WORDS = 1536,              /* a page and what a late check adds */
     LIMIT_OCTAVE = 8,               /* bins a power of two, of distances */
     KEPT_FREE_WORDS = 256,          /* in an output slot */
     NEAR = 2 * REVISIT_COUNTED_MAX, /* accesses before a sample that all threads write again */
@@ -36,8 +40,8 @@ typedef struct {
         writes; /* bits: which of its first 63 accesses are writes; all ones where there are more */
 } code_block;
 
-/* One writer, any number of readers. Words of an entry: private: block, first and last clock, count;
-   shared: block, time of its use before, time of this one. */
+/* One writer, any number of readers. Words of an entry: private: see sampler_log.h; shared: block, time
+   of its use before. */
 typedef struct {
     uint64_t word[4];
 } log_entry;
@@ -45,6 +49,8 @@ typedef struct {
     uint64_t head __attribute__((aligned(64))); /* published */
     log_entry* ring;
     uint64_t now; /* the time at which a next owner goes on */
+    /* private: clocks at the end of its last page, and up to which its writes are published */
+    uint64_t page_end, complete;
     uint32_t taken;
 } shared_log;
 
@@ -57,15 +63,25 @@ typedef struct {
     unsigned shift;
 } table;
 
+/* The write that took a block from a thread. */
 typedef struct {
-    open_sample* items;
+    uint64_t clock; /* NEVER: none did */
+    uint32_t site, thread, parts;
+} taking_write;
+
+typedef struct {
+    open_sample sample;
+    taking_write taken;
+} lost_sample;
+typedef struct {
+    lost_sample* items;
     uint32_t count, room;
-} sample_list;
+} lost_list;
 
 typedef struct {
     table last_uses;
     sample_sets open;
-    sample_list lost; /* taken by a write elsewhere and not used again yet */
+    lost_list lost; /* taken by a write elsewhere and not used again yet */
     uint64_t lost_filter;
     uint64_t now;
     uint64_t top; /* the block used last, when using it again changes nothing; else NO_BLOCK */
@@ -79,7 +95,8 @@ typedef struct {
 
 typedef struct {
     uint64_t id, block, use_clock, reuse_clock, distance, time, site;
-    uint32_t write, pages, lost;
+    uint32_t write, parts, pages;
+    taking_write taken;
 } pending_end;
 
 /* A sample in the shared stack; `state` is odd while it is open. */
@@ -95,7 +112,7 @@ typedef struct {
 } shared_mark;
 
 typedef struct revisit_sampling {
-    int64_t active;   /* samples open or lost */
+    int64_t active;   /* samples open or pending */
     int64_t near;     /* threads that are about to choose */
     uint64_t version; /* of shared samples */
     uint32_t logs;
@@ -108,6 +125,7 @@ typedef struct revisit_sampling {
     stack all; /* in turn */
     depth_limit limit;
     code_block* blocks;
+    uint64_t contended[CONTENDED_WORDS]; /* bits: threads write them amid each other's uses */
     const char* regions; /* names of those that count, one a line; null: all of the program */
     shared_log log[MOST_LOGS];
     shared_sample shared[MOST_SHARED];
@@ -115,6 +133,7 @@ typedef struct revisit_sampling {
 
 typedef struct revisit_sampler {
     uint64_t random, to_next, made;
+    uint32_t thread;
     uint32_t next_level; /* at which the way to the next sample was drawn */
     uint32_t own_level;  /* at which samples were last looked through by this thread */
     uint32_t told_level;
@@ -138,9 +157,16 @@ typedef struct revisit_sampler {
     } seen[SEEN_BLOCKS];
     /* the page in hand */
     uint64_t page, page_begin, page_step, page_at, last_clock;
+    uint64_t others_complete; /* clock up to which the writes of all that run are read */
     struct {
         uint64_t first, begin;
     } known[PAGES_KNOWN];
+    struct {
+        uint64_t begin, step, words;
+        uint32_t open;
+        uint64_t word[KEPT_WORDS];
+    } kept[PAGES_KEPT]; /* private: pages that were only counted */
+    uint64_t kept_next, kept_first;
     pending_end pending[MOST_PENDING];
     uint32_t pendings;
     /* shared, parallel */
@@ -153,6 +179,7 @@ typedef struct revisit_sampler {
 
 #define common process.sampling
 #define NO_BLOCK (~0ull)
+#define NEVER (~0ull)
 
 static inline uint64_t clock_now(void) {
 #if defined(__aarch64__)
@@ -192,13 +219,17 @@ uint64_t revisit_out_begin(revisit_thread* self, sampler* s, uint64_t site);
 void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t outcome, uint64_t distance,
                      uint64_t time, uint64_t site, uint32_t write);
 
+/* A reuse that was invalidated, and by whom. */
+void revisit_out_taken(revisit_thread* self, sampler* s, uint64_t id, uint64_t block, uint64_t time,
+                       uint64_t site, uint32_t write, uint32_t parts, const taking_write* by);
+
 /* sampler_private.c */
 void revisit_read_logs(sampler* s);
 void revisit_settle_pending(revisit_thread* self, sampler* s, int all);
 void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* limit, sets_place ended,
-                   uint64_t site, uint32_t write);
+                   uint64_t site, uint32_t write, uint32_t parts);
 void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t block, uint64_t site,
-                       uint32_t write);
+                       uint32_t write, uint32_t parts);
 /* 0: there is no room for another. */
 int revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t time, uint64_t block,
                            uint64_t site);
