@@ -280,6 +280,11 @@ def test_sampled():
             total = result["reuse"]["cold"] + result["reuse"]["invalidated"] + sum(b[2] for b in result["reuse"]["bins"])
             if abs(total - result["accesses"]) > 1e-6 * result["accesses"] or result["accesses"] < 50000:
                 failures.append(f"{what}: {result['accesses']} accesses, {total} in bins")
+    # Windows far shorter than a page: 15 lines of the thread's own, and the 16 of the other, which takes as many turns.
+    result, _ = sampled(compile("side.c"), 400000, model=models[2], rate=0.05)
+    of_both = sum(count for low, _, count in result["reuse"]["bins"] if 24 <= low < 40)
+    if of_both < 0.7 * result["accesses"]:
+        failures.append(f"side.c in turn: {of_both} of {result['accesses']} reuses have the other thread's lines between them")
     ends = compile("ends.c")
     for way in "return", "exit", "_exit", "abort", "kill", "fault", "exec", "thread":
         alone = run([ends, way])

@@ -17,6 +17,7 @@ typedef struct {
     depth_limit* limit;
     int is_on, is_shared, is_private;
     uint64_t shift, analyzed, chosen;
+    const uint64_t* page;
 } page_reader;
 
 /* One access to one block while a sample is open somewhere. Using the top of the stack again changes
@@ -79,6 +80,7 @@ static uint64_t bulk_blocks(const uint64_t* at) {
 static void bulk(page_reader* r, const uint64_t* at) {
     uint64_t blocks = bulk_blocks(at), block = at[2] >> r->shift;
     uint32_t write = at[0] & REVISIT_WRITE;
+    r->s->position = 0;
     if (!r->is_on && blocks < r->s->to_next) {
         r->s->to_next -= blocks;
         return;
@@ -93,8 +95,7 @@ static void bulk(page_reader* r, const uint64_t* at) {
     }
 }
 
-/* Words of a record that is not a block of accesses. */
-static uint32_t record_words(uint64_t first) {
+uint32_t revisit_record_words(uint64_t first) {
     uint64_t n = REVISIT_N(first), text = (n + 7) / 8;
     switch (REVISIT_TAG(first)) {
         case REVISIT_PROCESS:
@@ -165,6 +166,7 @@ static void block_of_code(page_reader* r, const code_block* code, const uint64_t
     }
     r->analyzed += count - i;
     const table* uses = &r->st->last_uses;
+    s->block_position = s->recent_base ? s->recent_base + (uint64_t)(at - r->page) : 0;
     for (; i < count; i++) {
         uint64_t what = code->definition[2 + 2 * i];
         if (i + 6 < count && uses->entries)
@@ -176,6 +178,7 @@ static void block_of_code(page_reader* r, const code_block* code, const uint64_t
             }
             continue;
         }
+        s->position = s->block_position ? s->block_position + 1 + i : 0;
         one_access(r, at[1 + i], (uint32_t)what, code->definition[3 + 2 * i] + code->site_base,
                    what >> 32 & REVISIT_WRITE);
     }
@@ -212,7 +215,7 @@ static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end, u
             if (REVISIT_TAG(*at) == REVISIT_BULK && open) bulk(r, at);
             open = regions_after(at, open);
             if (!*at && open) pass_over(r);
-            at += *at ? record_words(*at) : 1;
+            at += *at ? revisit_record_words(*at) : 1;
         }
     }
 }
@@ -227,7 +230,7 @@ static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at,
             sum += open ? count : 0;
             at += 1 + count;
         } else {
-            uint32_t words = *at ? record_words(*at) : 1;
+            uint32_t words = *at ? revisit_record_words(*at) : 1;
             if (!*at) sum += open != 0;
             if (REVISIT_TAG(*at) == REVISIT_BULK)
                 sum += open ? bulk_blocks(at) : 0;
@@ -286,7 +289,7 @@ static void log_kept(page_reader* r) {
                     log_write(s, block, at[1], parts_of(block, at[2], at[3], r->shift));
                 }
             open = regions_after(at, open);
-            at += *at ? record_words(*at) : 1;
+            at += *at ? revisit_record_words(*at) : 1;
         }
     }
     s->page_begin = begin;
@@ -301,7 +304,7 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
     uint32_t want = process.stream->want;
     int in_turn = want & REVISIT_WANT_IN_TURN && want & REVISIT_WANT_SHARED;
     *r = (page_reader){self, s, &s->own, &s->limit, is_on(), 0, 0, process.stream->plan.block_shift,
-                       0,    0};
+                       0,    0, at};
     if (in_turn) {
         revisit_wait_turn();
         r->st = &common->all;
@@ -323,6 +326,7 @@ static void analyze_page(revisit_thread* self, sampler* s, const uint64_t* at, c
         s->known[s->page % PAGES_KNOWN].first = s->own.now + 1;
         s->known[s->page % PAGES_KNOWN].begin = s->page_begin;
     }
+    r->page = at;
     s->page_at = 0;
     s->page_step = step_of(s, accesses);
     read_page(r, at, end, open);
@@ -365,6 +369,7 @@ void revisit_sampler_count(revisit_thread* self, uint64_t accesses) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     s->to_next -= accesses < s->to_next ? accesses : s->to_next - 1;
     s->last_clock = clock_now();
+    if (process.stream->want & REVISIT_WANT_SHARED) revisit_recent_progress(s, accesses);
     if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
         __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
     revisit_out_counts(self, s, accesses, 0, 0);
@@ -383,6 +388,10 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
     s->page_begin = s->last_clock;
     s->last_clock = clock_now();
     if (s->log) __atomic_store_n(&s->log->page_end, s->last_clock, __ATOMIC_RELAXED);
+    if (process.stream->want & REVISIT_WANT_SHARED) {
+        revisit_recent_progress(s, accesses);
+        if (open) revisit_recent_keep(s, at, end);
+    }
     page_reader r = {.analyzed = 0};
     if (accesses >= s->to_next || is_on() || s->pendings || s->own.lost.count)
         analyze_page(self, s, at, end, open, accesses, &r);

@@ -141,6 +141,10 @@ void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* lim
                    uint64_t site, uint32_t write, uint32_t parts) {
     const open_sample ended = *sets_sample(&st->open, at);
     uint64_t depth = sets_depth(&st->open, at), time = st->now - ended.start;
+    if (st != &s->own && (ended.id >> 36) == (self->number & 0xfffff)) {
+        uint64_t recent = revisit_recent_distance(s, ended.clock, ended.block, ended.id);
+        if (recent != NEVER) depth = recent;
+    }
     revisit_limit_add(limit, depth);
     sets_remove(&st->open, at);
     if (st == &s->own && __atomic_load_n(&common->logs, __ATOMIC_RELAXED) > 1 &&
@@ -175,7 +179,8 @@ int revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t
                            uint64_t site) {
     table_exchange(&st->last_uses, block, time, oldest_of(st));
     st->top = NO_BLOCK;
-    open_sample made = {time, block, 0, clock_of(s), site};
+    /* In turn, nobody asks when it was, but where in the thread's last pages. */
+    open_sample made = {time, block, 0, st == &s->own ? clock_of(s) : s->position, site};
     if (!sets_add(&st->open, &made)) return 0;
     sets_place last = {st->open.parts - 1, st->open.part[st->open.parts - 1]->count - 1};
     sets_sample(&st->open, last)->id = revisit_out_begin(self, s, site);

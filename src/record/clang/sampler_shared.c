@@ -36,7 +36,7 @@ void revisit_notice(sampler* s) {
         uint64_t now = __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE);
         if (!(now & 1) || known[i]) continue;
         uint64_t block = __atomic_load_n(&shared->block, __ATOMIC_RELAXED);
-        s->marks[s->mark_count++] = (shared_mark){i, now, block, s->own.now, 0};
+        s->marks[s->mark_count++] = (shared_mark){i, now, block, s->own.now, 0, 0};
         filter |= filter_bit(block);
         if (s->log && __atomic_load_n(&shared->mark[s->log_index].state, __ATOMIC_RELAXED) != now) {
             __atomic_store_n(&shared->mark[s->log_index].time, s->own.now, __ATOMIC_RELAXED);
@@ -52,8 +52,7 @@ static uint64_t merged_size(sampler* s, shared_sample* shared, uint64_t now, uin
     uint64_t distinct = 0;
     uint32_t logs = __atomic_load_n(&common->logs, __ATOMIC_ACQUIRE);
     if (s->merged.size > 1 << 16) table_free(&s->merged);
-    if (s->merged.entries) memset(s->merged.entries, 0, s->merged.size * sizeof *s->merged.entries);
-    s->merged.used = 0;
+    s->merging++;
     for (uint32_t k = 0; k < logs && k < MOST_LOGS; k++) {
         if (__atomic_load_n(&shared->mark[k].state, __ATOMIC_ACQUIRE) != now) continue;
         uint64_t time = __atomic_load_n(&shared->mark[k].time, __ATOMIC_RELAXED);
@@ -67,7 +66,7 @@ static uint64_t merged_size(sampler* s, shared_sample* shared, uint64_t now, uin
             uint64_t block = __atomic_load_n(&ring[at % LOG_ENTRIES].word[0], __ATOMIC_RELAXED);
             uint64_t before = __atomic_load_n(&ring[at % LOG_ENTRIES].word[1], __ATOMIC_RELAXED);
             if (before > time || block == sampled) continue;
-            distinct += table_exchange(&s->merged, block, 1, 0) == 0;
+            distinct += table_exchange(&s->merged, block, s->merging, s->merging) != s->merging;
         }
     }
     return distinct;
@@ -81,8 +80,11 @@ static void end_shared(revisit_thread* self, sampler* s, uint32_t index, uint32_
     memmove(&s->marks[index], &s->marks[index + 1], (--s->mark_count - index) * sizeof mark);
     /* Its slot may be used anew only when it has been read: +1 makes it even, hence closed. */
     if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != now) return;
-    uint64_t distance =
-        outcome == REVISIT_REUSED ? merged_size(s, shared, now, mark.block) : mark.depth;
+    uint64_t distance = mark.depth;
+    if (outcome == REVISIT_REUSED) {
+        distance = revisit_recent_distance(s, mark.position, mark.block, id);
+        if (distance == NEVER) distance = merged_size(s, shared, now, mark.block);
+    }
     if (!__atomic_compare_exchange_n(&shared->state, &now, now + 1, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return;
@@ -143,7 +145,7 @@ int revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint
             __atomic_store_n(&shared->mark[s->log_index].position, s->log_next, __ATOMIC_RELAXED);
             __atomic_store_n(&shared->mark[s->log_index].state, now, __ATOMIC_RELAXED);
         }
-        s->marks[s->mark_count++] = (shared_mark){i, now, block, s->own.now, 0};
+        s->marks[s->mark_count++] = (shared_mark){i, now, block, s->own.now, 0, s->position};
         s->mark_filter |= filter_bit(block);
         s->own.top = NO_BLOCK;
         active_add(1);

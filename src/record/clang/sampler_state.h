@@ -26,6 +26,8 @@ enum {
     PENDING_PAGES = 16,   /* at most */
     CONTENDED_WORDS = 64, /* of 64 bits: blocks, hashed */
     PAGES_KNOWN = 8,
+    RECENT_WORDS = 1 << 14, /* shared: of a thread's last pages */
+    RECENT_PAGES = 64,
     PAGES_KEPT = 4,                 /* that nobody had asked for yet */
     KEPT_WORDS = 1536,              /* a page and what a late check adds */
     LIMIT_OCTAVE = 8,               /* bins a power of two, of distances */
@@ -51,6 +53,9 @@ typedef struct {
     uint64_t now; /* the time at which a next owner goes on */
     /* private: clocks at the end of its last page, and up to which its writes are published */
     uint64_t page_end, complete;
+    /* shared: its last pages, where they begin, and its accesses (sampler_recent.c) */
+    uint64_t *recent, recent_head, recent_pages, progress;
+    uint64_t recent_page[RECENT_PAGES];
     uint32_t taken;
 } shared_log;
 
@@ -109,6 +114,7 @@ typedef struct {
 
 typedef struct {
     uint64_t slot, state, block, time, depth;
+    uint64_t position; /* of its use; 0: another thread's */
 } shared_mark;
 
 typedef struct revisit_sampling {
@@ -175,6 +181,10 @@ typedef struct revisit_sampler {
     uint32_t mark_count;
     uint64_t mark_filter;
     table merged;
+    uint64_t merging; /* which union it holds */
+    /* the last pages: where this one begins, the access in hand and its block of code; 0: nowhere */
+    uint64_t recent_base, position, block_position;
+    uint64_t lap[2][MOST_LOGS], lap_own[2]; /* accesses of others and its own, one and two laps ago */
 } sampler;
 
 #define common process.sampling
@@ -239,6 +249,15 @@ void revisit_prune(revisit_thread* self, sampler* s, stack* st, depth_limit* lim
 
 /* sampler_pages.c: the thread does not keep others from counting. */
 void revisit_sampler_is_far(sampler* s);
+/* Words of a record that is not a block of accesses. */
+uint32_t revisit_record_words(uint64_t first);
+
+/* sampler_recent.c */
+void revisit_recent_keep(sampler* s, const uint64_t* at, const uint64_t* end);
+void revisit_recent_progress(sampler* s, uint64_t accesses);
+/* The distance in the shared stack from a use of this thread to the access in hand; NEVER: not known.
+ */
+uint64_t revisit_recent_distance(sampler* s, uint64_t use, uint64_t block, uint64_t id);
 
 /* sampler_shared.c */
 void revisit_notice(sampler* s);
