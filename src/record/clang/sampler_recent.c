@@ -19,7 +19,7 @@
 #include "record/clang/sampler_stack.h"
 
 enum {
-    LAP = 1 << 15,              /* accesses over which speeds are compared */
+    LAP = 1 << 18,              /* accesses over which speeds are compared: some time slices */
     LONGEST = RECENT_WORDS / 4, /* window of one thread */
     LONGEST_OF_ALL = 1 << 16,   /* of all threads together */
     PHASES = 512,               /* words: about a page */
