@@ -65,6 +65,8 @@ class Predictor {
             finish(*prediction);
             return prediction;
         }
+        if (request_.granularity > 1)
+            if (auto p = repeated(request_.simulate_up_to); p) return std::move(*p);
         // How long is the run? Counting alone goes by whole inner loops.
         RunOptions count;
         count.keep = false;
@@ -120,7 +122,7 @@ class Predictor {
     bool ends_soon(const Prediction& p, const Trace& counted) const {
         double all = 0;
         for (const auto& [reference, accesses] : totals_of(*p.model)) all += accesses;
-        return counted.count <= request_.simulate_at_most &&
+        return all > 0 && counted.count <= request_.simulate_at_most &&
                all < kCountedShare * static_cast<double>(counted.count);
     }
 
@@ -188,11 +190,11 @@ class Predictor {
     }
 
     // From a part of the run, where the rest does the same.
-    std::optional<Prediction> repeated() {
+    std::optional<Prediction> repeated(std::optional<std::uint64_t> if_shown = {}) {
         auto found = simulate_repeating(
             session_.target, session_.sizes, request_,
             Deadline(request_.granularity > 1 ? std::max(1.0, session_.deadline.left()) : 4),
-            request_.simulate_at_most / 4 * 5);
+            request_.simulate_at_most / 4 * 5, if_shown);
         if (!found || !*found) return std::nullopt;
         Repetition& r = **found;
         std::string how;

@@ -211,6 +211,12 @@ bool PathRunner::step(const Program& program, const Function& function, const In
         case Op::bit_and:
         case Op::bit_or:
         case Op::bit_xor: {
+            // ~a is -1 - a.
+            if (i.op == Op::bit_xor && i.width > 1 && k[i.b] && d[i.b] == 0 && v[i.b] == -1) {
+                const auto value = ~v[i.a], change = signed_of(0 - bits(d[i.a]));
+                both();
+                return narrow(i, value, change);
+            }
             if (!fixed()) return false;
             const auto a = v[i.a], b = v[i.b];
             const auto low = i.width >= 64 ? bits(a) : bits(a) & ((std::uint64_t{1} << i.width) - 1);

@@ -9,15 +9,14 @@
 // by its own constant; references that move differently touch different blocks; and what moves out of
 // reach of a reference is not seen again by the loop. Then the blocks of iteration t + p are those of t
 // renamed one to one, and so is everything since their last use in the loop: the distances are the
-// same. So it is enough to interpret R + p iterations and to count the last p as often as they come.
-// What the loop meets that was touched before it, and the stack that it leaves to what follows, are
-// replayed block by block (replay.cpp). Nothing is extrapolated that was not seen to repeat: the
-// signatures are those of the target itself, all iterations of it (equal signatures are equal sequences
-// but for a chance of 2^-64). Where the text of the loop shows that all iterations are the same
-// (steady_loops.cpp), three of them are walked, and what lies between is left out. Loops that do not
-// repeat are interpreted whole.
-// Cost. The pass: half a microsecond an inner loop. Then R + p iterations per loop, R being 1 for time
-// steps and some p for rows. 3mm at 800 x 900 x 1000 x 1100 x 1200 by lines (5.4e9 accesses): 1.4 s.
+// same. So it is enough to interpret the iterations up to t0 and p more, and to count these as often as
+// they come. What a period meets that was used before it, and the stack that the loop leaves to what
+// follows, are replayed block by block (replay.cpp). Nothing is extrapolated that was not seen to
+// repeat: the signatures are those of the target itself, all iterations of it (equal signatures are
+// equal sequences but for a chance of 2^-64). Where the text of the loop shows that all iterations are
+// the same (steady_loops.cpp), three of them are walked, and what lies between is left out. Loops that
+// do not repeat are interpreted whole. Cost. The pass: half a microsecond an inner loop. Then t0 + p
+// iterations per loop. 3mm at 800 x 900 x 1000 x 1100 x 1200 by lines (5.4e9 accesses): 0.7 s.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -39,6 +38,7 @@ constexpr std::size_t kMostIterations = 200'000;
 constexpr std::size_t kFewestIterations = 8;  // that show a repetition
 constexpr std::int64_t kMostSteady = 20'000;
 constexpr std::int64_t kFewestSteady = 16;
+constexpr std::uint64_t kMuchLess = 8;
 constexpr std::size_t kLookedAtFirst = 3 * kLongestPeriod;  // iterations, some of which must be alike
 constexpr double kChoosing = 0.5;                           // seconds to find the loop to look at
 
@@ -110,6 +110,10 @@ bool any_alike(const std::vector<Iteration>& all) {
     return false;
 }
 
+std::int64_t granularity_of(const Request& request) {
+    return static_cast<std::int64_t>(std::max<std::uint64_t>(1, request.granularity));
+}
+
 RunOptions whole_run(const Request& request, const Deadline& deadline) {
     RunOptions options;
     options.keep = false;
@@ -118,88 +122,6 @@ RunOptions whole_run(const Request& request, const Deadline& deadline) {
     options.seed = request.seed;
     options.deadline = deadline;
     return options;
-}
-
-// Takes the iterations that were left out for what the text says: the first again, moved on, up to the
-// last, which was walked. (Signatures depend on how many rounds of an inner loop were taken at once,
-// and in the first iteration these are learnt.)
-bool fill_in(Segment& s) {
-    auto& all = s.iterations;
-    if (all.size() == 4 && all.back().accesses == 0) all.pop_back();  // found the loop over
-    if (all.size() != 3 || all[0].accesses == 0) return false;
-    const Iteration first = all[0], second = all[1], last = all[2];
-    const auto total = s.left_out + 3;
-    for (const Iteration* other : {&second, &last})
-        if (other->accesses != first.accesses || other->first.size() != first.first.size())
-            return false;
-    const auto moved_to = [&](std::uint32_t reference, std::int64_t t) {
-        const auto from = first.first.at(reference);
-        return from + static_cast<std::uint64_t>(t) * (second.first.at(reference) - from);
-    };
-    for (const auto& [reference, address] : last.first)
-        if (address != moved_to(reference, total - 1)) return false;
-    all.assign(static_cast<std::size_t>(total), first);
-    for (std::int64_t t = 1; t < total; ++t)
-        for (auto& [reference, address] : all[static_cast<std::size_t>(t)].first)
-            address = moved_to(reference, t);
-    s.accesses = first.accesses * static_cast<std::uint64_t>(total);
-    return true;
-}
-
-// Walks the whole run but for the leaps, and keeps the signatures of outermost loops. Nothing where the
-// iterations of the longest loop differ, or where more than `max_accesses` are in loops that do not
-// repeat.
-Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
-                                     const Request& request, const Deadline& deadline,
-                                     const std::map<std::int32_t, Leap>& leaps, std::uint32_t longest,
-                                     std::uint64_t max_accesses) {
-    Survey s;
-    s.segments.emplace_back();
-    bool given_up = false;
-    std::set<std::uint32_t> entered;
-    std::uint64_t whole = 0;  // accesses of what does not repeat
-    auto options = whole_run(request, deadline);
-    options.leaps = leaps;
-    options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
-        if (s.segments.back().loop != loop || loop == kNoLoop) {
-            given_up |= loop != kNoLoop && !entered.insert(loop).second;
-            s.segments.emplace_back().loop = loop;
-        }
-        Segment& now = s.segments.back();
-        if (loop != kNoLoop && now.recorded) {
-            auto& all = now.iterations;
-            if (iteration > all.size() && now.left_out == 0)
-                now.left_out = static_cast<std::int64_t>(iteration - all.size());
-            if (all.size() > kMostIterations || (all.size() == kLookedAtFirst && !any_alike(all))) {
-                given_up |= loop == longest;
-                now.recorded = false;
-                all.clear();
-                whole += now.accesses;
-            } else {
-                all.emplace_back();
-            }
-        }
-        return given_up || whole > max_accesses ? Show::stop : Show::accesses;
-    };
-    options.progression = [&](const Stretch& a) {
-        Segment& now = s.segments.back();
-        note(now, a);
-        if (now.loop == kNoLoop || !now.recorded) whole += static_cast<std::uint64_t>(a.rounds);
-    };
-    auto trace = TRY(interpret(program, parameters, options));
-    if (!trace.complete || given_up || !trace.doubts.empty()) return std::nullopt;
-    s.loops = std::move(trace.loops);
-    for (Segment& one : s.segments) {
-        auto& all = one.iterations;
-        if (one.left_out > 0) {
-            if (!fill_in(one)) return std::nullopt;
-        } else if (all.size() > 1 && all.back().accesses * 2 < all.front().accesses) {
-            // A last arrival at the header that only finds the loop over belongs to what follows.
-            one.trails = all.back().accesses > 0;
-            all.pop_back();
-        }
-    }
-    return s;
 }
 
 struct Cycle {
@@ -211,9 +133,10 @@ struct Cycle {
     std::map<std::uint32_t, std::int64_t> moved;  // by reference: bytes per period
 };
 
-// How the iterations repeat, if they do.
+// How the iterations repeat, if they do. `overlaps`: they do, but references that move differently
+// touch the same blocks.
 std::optional<Cycle> cycle_of(const Segment& s, std::span<const Segment> earlier,
-                              std::int64_t granularity) {
+                              std::int64_t granularity, bool* overlaps = nullptr) {
     const auto& all = s.iterations;
     for (std::int64_t p = 1; p <= kLongestPeriod; ++p) {
         const auto step = static_cast<std::size_t>(p);
@@ -277,7 +200,10 @@ std::optional<Cycle> cycle_of(const Segment& s, std::span<const Segment> earlier
         }
         // References met only before the loop settles would have to be distinguished from all others.
         for (const auto& [a, ra] : range) apart &= moved.contains(a);
-        if (!apart) return std::nullopt;
+        if (!apart) {
+            if (overlaps) *overlaps = true;
+            return std::nullopt;
+        }
         // Two references meet the same block at most so many iterations apart.
         for (const auto& [a, ra] : one_period)
             for (const auto& [b, rb] : one_period) {
@@ -304,6 +230,93 @@ std::optional<Cycle> cycle_of(const Segment& s, std::span<const Segment> earlier
         return c;
     }
     return std::nullopt;
+}
+
+// Takes the iterations that were left out for what the text says: the first again, moved on, up to the
+// last, which was walked. (Signatures depend on how many rounds of an inner loop were taken at once,
+// and in the first iteration these are learnt.)
+bool fill_in(Segment& s) {
+    auto& all = s.iterations;
+    if (all.size() == 4 && all.back().accesses == 0) all.pop_back();  // found the loop over
+    if (all.size() != 3 || all[0].accesses == 0) return false;
+    const Iteration first = all[0], second = all[1], last = all[2];
+    const auto total = s.left_out + 3;
+    for (const Iteration* other : {&second, &last})
+        if (other->accesses != first.accesses || other->first.size() != first.first.size())
+            return false;
+    const auto moved_to = [&](std::uint32_t reference, std::int64_t t) {
+        const auto from = first.first.at(reference);
+        return from + static_cast<std::uint64_t>(t) * (second.first.at(reference) - from);
+    };
+    for (const auto& [reference, address] : last.first)
+        if (address != moved_to(reference, total - 1)) return false;
+    all.assign(static_cast<std::size_t>(total), first);
+    for (std::int64_t t = 1; t < total; ++t)
+        for (auto& [reference, address] : all[static_cast<std::size_t>(t)].first)
+            address = moved_to(reference, t);
+    s.accesses = first.accesses * static_cast<std::uint64_t>(total);
+    return true;
+}
+
+// Walks the whole run but for the leaps, and keeps the signatures of outermost loops. Nothing where the
+// iterations of the longest loop differ, or where more than `max_accesses` are in loops that do not
+// repeat.
+Result<std::optional<Survey>> survey(const Program& program, const Parameters& parameters,
+                                     const Request& request, const Deadline& deadline,
+                                     const std::map<std::int32_t, Leap>& leaps, std::uint32_t longest,
+                                     std::uint64_t max_accesses) {
+    Survey s;
+    s.segments.emplace_back();
+    bool given_up = false;
+    std::set<std::uint32_t> entered;
+    std::uint64_t whole = 0;  // accesses of what does not repeat
+    auto options = whole_run(request, deadline);
+    options.leaps = leaps;
+    options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
+        if (s.segments.back().loop != loop || loop == kNoLoop) {
+            given_up |= loop != kNoLoop && !entered.insert(loop).second;
+            s.segments.emplace_back().loop = loop;
+        }
+        Segment& now = s.segments.back();
+        if (loop != kNoLoop && now.recorded) {
+            auto& all = now.iterations;
+            if (iteration > all.size() && now.left_out == 0)
+                now.left_out = static_cast<std::int64_t>(iteration - all.size());
+            // What overlaps now overlaps in the end.
+            bool overlaps = false;
+            if (all.size() == kLookedAtFirst && loop == longest)
+                cycle_of(now, {}, granularity_of(request), &overlaps);
+            if (overlaps || all.size() > kMostIterations ||
+                (all.size() == kLookedAtFirst && !any_alike(all))) {
+                given_up |= loop == longest;
+                now.recorded = false;
+                all.clear();
+                whole += now.accesses;
+            } else {
+                all.emplace_back();
+            }
+        }
+        return given_up || whole > max_accesses ? Show::stop : Show::accesses;
+    };
+    options.progression = [&](const Stretch& a) {
+        Segment& now = s.segments.back();
+        note(now, a);
+        if (now.loop == kNoLoop || !now.recorded) whole += static_cast<std::uint64_t>(a.rounds);
+    };
+    auto trace = TRY(interpret(program, parameters, options));
+    if (!trace.complete || given_up || !trace.doubts.empty()) return std::nullopt;
+    s.loops = std::move(trace.loops);
+    for (Segment& one : s.segments) {
+        auto& all = one.iterations;
+        if (one.left_out > 0) {
+            if (!fill_in(one)) return std::nullopt;
+        } else if (all.size() > 1 && all.back().accesses * 2 < all.front().accesses) {
+            // A last arrival at the header that only finds the loop over belongs to what follows.
+            one.trails = all.back().accesses > 0;
+            all.pop_back();
+        }
+    }
+    return s;
 }
 
 // The outermost loop that takes up most of the beginning.
@@ -356,7 +369,8 @@ bool ends_an_iteration(const Program& program, const Parameters& parameters, con
 Result<std::optional<Repetition>> simulate_repeating(const Program& program,
                                                      const Parameters& parameters,
                                                      const Request& request, const Deadline& deadline,
-                                                     std::uint64_t max_accesses) {
+                                                     std::uint64_t max_accesses,
+                                                     std::optional<std::uint64_t> if_shown) {
     if (program.memory_needed) return std::nullopt;
     const auto steady = steady_loops(program, parameters, kMostSteady);
     std::map<std::int32_t, Leap> leaps;  // to the last iteration
@@ -366,6 +380,7 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
     const auto outermost = static_cast<std::size_t>(
         std::count_if(loops.begin(), loops.end(), [](const auto& l) { return l.parent < 0; }));
     auto longest = kNoLoop;
+    if (if_shown && leaps.size() < outermost) return std::nullopt;
     if (leaps.size() < outermost) {
         longest = longest_loop(program, parameters, deadline, leaps, max_accesses);
         if (longest == kNoLoop || !ends_an_iteration(program, parameters, deadline, leaps, longest))
@@ -375,28 +390,29 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
         TRY(survey(program, parameters, request, deadline, leaps, longest, max_accesses));
     if (!surveyed) return std::nullopt;
     const auto& segments = surveyed->segments;
-    const auto granularity = static_cast<std::int64_t>(std::max<std::uint64_t>(1, request.granularity));
+    const auto granularity = granularity_of(request);
     Plan plan;
     std::vector<Repetition::Loop> repeated;
-    std::uint64_t needed = 0;
+    std::uint64_t needed = 0, all = 0;
     for (std::size_t k = 0; k < segments.size(); ++k) {
         const Segment& s = segments[k];
+        all += s.accesses;
         const auto cycle = s.iterations.empty()
                                ? std::nullopt
                                : cycle_of(s, std::span(segments).first(k), granularity);
         const auto total = static_cast<std::int64_t>(s.iterations.size());
-        // One period more than what a distance can reach back, and a whole number of periods to the
-        // end.
-        auto shown = cycle ? static_cast<std::int64_t>(cycle->from) + cycle->reach : 0;
+        // A whole number of periods to the end.
+        auto shown = cycle ? static_cast<std::int64_t>(cycle->from) : 0;
         if (cycle) shown += (total - shown) % cycle->period;
-        if (!cycle || shown + 2 * cycle->period >= total) {
+        const auto settled = cycle ? cycle->reach / cycle->period : 0;
+        if (!cycle || shown + (settled + 2) * cycle->period >= total) {
             needed += s.accesses;
             continue;
         }
-        Skip skip{s.loop, shown, cycle->period, total, {}, false, s.trails};
+        Skip skip{s.loop, shown,        cycle->period, total,   settled,
+                  {},     cycle->moves, cycle->meets,  s.trails};
         for (std::size_t later = k + 1; later < segments.size(); ++later)
             skip.after |= segments[later].accesses > 0;
-        skip.replayed = cycle->moves && (skip.after || cycle->meets);
         for (const auto& [reference, by] : cycle->moved) skip.moved[reference] = by / granularity;
         for (std::int64_t t = 0; t < shown + cycle->period; ++t)
             needed += s.iterations[static_cast<std::size_t>(t)].accesses;
@@ -410,6 +426,7 @@ Result<std::optional<Repetition>> simulate_repeating(const Program& program,
         plan.skips.push_back(std::move(skip));
     }
     if (plan.skips.empty() || needed > max_accesses) return std::nullopt;
+    if (if_shown && (all <= *if_shown || needed > all / kMuchLess)) return std::nullopt;
     auto run = simulate(program, parameters, request, request.bins, Deadline(), max_accesses, &plan);
     if (!run || !run->complete) return std::nullopt;
     return Repetition{std::move(*run), std::move(repeated)};

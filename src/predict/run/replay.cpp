@@ -1,33 +1,31 @@
 // Iterations that are not interpreted: what they count, and what they leave behind.
 //
-// Problem. The rows of a product repeat, moved by a row each (repeat.cpp), and a few rows give the
-// distances of all. But where a product follows another, its rows were touched before, at a distance
-// that differs from row to row, and the stack must be what the loop before left. Idea. Of a period that
-// stands for those after it, take down which blocks it touches, in the order of first and of last
-// touches. A reuse within the loop has the distance it has in that period: it counts as often as the
-// period comes. Each period left out is then replayed, its blocks moved: first in the order of first
-// touches. What is first touched by the loop there has its own distance, which is right: above it on
-// the stack lies all that the loop touched so far, in whatever order, and what was touched before the
-// loop lies as it did. That counts once; what was touched in the loop before counts nothing here. Then
-// in the order of last touches, counting nothing, which leaves the order of the stack; what does not
-// move is touched by every period, and has to be put in order in the last only.
-// Example. for (i < 3) A[i] = 1, then for (i < 3) { A[i]; B }. By elements, from the second iteration
-// of the second loop on: A[1] moves, B does not. Shown are A[0] B A[1] B; B's reuse, distance 1, counts
-// for all iterations but the first. Replayed is A[2]: above it lie A[0], A[1], B: distance 3.
-// Cost. Two touches of each moving block per period: for a matrix product its footprint, not its
-// accesses.
+// Problem. Time steps repeat, and the rows of a product, moved by a row each (repeat.cpp). A first one
+// has other distances than those after it; where a product follows another, its rows were touched
+// before, at a distance that differs from row to row; and what follows wants the stack that the loop
+// left. Idea. Interpret one period, and take down which blocks it touches, in the order of first and of
+// last touches. A reuse of what the same period used has the same distance in all of them: it counts as
+// often as there are periods. Each further period is then replayed, its blocks moved: first in the
+// order of first touches. That gives their distances: above a block on the stack lies all that was
+// touched since its last use, whatever the order, and how often it was touched in this period does not
+// matter. Then in the order of last touches, counting nothing, which leaves the stack as the period
+// does. After some periods the distances of what was used in the loop before are settled and count for
+// all that follow. From there on only what moves is replayed, and only what it finds that was last used
+// before the loop counts; what does not move is put in order by the last period.
+// Example. for (i < 3) A[i] = 1, then for (i < 3) { B; A[i]; B }, by elements. Interpreted: B A[0] B,
+// of which the second use of B, distance 1, counts three times. Replayed, the second period: B,
+// distance 0, settled, counts twice; A[1]: above it lie A[2], A[0], B, distance 3. The third: A[2],
+// distance 3. Cost. Two touches of each block for each period until they settle, and of each that moves
+// after that: for a matrix product its footprint, not its accesses.
 #include "predict/run/replay.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/try.h"
 
 namespace revisit::predict {
 namespace {
-
-// Classes of sites, three to a loop: the iterations shown, the period that counts more than once, and
-// what is replayed. Loop 0 is what belongs to none.
-enum Class : std::uint32_t { shown, counted, replayed };
 
 constexpr std::size_t kBatchBlocks = 1 << 14;
 
@@ -48,12 +46,12 @@ Result<Replay::Show> Replay::arrive(std::uint32_t loop, std::uint32_t iteration,
         recording_ = false;
         return Show::accesses;
     }
-    const auto first = 3 * static_cast<std::uint64_t>(skip - skips_.begin() + 1);
+    const auto number = static_cast<std::size_t>(skip - skips_.begin()) + 1;
     if (iteration < skip->shown + skip->period) {
         const bool counts = iteration >= skip->shown;
-        class_ = first + (counts ? Class::counted : Class::shown);
+        enter(number, counts ? period : shown);
         if (counts && iteration == skip->shown) {
-            recording_ = skip->replayed;
+            recording_ = true;
             numbers_ = {};
             touched_.clear();
         }
@@ -61,8 +59,7 @@ Result<Replay::Show> Replay::arrive(std::uint32_t loop, std::uint32_t iteration,
     }
     if (recording_) {
         recording_ = false;
-        class_ = first + Class::replayed;
-        TRY(leave_out(*skip, engine));
+        TRY(replay(number, engine));
     }
     over_ = !skip->after;
     return over_ ? Show::stop : Show::nothing;
@@ -71,80 +68,87 @@ Result<Replay::Show> Replay::arrive(std::uint32_t loop, std::uint32_t iteration,
 void Replay::record(const BlockBatch& batch) {
     for (std::size_t k = 0; k < batch.count(); ++k) {
         const auto block = batch.blocks[k];
-        const auto site = batch.sites[k];
+        const auto reference = reference_of(batch.sites[k]);
         auto number = numbers_.find(block);
         if (number == KeyTable::kNone) {
             number = static_cast<std::uint32_t>(touched_.size());
             numbers_.add(block, number);
-            touched_.push_back({block, site, site, 0});
+            touched_.push_back({block, 0, reference, reference, 0});
         }
-        touched_[number].last_site = site;
+        touched_[number].last = reference;
         touched_[number].last_time = time_++;
     }
 }
 
-// Periods 1, 2, … after the recorded one, which is among those that count.
-Result<void> Replay::leave_out(const Skip& skip, Engine& engine) {
-    const auto moves = [&](std::uint32_t site) {
-        return skip.moved.at(static_cast<std::uint32_t>(site / classes_ - 1));
-    };
-    const auto as_replayed = [&](std::uint32_t s) {
-        return site(static_cast<std::uint32_t>(s / classes_ - 1));
-    };
-    std::vector<Touched> moving;
-    for (const Touched& t : touched_)
-        if (moves(t.first_site) != 0) moving.push_back(t);
-    auto by_last = skip.after ? touched_ : std::vector<Touched>{};
+// Periods 1, 2, … after the one that was interpreted.
+Result<void> Replay::replay(std::size_t loop, Engine& engine) {
+    const Skip& skip = skips_[loop - 1];
+    for (Touched& t : touched_) t.by = skip.moved.at(t.first);
+    auto by_last = touched_;
     std::sort(by_last.begin(), by_last.end(),
               [](const Touched& a, const Touched& b) { return a.last_time < b.last_time; });
-    const auto periods = (skip.total - skip.shown) / skip.period;
-    const auto needed = static_cast<double>(periods) * static_cast<double>(moving.size()) * 2 +
-                        static_cast<double>(touched_.size());
+    const auto moving = [](const std::vector<Touched>& all) {
+        std::vector<Touched> some;
+        std::copy_if(all.begin(), all.end(), std::back_inserter(some),
+                     [](const Touched& t) { return t.by != 0; });
+        return some;
+    };
+    const auto moving_by_first = moving(touched_), moving_by_last = moving(by_last);
+    const auto end = skip.to_the_end() ? skip.periods() : skip.settled + 1;
+    const auto needed =
+        2 * (static_cast<double>(skip.settled + 1) * static_cast<double>(touched_.size()) +
+             static_cast<double>(end) * static_cast<double>(moving_by_first.size()));
     if (needed > static_cast<double>(left_))
         return fail("", "", "more blocks to replay than accesses are interpreted");
     left_ -= static_cast<std::uint64_t>(needed);
     std::vector<std::uint64_t> blocks;
     std::vector<std::uint32_t> sites;
-    const auto give = [&](bool all) -> Result<void> {
-        if (blocks.empty() || (!all && blocks.size() < kBatchBlocks)) return {};
+    const auto give = [&]() -> Result<void> {
         TRY(engine.add({blocks, sites, {}, {}}));
         blocks.clear();
         sites.clear();
         return {};
     };
-    for (std::int64_t q = 1; q < periods; ++q) {
-        for (const Touched& t : moving) {
-            blocks.push_back(t.block + static_cast<std::uint64_t>(q * moves(t.first_site)));
-            sites.push_back(as_replayed(t.first_site));
-            TRY(give(false));
+    const auto touch = [&](const std::vector<Touched>& all, std::int64_t q, Class as) -> Result<void> {
+        enter(loop, as);
+        for (const Touched& t : all) {
+            blocks.push_back(t.block + static_cast<std::uint64_t>(q * t.by));
+            sites.push_back(site(as == order ? t.last : t.first));
+            if (blocks.size() == kBatchBlocks) TRY(give());
         }
-        for (const Touched& t : by_last) {
-            const auto by = moves(t.last_site);
-            if (by == 0 && q + 1 < periods) continue;
-            blocks.push_back(t.block + static_cast<std::uint64_t>(q * by));
-            sites.push_back(as_replayed(t.last_site));
-            TRY(give(false));
-        }
+        return {};
+    };
+    for (std::int64_t q = 1; q < end; ++q) {
+        const bool last = q + 1 == end;
+        if (q <= skip.settled)
+            TRY(touch(touched_, q, q == skip.settled ? settled : first));
+        else
+            TRY(touch(moving_by_first, q, late));
+        if (last && !skip.after) break;
+        TRY(touch(q <= skip.settled || last ? by_last : moving_by_last, q, order));
     }
-    return give(true);
+    return blocks.empty() ? Result<void>{} : give();
 }
 
 // How often a reuse counts; nothing where it cannot be.
 std::optional<double> Replay::weight(std::uint32_t use, std::uint32_t reuse) const {
-    const auto loop = reuse % classes_ / 3;
-    if (loop == 0 || reuse % 3 == Class::shown) return 1;
-    const bool within = use % classes_ / 3 == loop;
-    if (reuse % 3 == Class::replayed) return within ? 0 : 1;
-    const Skip& skip = skips_[loop - 1];
-    if (within) return skip.times();
-    if (!skip.replayed) return std::nullopt;
+    const auto as = class_of(reuse);
+    if (loop_of(reuse) == 0 || as == shown || as == first) return 1;
+    if (as == order) return 0;
+    const Skip& skip = skips_[loop_of(reuse) - 1];
+    const bool within = loop_of(use) == loop_of(reuse);
+    if (as == period)
+        return within && class_of(use) == period ? static_cast<double>(skip.periods()) : 1;
+    if (as == late) return within ? 0 : 1;
+    if (within) return static_cast<double>(skip.periods() - skip.settled);
+    if (!skip.to_the_end()) return std::nullopt;
     return 1;
 }
 
 double Replay::cold_weight(std::uint32_t site) const {
-    const auto loop = site % classes_ / 3;
-    if (loop == 0 || site % 3 != Class::counted || skips_[loop - 1].replayed) return 1;
-    return skips_[loop - 1].times();
+    if (loop_of(site) == 0 || class_of(site) != settled) return 1;
+    const Skip& skip = skips_[loop_of(site) - 1];
+    return skip.to_the_end() ? 1 : static_cast<double>(skip.periods() - skip.settled);
 }
 
 Result<Profile> Replay::whole(const Profile& measured) const {
@@ -152,9 +156,7 @@ Result<Profile> Replay::whole(const Profile& measured) const {
     std::map<std::uint32_t, Histogram> sites;
     std::map<std::pair<std::uint32_t, std::uint32_t>, Histogram> pairs;
     std::map<std::uint32_t, double> in_pairs;  // by site
-    const auto reference = [&](std::uint32_t site) {
-        return static_cast<std::uint32_t>(site / classes_);
-    };
+    const auto reference = [&](std::uint32_t site) { return reference_of(site) + 1; };
     for (const Pair& p : measured.pairs) {
         const auto often = weight(p.use, p.reuse);
         if (!often) return odd();

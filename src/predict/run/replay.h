@@ -12,18 +12,20 @@
 
 namespace revisit::predict {
 
-// An outermost loop that repeats, of which only a part is interpreted: `shown` iterations and the
-// period that follows. That period stands for all from it to the end of the loop, `total` iterations.
+// An outermost loop that repeats, `total` iterations of it. Interpreted are the first `shown` and the
+// period that follows, which stands for all periods to the end of the loop.
 struct Skip {
     std::uint32_t loop = kNoLoop;  // index into Trace::loops
     std::int64_t shown = 0, period = 1, total = 0;
+    std::int64_t settled = 1;  // periods after which a reuse within the loop is as in the one before
     std::map<std::uint32_t, std::int64_t> moved;  // by reference: blocks per period
-    // What moves was touched before the loop, or something is after it: the iterations left out are
-    // replayed, block by block.
-    bool replayed = false;
+    bool moves = false;
+    bool meets = false;  // what moves may have been touched before the loop
     bool after = false;  // accesses follow the loop
 
-    double times() const { return static_cast<double>((total - shown) / period); }
+    std::int64_t periods() const { return (total - shown) / period; }
+    // Whether what moves is replayed to the end of the loop.
+    bool to_the_end() const { return moves && (meets || after); }
 };
 
 class Replay {
@@ -32,7 +34,7 @@ class Replay {
 
     // Replays at most so many blocks.
     Replay(std::vector<Skip> skips, std::uint64_t most)
-        : skips_(std::move(skips)), classes_(3 * (skips_.size() + 1)), left_(most) {}
+        : skips_(std::move(skips)), classes_(kClasses * (skips_.size() + 1)), left_(most) {}
 
     // Sites by reference and by what their accesses count.
     std::uint32_t site(std::uint32_t reference) const {
@@ -50,15 +52,32 @@ class Replay {
     Result<Profile> whole(const Profile& measured) const;
 
  private:
-    // A block that the period touches, in the order of first touches.
+    // What accesses count, by loop; `shown` of loop 0 is what belongs to none.
+    enum Class : std::uint32_t {
+        shown,    // once
+        period,   // what was used in the same period as often as there are periods, else once
+        first,    // replayed, a first touch of a period: once
+        settled,  // the same, for all periods from there on; what was used before the loop once
+        late,     // the same, after that: only what was used before the loop
+        order,    // replayed to put the stack in order: nothing
+        kClasses
+    };
+    // A block that the period touches.
     struct Touched {
         std::uint64_t block;
-        std::uint32_t first_site, last_site;
+        std::int64_t by;            // blocks that it moves by per period
+        std::uint32_t first, last;  // references
         std::uint64_t last_time;
     };
 
+    Class class_of(std::uint32_t site) const { return static_cast<Class>(site % classes_ % kClasses); }
+    std::size_t loop_of(std::uint32_t site) const { return site % classes_ / kClasses; }
+    std::uint32_t reference_of(std::uint32_t site) const {
+        return static_cast<std::uint32_t>(site / classes_ - 1);
+    }
+    void enter(std::size_t loop, Class as) { class_ = loop * kClasses + as; }
     void record(const BlockBatch& batch);
-    Result<void> leave_out(const Skip& skip, Engine& engine);
+    Result<void> replay(std::size_t loop, Engine& engine);
     std::optional<double> weight(std::uint32_t use, std::uint32_t reuse) const;
     double cold_weight(std::uint32_t site) const;
 
@@ -67,8 +86,8 @@ class Replay {
     std::uint64_t left_, class_ = 0;
     bool recording_ = false, over_ = false;
     std::uint64_t time_ = 0;
-    KeyTable numbers_;  // of the blocks in `touched_`
-    std::vector<Touched> touched_;
+    KeyTable numbers_;              // of the blocks in `touched_`
+    std::vector<Touched> touched_;  // in the order of first touches
 };
 
 }  // namespace revisit::predict

@@ -28,6 +28,8 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
 
 // The whole run from a part of it, where outermost loops do the same again and again, moved on by
 // whole blocks; nothing when none does, or the part is longer than `max_accesses`.
+// `if_shown`: only where their text shows it, for all of them, so that nothing needs to be walked; and
+// where the run has more accesses than this, and the part is much less.
 struct Repetition {
     struct Loop {
         std::uint32_t line = 0;
@@ -39,6 +41,7 @@ struct Repetition {
 Result<std::optional<Repetition>> simulate_repeating(const Program& program,
                                                      const Parameters& parameters,
                                                      const Request& request, const Deadline& deadline,
-                                                     std::uint64_t max_accesses);
+                                                     std::uint64_t max_accesses,
+                                                     std::optional<std::uint64_t> if_shown = {});
 
 }  // namespace revisit::predict

@@ -167,6 +167,8 @@ class LoopText {
         if (i.width != 64) return kVaries;
         if (i.op == Op::add) return moves_by(by(i.a) + by(i.b));
         if (i.op == Op::sub) return moves_by(by(i.a) - by(i.b));
+        if (i.op == Op::bit_xor && number(i.b) && value(i.b) == ~std::uint64_t{0})
+            return moves_by(0 - by(i.a));  // ~a is -1 - a
         if (i.op == Op::mul && number(i.b)) return moves_by(by(i.a) * value(i.b));
         if (i.op == Op::mul && number(i.a)) return moves_by(by(i.b) * value(i.a));
         if (i.op == Op::shl && number(i.b)) return moves_by(by(i.a) << (value(i.b) & 63));
