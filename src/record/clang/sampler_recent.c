@@ -118,7 +118,8 @@ static int read_window(sampler* s, window* w, uint64_t sampled, uint64_t* distin
             if (REVISIT_TAG(first) == REVISIT_BULK && at >= w->from)
                 enter_blocks(s, w, word_at(w->log, at + 2), word_at(w->log, at + 3), sampled, at,
                              distinct);
-            at += first ? revisit_record_words(first) : 1;
+            uint64_t words = first ? revisit_record_words(first) : 1;
+            at += words ? words : 1; /* words that were overwritten meanwhile say anything */
             continue;
         }
         uint64_t id = REVISIT_BLOCK_ID(first);
