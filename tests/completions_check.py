@@ -33,8 +33,9 @@ CASES = [
     ("revisit predict -", ["-D", "-I", "--function"], []),
     ("revisit analyze tr", ["trace.din"], ["--method"]),
 ]
-# A build without LLVM has the command and none of its options.
-if "is not in this build" in subprocess.run([build / "revisit", "predict"], capture_output=True, text=True).stderr:
+# A build without LLVM has the command and none of its options. Installed, the program is in bin.
+program = build / "revisit" if (build / "revisit").exists() else build / "bin/revisit"
+if "is not in this build" in subprocess.run([program, "predict"], capture_output=True, text=True).stderr:
     CASES = [case for case in CASES if "predict" not in case[0]]
 
 
