@@ -1,4 +1,6 @@
 // The exact engine against the naive one, and against olken where traces are too long for a list.
+#include <gtest/gtest.h>
+
 #include <random>
 
 #include "engines/exact.h"

@@ -1,6 +1,8 @@
 // The exact engine on threads against one thread and the definition, cut everywhere.
 #include "engines/exact_threads.h"
 
+#include <gtest/gtest.h>
+
 #include <random>
 
 #include "engines/phases.h"

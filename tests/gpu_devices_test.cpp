@@ -1,4 +1,6 @@
 // Several devices against the definition: devices are played by the host, so this runs everywhere.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <random>

@@ -1,5 +1,7 @@
 #include "report/low_locality.h"
 
+#include <gtest/gtest.h>
+
 namespace revisit {
 namespace {
 

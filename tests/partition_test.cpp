@@ -1,4 +1,6 @@
 // The parallel count against the definition, on every boundary of chunk, tile and digit.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <random>
 

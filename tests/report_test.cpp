@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -447,9 +449,9 @@ TEST(Processes, of_one_run_are_listed_with_what_each_did) {
     EXPECT_EQ(rows[1].name, "others");
     EXPECT_EQ(rows[1].processes, 3u);
     EXPECT_EQ(rows[1].accesses, 1000);
-    EXPECT_NE(
-        terminal_report(profile, {}, {}).find("    true (2 processes): 0 accesses, 0.5 s of CPU time\n"),
-        std::string::npos);
+    EXPECT_NE(terminal_report(profile, {}, {})
+                  .find("    true (2 processes): 0 accesses, 0.5 s of CPU time\n"),
+              std::string::npos);
     // Numbers that name each other, as no run has them.
     profile.processes = {{1, {"a"}, 1, 0, 0, 2}, {2, {"b"}, 2, 0, 0, 1}, {3, {"c"}, 3, 0, 0, 3}};
     rows = process_tree(profile, 10);

@@ -1,4 +1,6 @@
 // revisit analyze: a stored trace in, a profile out.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,6 @@
 // revisit cache: what given caches, or this machine's, make of a profile.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"

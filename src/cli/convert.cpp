@@ -1,4 +1,6 @@
 // revisit convert: a trace in one format to a trace in another.
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "core/try.h"

@@ -1,4 +1,5 @@
 // revisit doctor: what this machine, kernel and build can do, and what `auto` would choose.
+#include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

@@ -1,4 +1,6 @@
 // revisit generate: a trace that has a given reuse-distance histogram.
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "cli/command.h"

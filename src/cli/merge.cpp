@@ -1,5 +1,7 @@
 // revisit merge: one profile from many. Profiles are read one after the other and summed, so 10^5 of
 // them take the memory of two.
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "core/files.h"

@@ -1,6 +1,8 @@
 // revisit predict: a kernel's source in, its profile at a given size out; nothing is run.
 #include "predict/predict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>

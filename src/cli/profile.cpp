@@ -4,6 +4,7 @@
 // only --json, asked for, to standard output.
 #include "watch/outside/profile.h"
 
+#include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

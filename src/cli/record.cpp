@@ -1,4 +1,6 @@
 // revisit record: runs a program and stores its access trace.
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "core/try.h"

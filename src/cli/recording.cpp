@@ -1,5 +1,6 @@
 #include "cli/recording.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

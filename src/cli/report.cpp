@@ -1,4 +1,5 @@
 // revisit report: a profile as a person reads it, in the terminal or as one HTML page.
+#include <fmt/format.h>
 #include <spawn.h>
 #include <unistd.h>
 

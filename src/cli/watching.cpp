@@ -1,5 +1,7 @@
 #include "cli/watching.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 
