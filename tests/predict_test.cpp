@@ -330,6 +330,16 @@ class OddSource : public FromSource {
         r.method = Method::fit;
         return r;
     }
+    // Called exact, and equal to the whole run.
+    static void expect_exact(Request r) {
+        const auto p = predict(r);
+        ASSERT_TRUE(p) << p.error().sentence();
+        EXPECT_TRUE(p->profile.exact().value_or(false)) << p->profile.notes.back();
+        r.method = Method::simulate;
+        const auto truth = predict(r);
+        ASSERT_TRUE(truth);
+        EXPECT_EQ(p->profile.reuse, truth->profile.reuse);
+    }
     void TearDown() override {
         if (!path_.empty()) unlink(path_.c_str());
     }
@@ -591,13 +601,7 @@ TEST_F(OddSource, larger_samples_are_taken_where_cheap_ones_do_not_determine_the
     r.macros = {{"M", 120}, {"N", 160}};
     r.granularity = 64;
     r.method = Method::fit;
-    const auto p = predict(r);
-    ASSERT_TRUE(p) << p.error().sentence();
-    EXPECT_TRUE(p->profile.exact().value_or(false)) << p->profile.notes.back();
-    r.method = Method::simulate;
-    const auto truth = predict(r);
-    ASSERT_TRUE(truth);
-    EXPECT_EQ(p->profile.reuse, truth->profile.reuse);
+    expect_exact(r);
 }
 
 // Whole vectors of a row that grows: the optimiser masks the length with 0x7ffffffffffffffc.
@@ -610,13 +614,7 @@ TEST_F(OddSource, lengths_in_whole_vectors_have_a_short_period) {
                 1501);
         r.source.optimise = 2;
         r.granularity = granularity;
-        const auto p = predict(r);
-        ASSERT_TRUE(p) << p.error().sentence();
-        EXPECT_TRUE(p->profile.exact().value_or(false)) << p->profile.notes.back();
-        r.method = Method::simulate;
-        const auto truth = predict(r);
-        ASSERT_TRUE(truth);
-        EXPECT_EQ(p->profile.reuse, truth->profile.reuse);
+        expect_exact(r);
     }
 }
 

@@ -470,8 +470,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             break;
         }
     model.streams.clear();
-    learning.doubts.clear();
-    learning.reach = {};
+    learning.reach = {};  // doubts stay, whichever samples raised them
     TRY(take_samples(session, model, period, deadline, false, learning));
     return learning;
 }
