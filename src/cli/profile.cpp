@@ -264,12 +264,12 @@ class ProfileCommand : public Command {
     void sample_inside(record::RunOptions& run, EngineOptions& engine) const {
         // Samples a thousandth as often as those of a trace pay: a run has accesses enough.
         if (sampling_.rate_option->count() == 0) engine.sample.rate = 1e-4;
-        // Objects are looked up only for lines that threads share.
-        run.decode.contexts = false;
+        // Objects and call paths are told only where threads share lines.
+        run.decode.contexts &= engine.sharing;
         run.decode.objects &= engine.sharing;
         run.decode.extents = engine.sharing;
         run.decode.sampled_block = engine.granularity;
-        run.want &= ~std::uint32_t{REVISIT_WANT_CALLS};
+        if (!run.decode.contexts) run.want &= ~std::uint32_t{REVISIT_WANT_CALLS};
         if (!run.decode.objects) run.want &= ~std::uint32_t{REVISIT_WANT_OBJECTS};
         run.want |= REVISIT_WANT_SAMPLES;
         if (engine.model == StackModel::single) run.want |= REVISIT_WANT_SHARED;

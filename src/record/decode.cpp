@@ -31,6 +31,7 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_ENTER:
         case REVISIT_ENTER_SITE:
         case REVISIT_SYNC:
+        case REVISIT_PATH:
         case REVISIT_SAMPLE:
             return 1;
         case REVISIT_MODULE:
@@ -364,6 +365,9 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
         case REVISIT_REGION_END:
             region(text_of(rest, n), false);
             break;
+        case REVISIT_PATH:
+            sampled_paths_[static_cast<std::uint32_t>(n)] = rest[0];
+            break;
         case REVISIT_SAMPLE:
         case REVISIT_SAMPLE_END:
         case REVISIT_SAMPLE_TAKEN:
@@ -419,11 +423,14 @@ void Decoder::sample(const std::uint64_t* words) {
     SampleRecord out{};
     out.id = REVISIT_N(words[0]);
     out.thread = running_->number;
-    auto label_of = [&](std::uint64_t site) { return label(place_of_site(site), 0); };
+    auto label_of = [&](std::uint64_t site, Thread& of) {
+        return label(place_of_site(site & 0xffffffff),
+                     options_.contexts ? sampled_context(of, site >> 32) : 0);
+    };
     switch (REVISIT_TAG(words[0])) {
         case REVISIT_SAMPLE:
             out.kind = SampleRecord::begin;
-            out.site = label_of(words[1]);
+            out.site = label_of(words[1], *running_);
             break;
         case REVISIT_SAMPLE_END:
             out.kind = SampleRecord::end;
@@ -431,7 +438,7 @@ void Decoder::sample(const std::uint64_t* words) {
             out.write = (words[1] >> 8 & 1) != 0;
             out.distance = words[2];
             out.time = words[3];
-            out.site = label_of(words[4]);
+            out.site = label_of(words[4], *running_);
             break;
         case REVISIT_SAMPLE_TAKEN: {
             auto parts_from = [&](unsigned bit) {
@@ -443,10 +450,10 @@ void Decoder::sample(const std::uint64_t* words) {
             out.write = (words[1] & 1) != 0;
             out.line = words[2];
             out.time = words[3];
-            out.site = label_of(words[4]);
+            out.site = label_of(words[4], *running_);
             out.parts = parts_from(8);
-            out.writer = {label_of(words[5]), static_cast<std::uint16_t>(words[1] >> 32),
-                          parts_from(20)};
+            out.writer = {label_of(words[5], thread(static_cast<std::uint16_t>(words[1] >> 32))),
+                          static_cast<std::uint16_t>(words[1] >> 32), parts_from(20)};
             const std::uint64_t part_bytes = std::max<std::uint64_t>(1, options_.sampled_block / 64);
             for (const std::uint16_t parts : {out.parts, out.writer.parts})
                 find_shared_object(out.line + (parts & 63u) * part_bytes);

@@ -150,6 +150,7 @@ class Decoder {
     void region(std::string_view name, bool begins);
     void sample(const std::uint64_t* words);
     std::uint32_t child_context(std::uint32_t context, std::uint32_t place);
+    std::uint32_t sampled_context(const Thread& of, std::uint64_t path);
 
     bool follows_calls() const { return options_.contexts || options_.objects; }
     std::uint32_t object_context() const { return options_.contexts ? running_->context : 0; }
@@ -196,7 +197,9 @@ class Decoder {
     FrequentKeys objects_on_paths_{{std::size_t{1} << 16, std::size_t{1} << 18, 14}};
     FrequentKeys objects_of_sites_{{std::size_t{1} << 15, std::size_t{1} << 18, 18}};
     KeyTable context_children_;  // context and place
-    KeyTable object_labels_;     // label and object
+    std::unordered_map<std::uint64_t, std::uint64_t>
+        sampled_paths_;       // REVISIT_PATH, number → where from
+    KeyTable object_labels_;  // label and object
     struct LastObject {
         std::uint32_t object = kNowhere, label = 0;
     };

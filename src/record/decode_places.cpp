@@ -226,6 +226,19 @@ std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place)
     return node;
 }
 
+// A path as a program that samples itself told it, in the thread that it was in.
+std::uint32_t Decoder::sampled_context(const Thread& of, std::uint64_t path) {
+    constexpr std::size_t kDeepest = 1024;  // a program may overwrite what it tells
+    std::vector<std::uint64_t> sites;
+    for (auto at = sampled_paths_.find(path); at != sampled_paths_.end() && sites.size() < kDeepest;
+         at = sampled_paths_.find(at->second >> 32))
+        sites.push_back(at->second & 0xffffffff);
+    std::uint32_t context = of.root;
+    for (std::size_t i = sites.size(); i-- > 0;)
+        context = child_context(context, place_of_site(sites[i]));
+    return context;
+}
+
 void Decoder::leave(std::uint64_t stack_pointer) {
     Thread& t = *running_;
     while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {

@@ -59,13 +59,13 @@ extern "C" {
  */
 #define REVISIT_BLOCK_BIT (1ull << 63)
 #define REVISIT_BLOCK(id, count) (REVISIT_BLOCK_BIT | (uint64_t)(count) << 48 | (uint64_t)(id))
-#define REVISIT_BLOCK_ID(word) ((word) & 0xffffffffffffull)
+#define REVISIT_BLOCK_ID(word) ((word)&0xffffffffffffull)
 #define REVISIT_BLOCK_COUNT(word) ((uint32_t)((word) >> 48) & 0x7fffu)
 #define REVISIT_NO_ACCESS (~0ull)
 
 #define REVISIT_RECORD(tag, n) ((uint64_t)(tag) << 56 | (uint64_t)(n))
 #define REVISIT_TAG(word) ((uint32_t)((word) >> 56))
-#define REVISIT_N(word) ((word) & 0xffffffffffffffull)
+#define REVISIT_N(word) ((word)&0xffffffffffffffull)
 
 enum {
     REVISIT_PROCESS =
@@ -93,9 +93,11 @@ enum {
     REVISIT_REGION_BEGIN, /* n = text length; text: name */
     REVISIT_REGION_END,   /* n = text length; text: name */
     REVISIT_SYNC,         /* n = kind; object's address */
-    REVISIT_SAMPLE,       /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
-    REVISIT_SAMPLE_END,   /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
-                           */
+    REVISIT_PATH,       /* n = a call path's number, from 1; its caller's << 32 | site of the function.
+                           Sites of the records below are site | path << 32, path 0: not known */
+    REVISIT_SAMPLE,     /* n = sample's number; site. Chosen by a sampling recorder, in this thread */
+    REVISIT_SAMPLE_END, /* n = its number; REVISIT_REUSED… | write << 8, distance, time distance, site
+                         */
     REVISIT_SAMPLE_TAKEN, /* the same where another thread's write took the block: n = its number; write
                              | parts << 8 | writer's parts << 20 | writer's thread << 32 (parts: the
                              first and the last << 6 of the block's 64), the block's address, time
@@ -155,7 +157,7 @@ typedef struct {
    chosen at the last level's rate. Both sides know which: it follows from the number. */
 enum { REVISIT_MOST_LEVELS = 48 };
 #define REVISIT_SAMPLE_ID(thread, level, made) \
-    ((uint64_t)((thread) & 0xfffff) << 36 | (uint64_t)(level) << 30 | ((made) & 0x3fffffff))
+    ((uint64_t)((thread)&0xfffff) << 36 | (uint64_t)(level) << 30 | ((made)&0x3fffffff))
 #define REVISIT_SAMPLE_LEVEL(id) ((uint32_t)((id) >> 30) & 63)
 static inline int revisit_sample_is_kept(uint64_t id, uint32_t level) {
     uint32_t since = level > REVISIT_SAMPLE_LEVEL(id) ? level - REVISIT_SAMPLE_LEVEL(id) : 0;

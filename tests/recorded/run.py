@@ -338,6 +338,29 @@ def test_taken():
     result, _ = sampled(program, "shared", rounds, model=("private", "--no-objects"))
     check("turns --no-objects: objects", {one.get("object") for one in of_counters(result)}, {None})
 
+    # The calls that led to both sides: of each thread's accesses, a quarter by rail, a quarter by the detour, half by road.
+    rounds, program = 4000, compile("routes.c", "-g")
+    result, done = sampled(program, rounds)
+    check("routes: output", done.stdout, f"{2 * rounds}\n")
+    contexts = result["contexts"]
+
+    def path(number):
+        return (*path(contexts[number]["parent"]), contexts[number].get("function")) if number else ()
+
+    ways = {("go", "by_rail", "add"): rounds / 4, ("go", "detour", "by_road", "add"): rounds / 4, ("go", "by_road", "add"): rounds / 2}
+    for side in "writer", "victim":
+        by_way = collections.Counter()
+        for one in result["sharing"]:
+            if "global counters" in one.get("object", ""):
+                by_way[one[side]["thread"], path(one[side].get("context", 0))] += one["count"]
+        check(f"routes: ways of the {side}", set(by_way), {(thread, way) for thread in (1, 2) for way in ways})
+        for (thread, way), count in by_way.items():
+            # A turn in ten may be told to be the one before: threads that wait have pages with clocks that are too early.
+            if abs(count - ways.get(way, 0)) > 0.2 * rounds / 4:
+                failures.append(f"routes: {side} in thread {thread} by {way}: {count} of {ways.get(way)}")
+    result, _ = sampled(program, rounds, model=("private", "--no-contexts"))
+    check("routes --no-contexts", {one["victim"].get("context", 0) for one in result["sharing"]}, {0})
+
 
 tests = {"kernel": test_kernel, "paths": test_paths, "libraries": test_libraries, "unoptimised": test_unoptimised, "sampled": test_sampled,
          "taken": test_taken,

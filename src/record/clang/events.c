@@ -191,11 +191,25 @@ static void end_chosen(revisit_thread* self) {
     region(REVISIT_REGION_END, "()", 2);
 }
 
+/* A thread that samples itself and only counts now has no page for calls: it keeps its path at once.
+   What handlers do has none. */
+static inline int only_counts(const revisit_thread* self) {
+    return process.sampling && self && !self->depth && self->lane[0].counts;
+}
+static void put_call(const revisit_thread* self, uint32_t words, uint64_t first, uint64_t second) {
+    if (!process.sampling || (self && !self->depth)) put(words, first, second, 0);
+}
+
 EXPORTED void __revisit_enter(uint64_t site, void* stack) {
     revisit_thread* self = __revisit_tls.self;
+    int is_wanted = (__revisit_tls.want & REVISIT_WANT_CALLS) != 0;
+    if (is_wanted && only_counts(self)) {
+        revisit_sampler_enter(self, site, (uintptr_t)stack);
+        if (!process.chosen) return;
+        is_wanted = 0;
+    }
     int saved = errno;
-    if (__revisit_tls.want & REVISIT_WANT_CALLS)
-        put(2, REVISIT_RECORD(REVISIT_ENTER_SITE, site), (uint64_t)(uintptr_t)stack, 0);
+    if (is_wanted) put_call(self, 2, REVISIT_RECORD(REVISIT_ENTER_SITE, site), (uintptr_t)stack);
     if (process.chosen && self) {
         uintptr_t frame = (uintptr_t)stack;
         if (self->chosen_stack && frame > self->chosen_stack) end_chosen(self); /* left by a jump */
@@ -207,23 +221,28 @@ EXPORTED void __revisit_enter(uint64_t site, void* stack) {
     errno = saved;
 }
 
-static void leave(void* stack) {
-    if (__revisit_tls.want & REVISIT_WANT_CALLS)
-        put(1, REVISIT_RECORD(REVISIT_LEAVE, (uint64_t)(uintptr_t)stack), 0, 0);
+static void leave(revisit_thread* self, void* stack) {
+    if (!(__revisit_tls.want & REVISIT_WANT_CALLS)) return;
+    if (only_counts(self)) {
+        revisit_sampler_leave(self, (uintptr_t)stack);
+        return;
+    }
+    int saved = errno;
+    put_call(self, 1, REVISIT_RECORD(REVISIT_LEAVE, (uintptr_t)stack), 0);
+    errno = saved;
 }
 EXPORTED void __revisit_leave(void* stack) {
     revisit_thread* self = __revisit_tls.self;
+    leave(self, stack);
+    if (!self || !self->chosen_stack || (uintptr_t)stack < self->chosen_stack) return;
     int saved = errno;
-    leave(stack);
-    if (self && self->chosen_stack && (uintptr_t)stack >= self->chosen_stack) end_chosen(self);
+    end_chosen(self);
     errno = saved;
 }
 /* By a tail call: what is called has this frame and belongs to whoever was chosen; its return ends it.
  */
 EXPORTED void __revisit_leave_by_call(void* stack) {
-    int saved = errno;
-    leave(stack);
-    errno = saved;
+    leave(__revisit_tls.self, stack);
 }
 
 /* A heap block comes or goes. While the program samples itself that is no reason to end its page. */

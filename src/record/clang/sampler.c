@@ -101,6 +101,7 @@ void revisit_sampler_begin(revisit_thread* self) {
     s->inside = common->regions ? 0 : 1;
     s->own.now = 1;
     s->own.top = NO_BLOCK;
+    s->calls = &s->own_calls;
     take_log(s);
     if (s->own.now == 0) s->own.now = 1;
     s->to_next = revisit_gap(s);
@@ -145,7 +146,11 @@ void revisit_sampler_forked(revisit_thread* self) {
     sampler* old = self->sampler;
     self->sampler = NULL;
     revisit_sampler_begin(self);
-    if (old && self->sampler) self->sampler->inside = old->inside;
+    if (old && self->sampler) {
+        self->sampler->inside = old->inside;
+        self->sampler->own_calls = old->own_calls;
+        for (uint32_t i = 0; i < MOST_FRAMES; i++) self->sampler->own_calls.frame[i].path = 0;
+    }
     if (old) munmap(old, sizeof *old);
 }
 

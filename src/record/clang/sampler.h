@@ -28,6 +28,9 @@ int revisit_sampler_wants_order(void);
    rests do not keep the others in analysis. */
 void revisit_sampler_rest(struct revisit_thread* self);
 void revisit_sampler_go_on(struct revisit_thread* self);
+/* A call or a return while the thread only counts. */
+void revisit_sampler_enter(struct revisit_thread* self, uint64_t site, uintptr_t stack);
+void revisit_sampler_leave(struct revisit_thread* self, uintptr_t stack);
 /* Hands over what the thread has sent so far. */
 void revisit_sampler_hand_over(struct revisit_thread* self);
 /* A record that is not about accesses, past the page that the thread fills. */

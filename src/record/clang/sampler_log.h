@@ -10,7 +10,8 @@
  * ring behind goes on from there.
  *
  * Words of an entry of a private stack: block; clock of the first write; thread << 40 | clocks from
- * there to the last; site << 32 | parts << 20 | count. Parts are the first and the last << 6, of 64.
+ * there to the last; site << 32 | parts << 20 | count; call path of the first write. Parts are the
+ * first and the last << 6, of 64.
  */
 #ifndef REVISIT_RECORD_CLANG_SAMPLER_LOG_H
 #define REVISIT_RECORD_CLANG_SAMPLER_LOG_H
@@ -50,14 +51,14 @@ static inline uint32_t parts_of(uint64_t block, uint64_t address, uint64_t bytes
 
 static inline void log_write(sampler* s, uint64_t block, uint64_t site, uint32_t parts) {
     uint64_t clock = clock_of(s), i = hash(block) >> 54;
-    uint64_t what = site << 32 | (uint64_t)parts << 20;
+    uint64_t what = site << 32 | (uint64_t)parts << 20, path = revisit_on_path(s, site) >> 32;
     int is_contended =
         (__atomic_load_n(contended_word(block), __ATOMIC_RELAXED) & contended_bit(block)) != 0;
-    if (is_contended) i = (i + (hash(what) >> 54)) % SEEN_BLOCKS;
+    if (is_contended) i = (i + (hash(what + path) >> 54)) % SEEN_BLOCKS;
     if (s->seen[i].page == s->page && s->seen[i].block == block) {
         uint64_t at = s->seen[i].index;
         const uint64_t* word = s->log->ring[at % LOG_ENTRIES].word;
-        if (!is_contended || (word[3] & ~LOG_COUNT) == what) {
+        if (!is_contended || ((word[3] & ~LOG_COUNT) == what && word[4] == path)) {
             uint64_t span = clock - word[1];
             log_put(s, at, 2, (word[2] & ~LOG_SPAN) | (span > LOG_SPAN ? LOG_SPAN : span));
             if ((word[3] & LOG_COUNT) < LOG_COUNT) log_put(s, at, 3, word[3] + 1);
@@ -72,6 +73,7 @@ static inline void log_write(sampler* s, uint64_t block, uint64_t site, uint32_t
     log_put(s, at, 1, clock);
     log_put(s, at, 2, (uint64_t)s->thread << 40);
     log_put(s, at, 3, what | 1);
+    log_put(s, at, 4, path);
 }
 static inline void log_publish(sampler* s) {
     if (!s->log) return;

@@ -43,6 +43,19 @@ void revisit_out_copy(revisit_thread* self, sampler* s, const uint64_t* record, 
     memcpy(to + 1, record + 1, (words - 1) * 8);
     out_done(s, record[0], words);
 }
+void revisit_out_path(revisit_thread* self, sampler* s, uint64_t site) {
+    uint32_t path = (uint32_t)(site >> 32);
+    if (!path || path >= MOST_PATHS || s->told_paths[path / 64] >> path % 64 & 1) return;
+    uint64_t from = __atomic_load_n(&common->paths[path], __ATOMIC_RELAXED);
+    if (!from--) return;             /* from an entry that was overwritten while it was read */
+    revisit_out_path(self, s, from); /* its caller's path lies where a site's does */
+    uint64_t* to = out_record(self, s, 2);
+    if (!to) return;
+    s->told_paths[path / 64] |= 1ull << path % 64;
+    s->counts_last = 0;
+    to[1] = from;
+    out_done(s, REVISIT_RECORD(REVISIT_PATH, path), 2);
+}
 void revisit_out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uint64_t analyzed,
                         uint64_t chosen) {
     uint64_t* to = out_record(self, s, 4);
@@ -64,6 +77,7 @@ void revisit_out_counts(revisit_thread* self, sampler* s, uint64_t accesses, uin
 }
 void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t outcome, uint64_t distance,
                      uint64_t time, uint64_t site, uint32_t write) {
+    revisit_out_path(self, s, site);
     uint64_t* to = out_record(self, s, 5);
     if (!to) return;
     s->counts_last = 0;
@@ -75,6 +89,8 @@ void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t out
 }
 void revisit_out_taken(revisit_thread* self, sampler* s, uint64_t id, uint64_t block, uint64_t time,
                        uint64_t site, uint32_t write, uint32_t parts, const taking_write* by) {
+    revisit_out_path(self, s, site);
+    revisit_out_path(self, s, by->site);
     uint64_t* to = out_record(self, s, 6);
     if (!to) return;
     s->counts_last = 0;
@@ -88,6 +104,7 @@ void revisit_out_taken(revisit_thread* self, sampler* s, uint64_t id, uint64_t b
 uint64_t revisit_out_begin(revisit_thread* self, sampler* s, uint64_t site) {
     uint64_t id = REVISIT_SAMPLE_ID(self->number, s->next_level, s->made++);
     revisit_count_sample(s);
+    revisit_out_path(self, s, site);
     uint64_t* to = out_record(self, s, 2);
     if (!to) return id;
     s->counts_last = 0;

@@ -215,6 +215,7 @@ static void read_page(page_reader* r, const uint64_t* at, const uint64_t* end, u
             if (REVISIT_TAG(*at) == REVISIT_BULK && open) bulk(r, at);
             open = regions_after(at, open);
             if (!*at && open) pass_over(r);
+            revisit_follow_call(r->s, at);
             at += *at ? revisit_record_words(*at) : 1;
         }
     }
@@ -236,6 +237,7 @@ static uint64_t count_page(revisit_thread* self, sampler* s, const uint64_t* at,
                 sum += open ? bulk_blocks(at) : 0;
             else if (REVISIT_TAG(*at) && REVISIT_TAG(*at) < REVISIT_TAGS &&
                      REVISIT_TAG(*at) != REVISIT_SYNC && REVISIT_TAG(*at) != REVISIT_DEFINE_BLOCK &&
+                     REVISIT_TAG(*at) != REVISIT_ENTER_SITE && REVISIT_TAG(*at) != REVISIT_LEAVE &&
                      words <= (size_t)(end - at)) {
                 s->counts_last = 0;
                 revisit_out_copy(self, s, at, words);
@@ -259,11 +261,14 @@ static void keep_page(sampler* s, const uint64_t* at, const uint64_t* end, uint3
     s->kept[i].words = words;
     s->kept[i].open = open;
     memcpy(s->kept[i].word, at, words * 8);
+    memcpy(&s->kept[i].calls, s->calls,
+           offsetof(call_stack, frame) + s->calls->depth * sizeof *s->calls->frame);
     if (++s->kept_next - s->kept_first > PAGES_KEPT) s->kept_first = s->kept_next - PAGES_KEPT;
 }
 static void log_kept(page_reader* r) {
     sampler* s = r->s;
     uint64_t begin = s->page_begin;
+    call_stack* calls = s->calls;
     for (; s->kept_first < s->kept_next; s->kept_first++, s->page++) {
         uint64_t i = s->kept_first % PAGES_KEPT;
         const uint64_t *at = s->kept[i].word, *end = at + s->kept[i].words;
@@ -271,6 +276,7 @@ static void log_kept(page_reader* r) {
         s->page_begin = s->kept[i].begin;
         s->page_step = s->kept[i].step;
         s->page_at = 0;
+        s->calls = &s->kept[i].calls;
         while (at < end) {
             if (*at & REVISIT_BLOCK_BIT) {
                 uint64_t id = REVISIT_BLOCK_ID(*at);
@@ -289,10 +295,23 @@ static void log_kept(page_reader* r) {
                     log_write(s, block, at[1], parts_of(block, at[2], at[3], r->shift));
                 }
             open = regions_after(at, open);
+            revisit_follow_call(s, at);
             at += *at ? revisit_record_words(*at) : 1;
         }
     }
+    s->calls = calls;
     s->page_begin = begin;
+}
+
+/* Calls of a page that is only counted. */
+static void follow_calls(sampler* s, const uint64_t* at, const uint64_t* end) {
+    if (!(process.stream->want & REVISIT_WANT_CALLS)) return;
+    while (at < end) {
+        revisit_follow_call(s, at);
+        at += *at & REVISIT_BLOCK_BIT ? 1 + REVISIT_BLOCK_COUNT(*at)
+              : *at                   ? revisit_record_words(*at)
+                                      : 1;
+    }
 }
 
 static uint64_t step_of(const sampler* s, uint64_t accesses) {
@@ -384,6 +403,7 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint32_t open = s->inside;
     uint64_t accesses = count_page(self, s, at, end);
+    s->calls = self->depth ? &s->no_calls : &s->own_calls;
     s->page++;
     s->page_begin = s->last_clock;
     s->last_clock = clock_now();
@@ -399,6 +419,7 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
         s->to_next -= accesses;
         if (!(process.stream->want & REVISIT_WANT_SHARED))
             keep_page(s, at, end, open, step_of(s, accesses));
+        follow_calls(s, at, end);
         if (!__atomic_load_n(&common->looked_away, __ATOMIC_RELAXED))
             __atomic_store_n(&common->looked_away, 1, __ATOMIC_RELAXED);
     }

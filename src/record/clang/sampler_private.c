@@ -30,7 +30,7 @@ static uint64_t next_write(const uint64_t* entry, uint64_t use) {
 }
 
 static taking_write write_of(const uint64_t* entry, uint64_t clock) {
-    return (taking_write){clock, (uint32_t)(entry[3] >> 32), (uint32_t)(entry[2] >> 40),
+    return (taking_write){clock, entry[3] >> 32 | entry[4] << 32, (uint32_t)(entry[2] >> 40),
                           (uint32_t)(entry[3] >> 20) & 0xfff};
 }
 
@@ -104,8 +104,8 @@ void revisit_read_logs(sampler* s) {
         log_entry* ring = __atomic_load_n(&log->ring, __ATOMIC_ACQUIRE);
         while (s->read[k] < head) {
             if (head - s->read[k] > LOG_ENTRIES / 2) s->read[k] = head - LOG_ENTRIES / 2;
-            uint64_t entry[4];
-            for (int i = 0; i < 4; i++)
+            uint64_t entry[5];
+            for (int i = 0; i < 5; i++)
                 entry[i] = __atomic_load_n(&ring[s->read[k] % LOG_ENTRIES].word[i], __ATOMIC_RELAXED);
             if (entry[1] >= s->page_begin) break;
             s->read[k]++;
@@ -141,6 +141,7 @@ void revisit_ended(revisit_thread* self, sampler* s, stack* st, depth_limit* lim
                    uint64_t site, uint32_t write, uint32_t parts) {
     const open_sample ended = *sets_sample(&st->open, at);
     uint64_t depth = sets_depth(&st->open, at), time = st->now - ended.start;
+    site = revisit_on_path(s, site);
     if (st != &s->own && (ended.id >> 36) == (self->number & 0xfffff)) {
         uint64_t recent = revisit_recent_distance(s, ended.clock, ended.block, ended.id);
         if (recent != NEVER) depth = recent;
@@ -168,8 +169,8 @@ void revisit_come_back(revisit_thread* self, sampler* s, stack* st, uint64_t blo
             i++;
             continue;
         }
-        revisit_out_taken(self, s, lost->sample.id, block, st->now - lost->sample.start, site, write,
-                          parts, &lost->taken);
+        revisit_out_taken(self, s, lost->sample.id, block, st->now - lost->sample.start,
+                          revisit_on_path(s, site), write, parts, &lost->taken);
         list_remove(&st->lost, i);
     }
     st->lost_filter = filter;
@@ -179,6 +180,7 @@ int revisit_choose_private(revisit_thread* self, sampler* s, stack* st, uint64_t
                            uint64_t site) {
     table_exchange(&st->last_uses, block, time, oldest_of(st));
     st->top = NO_BLOCK;
+    site = revisit_on_path(s, site);
     /* In turn, nobody asks when it was, but where in the thread's last pages. */
     open_sample made = {time, block, 0, st == &s->own ? clock_of(s) : s->position, site};
     if (!sets_add(&st->open, &made)) return 0;

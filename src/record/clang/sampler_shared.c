@@ -100,7 +100,8 @@ void revisit_use_shared(revisit_thread* self, sampler* s, uint64_t block, uint64
     uint64_t now = s->own.now;
     if (s->mark_filter & filter_bit(block))
         for (uint32_t i = s->mark_count; i-- > 0;)
-            if (s->marks[i].block == block) end_shared(self, s, i, REVISIT_REUSED, site, write);
+            if (s->marks[i].block == block)
+                end_shared(self, s, i, REVISIT_REUSED, revisit_on_path(s, site), write);
     if (!s->mark_count) return;
     uint64_t last = table_exchange(&s->own.last_uses, block, now, s->marks[0].time);
     uint32_t i = s->mark_count;
@@ -139,7 +140,8 @@ int revisit_choose_shared(revisit_thread* self, sampler* s, uint64_t block, uint
             continue;
         now += 3;
         __atomic_store_n(&shared->block, block, __ATOMIC_RELAXED);
-        __atomic_store_n(&shared->id, revisit_out_begin(self, s, site), __ATOMIC_RELAXED);
+        __atomic_store_n(&shared->id, revisit_out_begin(self, s, revisit_on_path(s, site)),
+                         __ATOMIC_RELAXED);
         if (s->log) {
             __atomic_store_n(&shared->mark[s->log_index].time, s->own.now, __ATOMIC_RELAXED);
             __atomic_store_n(&shared->mark[s->log_index].position, s->log_next, __ATOMIC_RELAXED);

@@ -32,6 +32,8 @@ enum {
     KEPT_WORDS = 1536,              /* a page and what a late check adds */
     LIMIT_OCTAVE = 8,               /* bins a power of two, of distances */
     KEPT_FREE_WORDS = 256,          /* in an output slot */
+    MOST_FRAMES = 128,              /* deeper calls stay in their caller */
+    MOST_PATHS = 1 << 16,           /* so do those beyond */
     NEAR = 2 * REVISIT_COUNTED_MAX, /* accesses before a sample that all threads write again */
 };
 
@@ -45,7 +47,7 @@ typedef struct {
 /* One writer, any number of readers. Words of an entry: private: see sampler_log.h; shared: block, time
    of its use before. */
 typedef struct {
-    uint64_t word[4];
+    uint64_t word[5];
 } log_entry;
 typedef struct {
     uint64_t head __attribute__((aligned(64))); /* published */
@@ -68,10 +70,22 @@ typedef struct {
     unsigned shift;
 } table;
 
+/* Calls that a thread is in (sampler_paths.c). */
+typedef struct {
+    uint64_t stack; /* pointer at entry */
+    uint32_t site;
+    uint32_t path; /* 0: nobody has asked yet */
+} call_frame;
+typedef struct {
+    uint32_t depth;
+    call_frame frame[MOST_FRAMES];
+} call_stack;
+
 /* The write that took a block from a thread. */
 typedef struct {
     uint64_t clock; /* NEVER: none did */
-    uint32_t site, thread, parts;
+    uint64_t site;  /* and path << 32, as wherever a sample's site is */
+    uint32_t thread, parts;
 } taking_write;
 
 typedef struct {
@@ -132,6 +146,7 @@ typedef struct revisit_sampling {
     depth_limit limit;
     code_block* blocks;
     uint64_t contended[CONTENDED_WORDS]; /* bits: threads write them amid each other's uses */
+    uint64_t paths[MOST_PATHS];          /* caller's number << 32 | site + 1; 0: free */
     const char* regions; /* names of those that count, one a line; null: all of the program */
     shared_log log[MOST_LOGS];
     shared_sample shared[MOST_SHARED];
@@ -171,10 +186,14 @@ typedef struct revisit_sampler {
         uint64_t begin, step, words;
         uint32_t open;
         uint64_t word[KEPT_WORDS];
-    } kept[PAGES_KEPT]; /* private: pages that were only counted */
+        call_stack calls; /* as it began */
+    } kept[PAGES_KEPT];   /* private: pages that were only counted */
     uint64_t kept_next, kept_first;
     pending_end pending[MOST_PENDING];
     uint32_t pendings;
+    /* calls up to the word in hand: the thread's, a kept page's, or none (a signal handler's) */
+    call_stack *calls, own_calls, no_calls;
+    uint64_t told_paths[MOST_PATHS / 64];
     /* shared, parallel */
     uint64_t version;
     shared_mark marks[MOST_SHARED];
@@ -232,6 +251,12 @@ void revisit_out_end(revisit_thread* self, sampler* s, uint64_t id, uint32_t out
 /* A reuse that was invalidated, and by whom. */
 void revisit_out_taken(revisit_thread* self, sampler* s, uint64_t id, uint64_t block, uint64_t time,
                        uint64_t site, uint32_t write, uint32_t parts, const taking_write* by);
+
+/* sampler_paths.c: the site with the path to it; what a page's record says of calls. */
+uint64_t revisit_on_path(sampler* s, uint64_t site);
+void revisit_follow_call(sampler* s, const uint64_t* record);
+/* sampler_output.c: a path, and those it begins with, before it is named for the first time. */
+void revisit_out_path(revisit_thread* self, sampler* s, uint64_t site);
 
 /* sampler_private.c */
 void revisit_read_logs(sampler* s);
