@@ -56,6 +56,10 @@ struct RunOptions {
     std::function<bool(std::span<const std::uint64_t> addresses,
                        std::span<const std::uint32_t> references, std::span<const std::uint32_t> sizes)>
         sink;
+    // Rounds of an inner loop that touch the same blocks, of so many bytes, as the round before: that
+    // round, and how many follow. `sink` does not hear of them.
+    std::uint64_t block_bytes = 1;
+    std::function<void(std::span<const Stretch> round, std::int64_t times)> again;
     // Instead of `sink`.
     std::function<void(const Stretch&)> progression;
     // Of the entry function's outermost loops: hears each arrival at a header, and kNoLoop after them,

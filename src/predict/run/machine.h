@@ -87,6 +87,9 @@ class Machine {
     bool advance(Frame& f, Known& known);
     // The accesses of so many rounds.
     void emit(Frame& f, std::int64_t rounds);
+    void hand_on(std::int64_t rounds);
+    void hand_on_crossing(std::int64_t rounds);
+    void hand_on_round();
 
     // Whether what lies on the stack at a place is the same as ever.
     bool same_on_stack(std::uint64_t address, std::uint64_t size, std::uint64_t owner);
@@ -180,13 +183,8 @@ class Machine {
     bool muted_ = false;            // accesses are not shown
     std::vector<Known> knowledge_;  // by loop place
     PathRunner strider_;
-    struct Progression {
-        std::uint64_t address;
-        std::int64_t step;
-        std::uint32_t place;
-        std::uint32_t size;
-    };
-    std::vector<Progression> progressions_;
+    std::vector<Stretch> progressions_;  // of one emit(), moved on round by round
+    std::vector<std::int64_t> staying_;  // beside them: rounds until the next crossing
     std::vector<std::uint64_t> out_addresses_;
     std::vector<std::uint32_t> out_references_, out_sizes_;
 };

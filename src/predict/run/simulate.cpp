@@ -9,6 +9,7 @@
 
 #include "core/try.h"
 #include "predict/fit/assemble.h"
+#include "predict/run/same_blocks.h"
 #include "revisit/blocks.h"
 #include "revisit/engine.h"
 
@@ -43,12 +44,21 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
             return show.value_or(RunOptions::Show::stop);
         };
     }
+    const auto site_of = [&](std::uint32_t reference) {
+        return replay ? replay->site(reference) : reference + 1;
+    };
+    SameBlocks same(request.granularity, bins);
+    if (request.granularity > 1) {
+        options.block_bytes = request.granularity;
+        options.again = [&](std::span<const Stretch> round, std::int64_t times) {
+            same.add(round, times, site_of);
+        };
+    }
     options.sink = [&](std::span<const std::uint64_t> addresses,
                        std::span<const std::uint32_t> references,
                        std::span<const std::uint32_t> sizes) {
         sites.resize(references.size());
-        for (std::size_t i = 0; i < sites.size(); ++i)
-            sites[i] = replay ? replay->site(references[i]) : references[i] + 1;
+        for (std::size_t i = 0; i < sites.size(); ++i) sites[i] = site_of(references[i]);
         auto added = cutter.cut({addresses, sites, sizes, {}, {}}, [&](const BlockBatch& batch) {
             if (replay) replay->see(batch);
             return engine->add(batch);
@@ -62,6 +72,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     Assembly assembly(program, request.granularity, bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);
     auto measured = TRY(engine->finish());
+    same.add_to(measured);
     if (replay) measured = TRY(replay->whole(measured));
     return Simulation{assembly.finish(std::move(measured)), std::move(trace->references),
                       trace->doubts_at(request.granularity),

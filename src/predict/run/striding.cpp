@@ -100,7 +100,8 @@ void Machine::emit(Frame& f, std::int64_t rounds) {
     progressions_.clear();
     for (const auto& x : accesses) {
         const auto place = reference_place(f, x.reference);
-        progressions_.push_back({x.address, x.step, place, references[x.reference].size});
+        progressions_.push_back(
+            {place, x.address, x.step, rounds, references[x.reference].size, accesses.size()});
         for (std::size_t k = 0; k < x.indices.size(); ++k) {
             auto& index = trace_.references[place].indices[k];
             index.add(x.indices[k].first);
@@ -109,34 +110,70 @@ void Machine::emit(Frame& f, std::int64_t rounds) {
     }
     if (muted_) return;
     if (options_.progression)
-        for (const auto& p : progressions_)
-            options_.progression({p.place, p.address, p.step, rounds, p.size, progressions_.size()});
+        for (const auto& p : progressions_) options_.progression(p);
     const auto& a = f.loops.back();
     if (options_.keep) {
         for (std::int64_t t = 0; t < rounds; ++t)
             for (auto& p : progressions_) {
-                trace_.accesses.push_back(
-                    {p.address, p.place, a.run, a.iteration + static_cast<std::uint32_t>(t), p.size});
+                trace_.accesses.push_back({p.address, p.reference, a.run,
+                                           a.iteration + static_cast<std::uint32_t>(t), p.size});
                 p.address += static_cast<std::uint64_t>(p.step);
             }
     }
-    if (options_.sink) {
-        for (std::int64_t t = 0; t < rounds;) {
-            const auto now = std::min<std::int64_t>(
-                rounds - t,
-                static_cast<std::int64_t>(kBatch / std::max<std::size_t>(1, progressions_.size())) + 1);
-            for (std::int64_t k = 0; k < now && !progressions_.empty(); ++k)
-                for (auto& p : progressions_) {
-                    out_addresses_.push_back(p.address);
-                    out_references_.push_back(p.place);
-                    out_sizes_.push_back(p.size);
-                    p.address += static_cast<std::uint64_t>(p.step);
-                }
-            t += now;
-            if (out_addresses_.size() >= kBatch) flush();
-        }
-    }
+    if (options_.sink && !progressions_.empty()) hand_on(rounds);
     trace_.count += accesses.size() * static_cast<std::uint64_t>(rounds);
+}
+
+void Machine::hand_on(std::int64_t rounds) {
+    const auto block = signed_of(options_.block_bytes);
+    const auto far = [&](const Stretch& p) {
+        return p.address >> 63 || p.step >= block || p.step <= -block;
+    };
+    if (options_.again && std::none_of(progressions_.begin(), progressions_.end(), far))
+        return hand_on_crossing(rounds);
+    for (std::int64_t t = 0; t < rounds;) {
+        const auto now = std::min<std::int64_t>(
+            rounds - t, static_cast<std::int64_t>(kBatch / progressions_.size()) + 1);
+        for (std::int64_t k = 0; k < now; ++k) hand_on_round();
+        t += now;
+        if (out_addresses_.size() >= kBatch) flush();
+    }
+}
+
+inline void Machine::hand_on_round() {
+    for (auto& p : progressions_) {
+        out_addresses_.push_back(p.address);
+        out_references_.push_back(p.reference);
+        out_sizes_.push_back(p.size);
+        p.address += static_cast<std::uint64_t>(p.step);
+    }
+}
+
+// Only the rounds in which an access crosses into another block.
+void Machine::hand_on_crossing(std::int64_t rounds) {
+    // Rounds that follow this one until an end of the access leaves its block.
+    const auto until_crossing = [&](const Stretch& p) {
+        if (p.step == 0) return INT64_MAX;
+        const auto block = options_.block_bytes;
+        const auto first = p.address % block,
+                   last = (p.address + std::max<std::uint32_t>(p.size, 1) - 1) % block;
+        return p.step > 0 ? signed_of(block - 1 - std::max(first, last)) / p.step
+                          : signed_of(std::min(first, last)) / -p.step;
+    };
+    staying_.assign(progressions_.size(), -1);
+    for (std::int64_t t = 0; t < rounds; ++t) {
+        auto times = rounds - t - 1;
+        for (std::size_t k = 0; k < progressions_.size(); ++k) {
+            if (staying_[k] < 0) staying_[k] = until_crossing(progressions_[k]);
+            times = std::min(times, staying_[k]);
+        }
+        if (times > 0) options_.again(progressions_, times);
+        hand_on_round();
+        for (auto& p : progressions_) p.address += bits(p.step) * bits(times);
+        for (auto& left : staying_) left -= times + 1;
+        t += times;
+        if (out_addresses_.size() >= kBatch) flush();
+    }
 }
 
 // Leaves out iterations that were asked to be.
