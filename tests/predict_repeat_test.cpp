@@ -110,6 +110,11 @@ TEST_F(Repeating, a_part_of_a_run_that_repeats_tells_the_whole) {
               "j++) "
               "A[i][j] += A[j][i]; }",
               false},
+             // the last iteration is without A, which moves by a quarter of a line every two
+             {"double A[99], B[48]; void f(int n) { for (int i = 0; i < n - 1; i++) { for (int j = 0; "
+              "j "
+              "< 48; j++) B[j] += 1; if (i % 2 == 0) A[i] += 1; } }",
+              true},
              // one array moved through at two speeds
              {"double A[9000]; void f(int n) { for (int i = 0; i < n; i++) for (int j = 0; j < 48; "
               "j++) "

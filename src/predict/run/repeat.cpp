@@ -159,7 +159,8 @@ std::optional<Cycle> cycle_of(const Segment& s, std::span<const Segment> earlier
             for (const auto& [reference, address] : now.first) {
                 if (!same) break;
                 const auto by = static_cast<std::int64_t>(next.first.at(reference) - address);
-                same = moved.try_emplace(reference, by).first->second == by;
+                // The last iterations may be without this reference.
+                same = by % granularity == 0 && moved.try_emplace(reference, by).first->second == by;
             }
             if (!same) break;
             --from;
