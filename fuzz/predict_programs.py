@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Looks for false certificates: random programs, predicted by formulas and interpreted whole.
 
-    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine | --related] [--opt 0|1|2|3|all] [--verify]
+    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine | --related] [--repeat | --verify]
+                             [--opt 0|1|2|3|all]
 
 Each program mixes what misleads fits: counters that wrap, casts to narrow types, unions, state machines,
 tables, tiles, early exits, nested calls. With --affine, each has plain nests whose sizes are within a few of a relation such
-as n = 2 m + k, where ranges of one array begin to overlap. With --verify, each is predicted in the way that predict
+as n = 2 m + k, where ranges of one array begin to overlap. With --repeat, each is predicted by blocks, from the part of the run
+that repeats (predict --method repeat), not by formulas. With --verify, each is predicted in the way that predict
 chooses and compared with a recorded run of the compiled program, which shares nothing with the prediction but the
 compiler. --opt all takes one level of optimization after the other. A prediction that says exact and differs from the run in any bin is
 shrunk, statement by statement, and printed as a kernel for tests/hostile_kernels.txt. Exit status 1 when
@@ -289,6 +291,56 @@ class Related(Affine):
             self.k = self.n + rng.randint(-3, 3)
 
 
+class Repeated(Program):
+    """Loops one after the other, whose iterations come again, moved on, after a few others; or nearly so."""
+
+    STATES = [("int {s}=0;", "if(++{s}=={k}){s}=0;"), ("int {s}=1;", "{s}=({s}*3+1)%{k};"), ("int {s}=0;", "{s}={s}?0:{k};"),
+              ("int {s}=0;", "{s}=i>{k}?1:0;"), ("int {s}=0,d{s}=1;", "{s}+=d{s};if({s}=={k}||{s}==0)d{s}=-d{s};"),
+              ("unsigned char {s}=0;", "{s}+={odd};")]
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.helpers, self.tables, self.state = [], [], []
+        self.n = rng.randint(60, 230)
+        self.m = rng.choice([self.n, rng.randint(20, 90)])
+        for s in ["s0", "s1"][:rng.choice([0, 0, 0, 1, 1, 2])]:
+            first, update = (t.format(s=s, k=rng.randint(2, 9), odd=rng.choice([32, 64, 96, 128, 7])) for t in rng.choice(self.STATES))
+            self.state.append((first, update, s, 255))
+        self.body = [self.outer() for _ in range(rng.choice([1, 2, 2, 3, 4]))]
+        if rng.random() < 0.3:
+            self.body.insert(0, [f"for(int i=0;i<{rng.choice('nm')};i++){{", [[f"{self.place('i', '3')}+=1;"]], "}"])
+
+    def outer(self):
+        r = self.rng
+        head = r.choice(["for(int i=0;i<n;i++){", "for(int i=0;i<n;i++){", "for(int i=n-1;i>=0;i--){", "for(int i=2;i<2*n;i+=2){",
+                         "for(long i=0;i!=n-1;i++){", "for(unsigned i=n;i-- >1;){", f"for(int i=0;i<n;i++){{if(i==n-{r.randint(1, 30)})break;"])
+        updates = [[u] for _, u, _, _ in self.state if r.random() < 0.7]
+        return [head, updates + [self.part() for _ in range(r.choice([1, 2, 2, 3]))], "}"]
+
+    def part(self):
+        r = self.rng
+        guard = r.choice(["", "", "", f"if(i%{r.choice([2, 3, 4, 8])}=={r.randrange(2)})", f"if(i<{r.randint(1, 9)})",
+                          f"if(i>n-{r.randint(1, 9)})", *(f"if({s}=={r.randrange(3)})" for _, _, s, _ in self.state)])
+        if r.random() < 0.25:
+            return [guard + "{", [[f"{self.place('i', r.choice('037'))}+=1;"]], "}"]
+        top = r.choice(["m", str(r.randint(5, 60)), str(r.randint(5, 60)), "i%8+9"])
+        head = r.choice([f"for(int j=0;j<{top};j++){{", f"for(int j={r.randint(0, 9)};j<{top}+9;j++){{", f"for(int j={top};j>0;j-=2){{"])
+        return [guard + head, [[f"{self.place('i', 'j')}+={self.place('i', 'j')};"] for _ in range(r.choice([1, 1, 2, 3]))], "}"]
+
+    def place(self, i, j):
+        r = self.rng
+        moving = r.choice([i, i, f"({i}+{r.randint(1, 12)})", f"({i}/2)", f"(2*{i})", f"({i}&-4)", f"(300-{i}/2)"])
+        states = [s for _, _, s, _ in self.state]
+        fixed = r.choice([j, j, str(r.randint(0, 60)), f"({j}+{r.randint(1, 9)})", *states])
+        return r.choice([f"{r.choice('PQR')}[{moving}][{fixed}]", f"{r.choice('PQR')}[{fixed}][{moving}]", f"{r.choice('PQR')}[{j}][{fixed}]",
+                         f"A[{moving}*{r.choice([1, 4, 8, 16])}+{fixed}]", f"{r.choice('AK')}[{fixed}]", f"K[{moving}]"])
+
+    def text(self):
+        declared = "".join(d for d, _, _, _ in self.state)
+        return ("double A[9000],P[600][600],R[600][600];float Q[600][600];char K[9000];\nvoid f(int n,int m){" + declared +
+                self.text_of(self.body) + "}\n")
+
+
 def predict(build, path, program, granularity, method, opt):
     more = ["--param", f"k={program.k}"] if isinstance(program, Affine) else []
     done = subprocess.run(
@@ -305,7 +357,7 @@ def predict(build, path, program, granularity, method, opt):
         return None
 
 
-def is_false(build, path, program, granularity, opt, verify):
+def is_false(build, path, program, granularity, opt, verify, method):
     """None: no certificate; False: it holds; True: it is false."""
     with open(path, "w", encoding="utf-8") as out:
         out.write(program.text())
@@ -317,7 +369,7 @@ def is_false(build, path, program, granularity, opt, verify):
             if not checked or not checked.get("exact"):
                 return None
             return not any(n.endswith("is equal in every bin") for n in checked["notes"])
-        fitted = predict(build, path, program, granularity, "fit", opt)
+        fitted = predict(build, path, program, granularity, method, opt)
         if fitted and "crash" in fitted:
             return True
         if not fitted or not fitted.get("exact"):
@@ -336,6 +388,7 @@ def main():
     options.add_argument("--keep", help="write programs that are called exact and are not into this folder")
     options.add_argument("--affine", action="store_true", help="plain nests with sizes near a relation")
     options.add_argument("--related", action="store_true", help="the same with larger factors")
+    options.add_argument("--repeat", action="store_true", help="by blocks, from the part of the run that repeats")
     options.add_argument("--opt", default="1", choices=["0", "1", "2", "3", "s", "all"])
     options.add_argument("--verify", action="store_true", help="compare with recorded runs")
     args = options.parse_args()
@@ -345,17 +398,19 @@ def main():
         path = os.path.join(folder, "f.c")
         seed = args.seed
         while time.time() < end:
-            program = (Related if args.related else Affine if args.affine else Program)(random.Random(seed))
-            granularity = 64 if seed % 4 == 0 else 1
+            kind = Related if args.related else Affine if args.affine else Repeated if args.repeat else Program
+            program = kind(random.Random(seed))
+            granularity = 64 if seed % 4 == 0 else (16, 32, 64, 64)[seed % 4] if args.repeat else 1
             opt = "0123"[seed // 4 % 4] if args.opt == "all" else args.opt
-            verdict = is_false(args.build, path, program, granularity, opt, args.verify)
+            method = "repeat" if args.repeat else "fit"
+            verdict = is_false(args.build, path, program, granularity, opt, args.verify, method)
             tried += 1
             exact += verdict is not None
             if verdict:
                 wrong += 1
                 smaller = True
                 while smaller and time.time() < end:
-                    smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity, opt, args.verify)), None)
+                    smaller = next((s for s in program.shrunk() if is_false(args.build, path, s, granularity, opt, args.verify, method)), None)
                     program = smaller or program
                 text = f"## random{seed} n={program.n} m={program.m} {f'k={program.k} ' if args.affine or args.related else ''}" \
                        f"granularity={granularity} opt={opt}\n{program.text()}"
@@ -367,7 +422,7 @@ def main():
             if tried % 25 == 0:
                 print(f"{tried} programs, {exact} called exact, {wrong} wrongly", file=sys.stderr, flush=True)
             seed += 1
-    print(f"{tried} programs, {exact} called exact by formulas, {wrong} wrongly")
+    print(f"{tried} programs, {exact} called exact {'by repetition' if args.repeat else 'by formulas'}, {wrong} wrongly")
     return 1 if wrong else 0
 
 

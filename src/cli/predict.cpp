@@ -98,10 +98,10 @@ class PredictCommand : public Command {
                        "language standard, as for clang: -std=c++23 (C++ default: gnu++20)")
             ->type_name("td=NAME");
         app.add_option("--method", method_,
-                       "auto, fit, simulate or estimate\n"
+                       "auto, fit, simulate, repeat or estimate\n"
                        "auto interprets short runs and fits formulas to long ones")
             ->type_name("METHOD")
-            ->check(CLI::IsMember({"auto", "fit", "simulate", "estimate"}))
+            ->check(CLI::IsMember({"auto", "fit", "simulate", "repeat", "estimate"}))
             ->capture_default_str()
             ->group("Analysis");
         app.add_option("--simulate-up-to", simulate_up_to_,
@@ -277,6 +277,7 @@ class PredictCommand : public Command {
         TRY(check_macros(request));
         request.method = method_ == "fit"        ? predict::Method::fit
                          : method_ == "simulate" ? predict::Method::simulate
+                         : method_ == "repeat"   ? predict::Method::repeat
                          : method_ == "estimate" ? predict::Method::estimate
                                                  : predict::Method::automatic;
         if (simulate_up_to_) request.simulate_up_to = simulate_up_to_;
@@ -286,8 +287,8 @@ class PredictCommand : public Command {
         request.threads = threads_;
         if (threads_ > 1 && optimise_ != "0" && request.source.optimise != 1)
             return fail("--threads: loops are as they are written at --opt 0 and 1 only");
-        if (threads_ > 1 &&
-            (method_ == "fit" || method_ == "estimate" || verify_ || advise_ || !sweep_.empty()))
+        if (threads_ > 1 && (method_ == "fit" || method_ == "repeat" || method_ == "estimate" ||
+                             verify_ || advise_ || !sweep_.empty()))
             return fail("--threads: such runs are interpreted; no formulas, advice or --verify");
         request.budget = budget_;
         request.branch_probability = branch_probability_;

@@ -56,6 +56,11 @@ class Predictor {
         if (request_.threads > 1) return in_parallel();
         if (!session_.target.data.empty()) return with_data();
         if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
+        if (request_.method == Method::repeat) {
+            if (auto p = repeated(); p) return std::move(*p);
+            return fail(request_.source.path, "",
+                        "no outermost loop was found that repeats, moved by whole blocks");
+        }
         if (request_.method == Method::fit || request_.method == Method::estimate) {
             auto prediction = fitted();
             if (!prediction) return prediction;
@@ -167,6 +172,8 @@ class Predictor {
     Result<Prediction> with_data() {
         if (request_.method == Method::fit)
             return fail(request_.source.path, "", "--data: one input has no formulas");
+        if (request_.method == Method::repeat)
+            return fail(request_.source.path, "", "--data: such runs are interpreted to the end");
         auto& tables = session_.target.data;
         const bool random =
             std::any_of(tables.begin(), tables.end(), [](const Table& t) { return t.random; });

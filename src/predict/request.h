@@ -19,6 +19,7 @@ enum class Method : std::uint8_t {
     automatic,  // small targets are interpreted whole, large ones fitted
     fit,
     simulate,
+    repeat,    // a part of the run, where it repeats; or no answer
     estimate,  // as where there is no certificate: to see how good that is
 };
 
