@@ -3,7 +3,10 @@
 // C++ functions have mangled names; people write gemm<float>, ns::gemm or scale. A name is compared, in
 // this order, with the mangled one, the whole signature, the name with its namespaces, the name alone
 // and the name without template arguments; the first of these that fits one function or more decides.
+// Last comes the name that debug information has. That is how Fortran's mm is found, which is mm_ to
+// the linker; procedures of modules are _QMmodulePname, and go by module::name too.
 #include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -61,10 +64,25 @@ std::string last_part(const std::string& name) {
     return name;
 }
 
+// flang's names: after _Q a capital says what follows (module, host procedure, procedure), in small
+// letters.
+std::string demangled(const std::string& mangled) {
+    if (!mangled.starts_with("_Q")) return llvm::demangle(mangled);
+    std::string name;
+    for (const char c : mangled.substr(2)) {
+        const bool part = c >= 'A' && c <= 'Z';
+        if (!part)
+            name += c;
+        else if (!name.empty())
+            name += "::";
+    }
+    return name;
+}
+
 }  // namespace
 
 std::string readable_name(const std::string& mangled) {
-    return qualified(llvm::demangle(mangled));
+    return qualified(demangled(mangled));
 }
 
 std::vector<std::string> functions_named(const llvm::Module& module, const std::string& given) {
@@ -74,11 +92,12 @@ std::vector<std::string> functions_named(const llvm::Module& module, const std::
         if (f.isDeclaration()) continue;
         const auto mangled = f.getName().str();
         if (mangled == given) return {mangled};
-        const auto signature = llvm::demangle(mangled);
+        const auto signature = demangled(mangled);
         const auto name = qualified(signature), part = last_part(name);
         const auto plain = part.substr(0, part.find('<'));
-        const std::string forms[] = {signature, name, part, plain};
-        for (std::size_t k = 0; k < 4; ++k)
+        const auto* debug = f.getSubprogram();
+        const std::string forms[] = {signature, name, part, plain, debug ? debug->getName().str() : ""};
+        for (std::size_t k = 0; k < std::size(forms); ++k)
             if (without_spaces(forms[k]) == wanted) {
                 fits[k].push_back(mangled);
                 break;
