@@ -49,6 +49,28 @@ class Inputs : public ::testing::Test {
     std::vector<std::string> files_;
 };
 
+// Checked arithmetic is arithmetic, and whether it overflows a comparison.
+TEST_F(Inputs, counters_that_say_whether_they_overflow_are_counters) {
+    for (const char* next : {"__builtin_add_overflow(i, 3, &i)", "__builtin_sub_overflow(i, -3, &i)"})
+        for (const char* type : {"int", "long", "unsigned"}) {
+            if (type[0] == 'u' && std::string(next).find("sub") != std::string::npos) continue;
+            const auto text = std::string("double A[400]; void f(") + type + " n) { for (" + type +
+                              " i = 0; i < n; ) { A[i] += 1; if (" + next + ") break; } }";
+            EXPECT_EQ(footprint(predict(request(text, "f", {{"n", 100}}))), 34) << text;
+        }
+    // At the edge: i is 0, 100 … 2^15 - 68, which the next sum would pass.
+    for (const auto& [next, touched] : {std::pair{"__builtin_add_overflow(i, (short)100, &i)", 328},
+                                        std::pair{"__builtin_mul_overflow(i, (short)3, &i)", 10},
+                                        std::pair{"__builtin_sub_overflow(i, (short)-100, &i)", 328}}) {
+        const auto text = std::string(
+                              "char A[40000]; void f(int n) { short i = n; do A[i] += 1; while "
+                              "(!") +
+                          next + "); }";
+        const bool product = std::string(next).find("mul") != std::string::npos;
+        EXPECT_EQ(footprint(predict(request(text, "f", {{"n", product ? 1 : 0}}))), touched) << text;
+    }
+}
+
 TEST_F(Inputs, a_number_behind_a_pointer_is_a_size) {
     const char* const text =
         "void f(const int *n, double *a) { for (int i = 0; i < *n; i++) a[i] += 1; }";

@@ -27,6 +27,9 @@ std::string readable_name(const std::string& mangled);
 // With `in_program` callers are in sight: their constants and what nobody reads count.
 void optimise(llvm::Module& module, const std::string& function, char level, bool in_program);
 
+// Sums and products that say whether they overflow become plain ones and comparisons.
+void expand_overflow_checks(llvm::Module& module);
+
 // Makes the program note what decides when it runs (instrument.cpp), with kNotes, a C source, linked to
 // it. False: no such function.
 bool instrument(llvm::Module& module, const std::string& function);

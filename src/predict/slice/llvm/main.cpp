@@ -291,6 +291,7 @@ int slice(const std::vector<std::string>& paths, const Task& task) {
     }
     const auto function = revisit::predict::chosen_function(*module, task.function);
     if (task.level != '0') revisit::predict::optimise(*module, function, task.level, task.in_program);
+    revisit::predict::expand_overflow_checks(*module);
     if (!task.notes.empty()) {
         if (!module->getFunction("main") || module->getFunction("main")->isDeclaration()) {
             std::fprintf(stderr, "--record-data: there is no main to run\n");
