@@ -93,6 +93,10 @@ class Predictor {
         }
         // A run that goes to its end is a proof.
         if (short_enough_) return interpreted(kInterpretAtMost, Deadline());
+        // Smaller sizes may do what cannot be interpreted, and the target not.
+        if (!prediction)
+            if (auto whole = interpreted(request_.simulate_at_most, Deadline(request_.budget)); whole)
+                return whole;
         // Counting may have taken too long; the formulas then show whether the run is short.
         if (fits && prediction->profile.accesses <= static_cast<double>(request_.simulate_at_most))
             if (auto whole = interpreted(request_.simulate_at_most, Deadline(request_.budget)); whole)
