@@ -151,7 +151,9 @@ Result<std::set<Distance>> dependences(const Request& request, const Nest& nest)
         const auto number = largest_number(program);
         if (number > kMostNumber && number > 4 * first)
             return fail("a number of " + std::to_string(number) +
-                        " in the source: small sizes do not show what depends on what");
+                        " in the source: small sizes do not show what depends on what. Make it a "
+                        "macro, given by "
+                        "-D, or an argument");
         if (2 * number > first) {
             macros = reduced(request.macros, first + 2 * number);
             parameters = reduced(request.parameters, first + 2 * number);
