@@ -4,10 +4,14 @@
 // seed S on.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "predict/run/simulate.h"
 #include "random_nests.h"
