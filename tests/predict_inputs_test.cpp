@@ -7,6 +7,7 @@
 
 #include "predict/predict.h"
 #include "predict/slice/compile_commands.h"
+#include "revisit/accuracy.h"
 
 namespace revisit::predict {
 namespace {
@@ -262,6 +263,32 @@ TEST_F(Inputs, calls_that_might_throw_are_followed) {
     ASSERT_TRUE(p) << p.error().sentence();
     EXPECT_GE(p->profile.reuse.cold, 40);
     EXPECT_LE(p->profile.reuse.cold, 50);
+}
+
+// A product in tiles, of which no formulas are made. N - T was taken for a number of the source's where
+// the largest sample was as large as the target: copies were another program, of other lengths.
+TEST_F(Inputs, estimates_of_tiles_have_all_accesses) {
+    for (const std::int64_t n : {248, 250, 312}) {
+        Request r = request(
+            "#define T 16\n#define END(x) (x + T < N ? x + T : N)\ndouble A[N][N], B[N][N], C[N][N];\n"
+            "void f(void) { for (int ii = 0; ii < N; ii += T) for (int kk = 0; kk < N; kk += T) "
+            "for (int jj = 0; jj < N; jj += T) for (int i = ii; i < END(ii); i++) "
+            "for (int k = kk; k < END(kk); k++) for (int j = jj; j < END(jj); j++) "
+            "C[i][j] += A[i][k] * B[k][j]; }",
+            "f", {});
+        r.macros = {{"N", n}};
+        r.granularity = 64;
+        r.bins = Binning::log2();
+        r.method = Method::estimate;
+        const auto p = predict(r);
+        ASSERT_TRUE(p) << p.error().sentence();
+        EXPECT_EQ(p->certainty(), Certainty::estimated);
+        EXPECT_EQ(p->profile.accesses, 3 * n * n * n + n * n * ((n + 15) / 16)) << n;
+        r.method = Method::simulate;
+        const auto whole = predict(r);
+        ASSERT_TRUE(whole) << whole.error().sentence();
+        EXPECT_GT(accuracy(whole->profile.reuse, p->profile.reuse), 0.95) << n;
+    }
 }
 
 TEST_F(Inputs, a_value_that_the_data_selects_is_an_estimate) {

@@ -370,6 +370,26 @@ class Predictor {
         return totals;
     }
 
+    // The same where no samples were taken: the target's own accesses, if they can be counted in time.
+    Reduction::Totals counted_totals(const Deadline& deadline) const {
+        std::vector<double> accesses;  // by place
+        RunOptions count;
+        count.keep = false;
+        count.deadline = deadline;
+        count.max_accesses = std::uint64_t{1} << 59;
+        count.progression = [&](const Stretch& s) {
+            if (s.reference >= accesses.size()) accesses.resize(s.reference + 1);
+            accesses[s.reference] += static_cast<double>(s.rounds);
+        };
+        const auto run = interpret(session_.target, session_.sizes, count);
+        Reduction::Totals totals;
+        for (std::size_t i = 0; run && run->complete && i < accesses.size(); ++i) {
+            const auto& place = run->references[i];
+            totals[{place.function, place.reference, place.context}] += accesses[i];
+        }
+        return totals;
+    }
+
     // No certificate: the whole answer is an estimate then, and says how good such estimates are here.
     Result<void> estimated(Prediction& p, const Learning& learning) {
         const Model& model = *p.model;
@@ -377,11 +397,13 @@ class Predictor {
         Design design = model.design;
         if (request_.granularity > 1)
             for (Axis& a : design.axes) a.modulus = std::lcm(a.modulus, block_period(session_));
+        auto totals = totals_of(model);
+        if (totals.empty()) totals = counted_totals(Deadline(request_.budget / 2));
         const Reduction how{design, learning.programs.target(),
                             [&](const std::vector<std::int64_t>& size) {
                                 return learning.programs.at(design.at(size));
                             },
-                            totals_of(model)};
+                            std::move(totals)};
         // Calls in calls grow as no power of a size does.
         for (const auto& doubt : learning.doubts)
             if (doubt.kind == Doubt::Kind::recursion)

@@ -183,7 +183,9 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus,
         for (const bool near : {false, true}) {
             if (p.family_) break;
             auto kept = TRY(p.compile_family(near));
-            if (!kept.empty()) other = std::move(kept.back());
+            // The smallest: the largest sample may be the target's size, where every number is the
+            // same.
+            if (!kept.empty()) other = std::move(kept.front());
         }
         if (!p.family_) p.left_.push_back("the program's numbers are no polynomials of the sizes");
     }
