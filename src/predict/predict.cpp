@@ -370,8 +370,9 @@ class Predictor {
         return totals;
     }
 
-    // The same where no samples were taken: the target's own accesses, if they can be counted in time.
-    Reduction::Totals counted_totals(const Deadline& deadline) const {
+    // A run that is only counted; nothing if it does not end in time.
+    static Reduction::Totals counted(const Program& program, const Parameters& sizes,
+                                     const Deadline& deadline) {
         std::vector<double> accesses;  // by place
         RunOptions count;
         count.keep = false;
@@ -381,11 +382,47 @@ class Predictor {
             if (s.reference >= accesses.size()) accesses.resize(s.reference + 1);
             accesses[s.reference] += static_cast<double>(s.rounds);
         };
-        const auto run = interpret(session_.target, session_.sizes, count);
+        const auto run = interpret(program, sizes, count);
         Reduction::Totals totals;
         for (std::size_t i = 0; run && run->complete && i < accesses.size(); ++i) {
             const auto& place = run->references[i];
             totals[{place.function, place.reference, place.context}] += accesses[i];
+        }
+        return totals;
+    }
+
+    // The totals where samples were too long to be measured, as several tiles are: polynomials through
+    // those of smaller runs that are counted alone; of several sizes, the target's own.
+    Reduction::Totals counted_totals(const Design& design, const Programs& programs) const {
+        constexpr std::int64_t kRuns = 8;
+        const Deadline deadline(request_.budget / 2);
+        const Axis& axis = design.axes.front();
+        if (design.axes.size() > 1 || axis.target / axis.modulus <= kRuns)
+            return counted(session_.target, session_.sizes, deadline);
+        Points points;
+        points.variables = 1;
+        std::vector<std::uint32_t> which;
+        std::vector<Reduction::Totals> runs;
+        for (std::int64_t k = 1; k <= kRuns; ++k) {
+            const auto size = axis.target % axis.modulus + k * axis.modulus;
+            const auto sizes = design.at({size});
+            const auto program = programs.at(sizes);
+            if (program) runs.push_back(counted(*program, sizes, deadline));
+            if (!program || runs.back().empty()) return {};
+            points.x.push_back(static_cast<std::int32_t>(size));
+            which.push_back(static_cast<std::uint32_t>(which.size()));
+        }
+        Reduction::Totals totals;
+        for (const auto& [reference, most] : runs.back()) {
+            points.y.clear();
+            for (const auto& run : runs) {
+                const auto at = run.find(reference);
+                points.y.push_back(at == run.end() ? 0 : static_cast<std::int64_t>(at->second));
+            }
+            const std::uint8_t order[] = {0};
+            const auto p = fit_simplest(points, which, order, static_cast<int>(kRuns) / 2);
+            if (!p || !p->determined_at(design.target.data())) return {};
+            totals[reference] = static_cast<double>(p->integer(design.target.data()));
         }
         return totals;
     }
@@ -398,7 +435,7 @@ class Predictor {
         if (request_.granularity > 1)
             for (Axis& a : design.axes) a.modulus = std::lcm(a.modulus, block_period(session_));
         auto totals = totals_of(model);
-        if (totals.empty()) totals = counted_totals(Deadline(request_.budget / 2));
+        if (totals.empty()) totals = counted_totals(model.design, learning.programs);
         const Reduction how{design, learning.programs.target(),
                             [&](const std::vector<std::int64_t>& size) {
                                 return learning.programs.at(design.at(size));
