@@ -53,6 +53,41 @@ TEST(CacheBank, counts_as_one_simulator_per_cache_does) {
     }
 }
 
+// Four threads, each for a quarter of the sets; sets that cannot be divided by four are not.
+TEST(CacheBank, parts_count_as_the_whole_does) {
+    for (const auto& caches :
+         {specs({"1M:16:64", "32K:8:64", "48K:12:64"}), specs({"96K:6:64", "4K:1:64", "1K:4:64"}),
+          specs({"32K:8:64", "33K:11:64"})})
+        for (const Lines& lines : traces()) {
+            std::vector<std::uint32_t> sites(lines.size());
+            for (std::size_t i = 0; i < sites.size(); ++i)
+                sites[i] = 1 + static_cast<std::uint32_t>(i % 3);
+            Profile profiles[2];
+            for (unsigned threads : {1u, 8u}) {
+                auto engine =
+                    with_caches(make_engine("exact", {.sites = true}).value(), caches, 64, threads);
+                for (std::size_t at = 0; at < lines.size(); at += 777) {
+                    const auto many = std::min<std::size_t>(777, lines.size() - at);
+                    ASSERT_TRUE(engine->add({std::span(lines).subspan(at, many),
+                                             std::span(sites).subspan(at, many),
+                                             {},
+                                             {}}));
+                }
+                profiles[threads > 1] = engine->finish().value();
+            }
+            ASSERT_EQ(profiles[0].caches.size(), profiles[1].caches.size());
+            for (std::size_t i = 0; i < profiles[0].caches.size(); ++i) {
+                const SimulatedCache &one = profiles[0].caches[i], &other = profiles[1].caches[i];
+                EXPECT_EQ(one.misses, other.misses) << one.spec.name;
+                EXPECT_EQ(one.accesses, other.accesses);
+                EXPECT_EQ(one.crowded, other.crowded) << one.spec.name;
+            }
+            ASSERT_EQ(profiles[0].sites.size(), profiles[1].sites.size());
+            for (std::size_t i = 0; i < profiles[0].sites.size(); ++i)
+                EXPECT_EQ(profiles[0].sites[i].simulated, profiles[1].sites[i].simulated);
+        }
+}
+
 TEST(CacheBank, misses_of_sites_add_up_to_those_of_the_caches) {
     const auto caches = specs({"32K:8:64", "1M:16:64", "33K:11:64"});
     std::mt19937_64 random(7);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/parallel.h"
 #include "core/try.h"
 
 namespace revisit {
@@ -14,27 +15,58 @@ constexpr std::uint32_t kMostBankSites = std::uint32_t{1} << 20;
 constexpr double kCrowded = 2;  // times the misses of the average set
 constexpr std::size_t kMostRanges = 16;
 constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
+constexpr unsigned kParts = 4;
 
 class WithCaches final : public Engine {
  public:
-    WithCaches(std::unique_ptr<Engine> engine, CacheBank bank)
-        : engine_(std::move(engine)), bank_(std::move(bank)) {}
+    WithCaches(std::unique_ptr<Engine> engine, std::vector<CacheBank> parts,
+               std::vector<CacheSpec> caches, std::uint64_t line)
+        : engine_(std::move(engine)),
+          caches_(std::move(caches)),
+          line_(line),
+          parts_(std::move(parts)),
+          shares_(parts_.size()),
+          crew_(static_cast<unsigned>(parts_.size())) {}
 
     Result<void> add(const BlockBatch& batch) override {
-        bank_.access(batch.blocks, batch.sites);
+        if (parts_.size() == 1)
+            parts_[0].access(batch.blocks, batch.sites);
+        else
+            crew_.run(parts_.size(), [&](std::size_t part) { access(part, batch); });
         return engine_->add(batch);
     }
     Result<Profile> finish() override {
         Profile profile = TRY(engine_->finish());
-        profile.caches = bank_.results();
-        for (Site& site : profile.sites) site.simulated = bank_.misses_of(site.id);
+        const CacheBank bank = CacheBank::joined(std::move(parts_), caches_, line_);
+        profile.caches = bank.results();
+        for (Site& site : profile.sites) site.simulated = bank.misses_of(site.id);
         return profile;
     }
     Result<Histogram> reuse_so_far() override { return engine_->reuse_so_far(); }
 
  private:
+    void access(std::size_t part, const BlockBatch& batch) {
+        auto& [lines, sites] = shares_[part];
+        lines.clear();
+        sites.clear();
+        for (std::size_t i = 0; i < batch.blocks.size(); ++i) {
+            if (batch.blocks[i] % kParts != part) continue;
+            lines.push_back(batch.blocks[i] / kParts);
+            if (!batch.sites.empty()) sites.push_back(batch.sites[i]);
+        }
+        parts_[part].access(lines, sites);
+    }
+
     std::unique_ptr<Engine> engine_;
-    CacheBank bank_;
+    std::vector<CacheSpec> caches_;
+    std::uint64_t line_;
+    std::vector<CacheBank> parts_;
+    struct Share {
+        std::vector<std::uint64_t> lines;
+        std::vector<std::uint32_t> sites;
+    };
+    std::vector<Share> shares_;
+    Crew crew_;
 };
 
 }  // namespace
@@ -131,11 +163,52 @@ std::vector<double> CacheBank::misses_of(std::uint32_t site) const {
     return out;
 }
 
+std::vector<CacheBank> CacheBank::in_parts(const std::vector<CacheSpec>& caches, std::uint64_t line,
+                                           unsigned parts) {
+    CacheBank whole(caches, line);
+    std::vector<CacheSpec> smaller;
+    bool divides = !whole.empty();
+    for (const Cache& cache : whole.caches_) {
+        smaller.push_back(cache.spec);
+        smaller.back().bytes /= parts;
+        divides &= cache.sets % parts == 0 && cache.sets / parts >= 2;
+    }
+    std::vector<CacheBank> out;
+    if (parts < 2 || !divides)
+        out.push_back(std::move(whole));
+    else
+        for (unsigned part = 0; part < parts; ++part) out.emplace_back(smaller, line);
+    return out;
+}
+
+CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<CacheSpec>& caches,
+                            std::uint64_t line) {
+    if (parts.size() == 1) return std::move(parts[0]);
+    for (CacheBank& part : parts)
+        for (Cache& cache : part.caches_) cache.tags = {};
+    CacheBank whole(caches, line);
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        whole.accesses_ += parts[p].accesses_;
+        for (std::size_t i = 0; i < whole.caches_.size(); ++i) {
+            Cache& to = whole.caches_[i];
+            const Cache& from = parts[p].caches_[i];
+            to.misses += from.misses;
+            for (std::size_t set = 0; set < from.set_misses.size(); ++set)
+                to.set_misses[set * parts.size() + p] = from.set_misses[set];
+            to.site_misses.resize(std::max(to.site_misses.size(), from.site_misses.size()));
+            for (std::size_t site = 0; site < from.site_misses.size(); ++site)
+                to.site_misses[site] += from.site_misses[site];
+        }
+    }
+    return whole;
+}
+
 std::unique_ptr<Engine> with_caches(std::unique_ptr<Engine> engine,
-                                    const std::vector<CacheSpec>& caches, std::uint64_t line) {
-    CacheBank bank(caches, line);
-    if (bank.empty()) return engine;
-    return std::make_unique<WithCaches>(std::move(engine), std::move(bank));
+                                    const std::vector<CacheSpec>& caches, std::uint64_t line,
+                                    unsigned threads) {
+    auto parts = CacheBank::in_parts(caches, line, threads >= kParts ? kParts : 1);
+    if (parts[0].empty()) return engine;
+    return std::make_unique<WithCaches>(std::move(engine), std::move(parts), caches, line);
 }
 
 }  // namespace revisit

@@ -243,8 +243,10 @@ Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& opt
                                                        const std::vector<CacheSpec>& caches) {
     EngineOptions streamed = options.engine;
     streamed.streamed = true;
-    std::unique_ptr<Engine> engine =
-        with_caches(TRY(make_engine(options.method, streamed)), caches, options.engine.granularity);
+    // The program and the engine have processors of their own.
+    const unsigned for_caches = options.engine.threads == 1 ? 1 : thread_count(0) / 2;
+    std::unique_ptr<Engine> engine = with_caches(TRY(make_engine(options.method, streamed)), caches,
+                                                 options.engine.granularity, for_caches);
     if (options.engine.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
     return std::make_unique<ProfileSink>(std::move(engine), options, TRY(Beside::create(options)),
                                          std::move(take));
