@@ -23,6 +23,7 @@
 #include <iterator>
 
 #include "core/try.h"
+#include "predict/run/pair_distances.h"
 
 namespace revisit::predict {
 namespace {
@@ -154,7 +155,7 @@ double Replay::cold_weight(std::uint32_t site) const {
 Result<Profile> Replay::whole(const Profile& measured) const {
     const auto odd = [] { return fail("", "", "a reuse that the loops do not explain"); };
     std::map<std::uint32_t, Histogram> sites;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Histogram> pairs;
+    PairDistances pairs;
     std::map<std::uint32_t, double> in_pairs;  // by site
     const auto reference = [&](std::uint32_t site) { return reference_of(site) + 1; };
     for (const Pair& p : measured.pairs) {
@@ -178,14 +179,7 @@ Result<Profile> Replay::whole(const Profile& measured) const {
         out.reuse.merge(s.reuse);
         out.sites.push_back(std::move(s));
     }
-    for (auto& [key, distances] : pairs) {
-        Pair p;
-        p.use = key.first;
-        p.reuse = key.second;
-        p.count = distances.total();
-        p.distances = std::move(distances);
-        out.pairs.push_back(std::move(p));
-    }
+    add_pairs(out, std::move(pairs));
     return out;
 }
 

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <map>
 
+#include "predict/run/pair_distances.h"
+
 namespace revisit::predict {
 namespace {
 
@@ -50,7 +52,7 @@ void SameBlocks::add(std::span<const Stretch> round, std::int64_t times,
 
 void SameBlocks::add_to(Profile& measured) const {
     std::map<std::uint32_t, Histogram> sites;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Histogram> pairs;
+    PairDistances pairs;
     for (const auto& [pattern, times] : times_) {
         const auto length = pattern.size() / 2;
         for (std::size_t p = 0; p < length; ++p) {
@@ -79,14 +81,7 @@ void SameBlocks::add_to(Profile& measured) const {
             p.count += at->second.total();
             pairs.erase(at);
         }
-    for (auto& [key, distances] : pairs) {
-        Pair p;
-        p.use = key.first;
-        p.reuse = key.second;
-        p.count = distances.total();
-        p.distances = std::move(distances);
-        measured.pairs.push_back(std::move(p));
-    }
+    add_pairs(measured, std::move(pairs));
 }
 
 }  // namespace revisit::predict
