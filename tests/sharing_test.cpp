@@ -169,6 +169,31 @@ TEST(Sharing, lines_add_up_and_show_who_touches_which_byte) {
     EXPECT_NE(shared_line_table(profile, 5).value().find("bytes  8–15"), std::string::npos);
 }
 
+// Pairs of the same source lines were listed alike, whoever had called.
+TEST(Sharing, the_table_names_callers_where_nothing_else_differs) {
+    Profile profile;
+    profile.accesses = 100;
+    profile.sharing_totals = SharingTotals{};
+    profile.sharing_totals->invalidated = 60;
+    profile.contexts.resize(3);
+    profile.contexts[1].frame.function = "by_rail";
+    profile.contexts[2].frame.function = "by_road";
+    for (const std::uint32_t context : {1u, 2u, 0u}) {
+        Sharing one;
+        one.line = 4096;
+        one.count = 20;
+        one.writer.context = context;
+        one.writer.thread = context == 0 ? 3 : 1;
+        one.writer.frame.function = one.victim.frame.function = "add";
+        one.victim.thread = 2;
+        profile.sharing.push_back(one);
+    }
+    const std::string table = shared_line_table(profile, 5).value();
+    for (const char* one :
+         {"thread 1 add (from by_rail) →", "thread 1 add (from by_road) →", "thread 3 add →"})
+        EXPECT_NE(table.find(one), std::string::npos) << table;
+}
+
 TEST(Sharing, the_list_is_bounded_and_the_totals_are_not) {
     ByteTrace trace;
     for (int round = 0; round < 2; ++round)

@@ -32,23 +32,6 @@ std::string function_name(const Site& site) {
     return site.frame.function.empty() ? last_part(site.module) : site.frame.function;
 }
 
-// "main › solve": who called, outermost first, the nearest few. Recorded by the compiler, a path ends
-// with the function itself, which is shown already.
-std::string path_of(const Profile& profile, std::uint32_t context, const std::string& itself) {
-    constexpr int kNearest = 3;
-    std::string path;
-    int steps = 0;
-    for (; context != 0 && context < profile.contexts.size();
-         context = profile.contexts[context].parent) {
-        const Context& at = profile.contexts[context];
-        std::string name = frame_name({at.module, at.offset, at.frame});
-        if (starts_program_or_thread(name) || (path.empty() && name == itself)) continue;
-        if (++steps > kNearest) return "… › " + path;
-        path = path.empty() ? name : name + " › " + path;
-    }
-    return path;
-}
-
 std::vector<Row> rows_by(const Profile& profile, std::string_view by) {
     std::map<std::string, Histogram> named;
     std::vector<Row> rows;
@@ -104,6 +87,21 @@ std::vector<Row> rows_by(const Profile& profile, std::string_view by) {
 }
 
 }  // namespace
+
+std::string path_of(const Profile& profile, std::uint32_t context, const std::string& itself) {
+    constexpr int kNearest = 3;
+    std::string path;
+    int steps = 0;
+    for (; context != 0 && context < profile.contexts.size();
+         context = profile.contexts[context].parent) {
+        const Context& at = profile.contexts[context];
+        std::string name = frame_name({at.module, at.offset, at.frame});
+        if (starts_program_or_thread(name) || (path.empty() && name == itself)) continue;
+        if (++steps > kNearest) return "… › " + path;
+        path = path.empty() ? name : name + " › " + path;
+    }
+    return path;
+}
 
 Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
                                 std::size_t most) {

@@ -20,6 +20,10 @@ inline constexpr std::string_view kPlaceKinds[] = {"site", "loop",   "function",
 Result<std::string> place_table(const Profile& profile, std::string_view by, const CacheSpec& cache,
                                 std::size_t rows);
 
+// "main › solve": who called, outermost first, the nearest few. Recorded by the compiler, a path ends
+// with the function itself, which is shown already.
+std::string path_of(const Profile& profile, std::uint32_t context, const std::string& itself);
+
 // The same for the cache that the report ranks sites by (focus_cache in findings.h).
 Result<std::string> places_of(const Profile& profile, std::string_view by,
                               const std::vector<CacheSpec>& caches);

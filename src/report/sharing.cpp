@@ -9,6 +9,7 @@
 #include <set>
 
 #include "report/advice_rules.h"
+#include "report/places.h"
 #include "report/words.h"
 #include "revisit/units.h"
 
@@ -188,13 +189,24 @@ Result<std::string> shared_line_table(const Profile& profile, std::size_t rows) 
         }
         if (line.bytes.size() > kRanges)
             text += fmt::format("    and {} more ranges\n", line.bytes.size() - kRanges);
+        // Who called is told where it is all that tells two of them apart.
+        std::map<std::string, int> alike;
+        auto sides_text = [&](const Sharing& one, bool paths) {
+            auto side_text = [&](const SharingSide& side) {
+                const std::string path =
+                    paths ? path_of(profile, side.context, side.frame.function) : "";
+                return fmt::format("thread {} {}{}", side.thread, place_text(side),
+                                   path.empty() ? "" : fmt::format(" (from {})", path));
+            };
+            return fmt::format("{}  {} → {}{}", one.false_sharing ? "false" : "true ",
+                               side_text(one.writer), side_text(one.victim),
+                               one.victim.write ? "" : " (read)");
+        };
+        for (std::size_t record : line.records) ++alike[sides_text(profile.sharing[record], false)];
         for (std::size_t r = 0; r < std::min(kRecords, line.records.size()); ++r) {
             const Sharing& one = profile.sharing[line.records[r]];
-            text +=
-                fmt::format("    {:>8}{}  {}  thread {} {} → thread {} {}{}\n", format_count(one.count),
-                            error_text(one.error), one.false_sharing ? "false" : "true ",
-                            one.writer.thread, place_text(one.writer), one.victim.thread,
-                            place_text(one.victim), one.victim.write ? "" : " (read)");
+            text += fmt::format("    {:>8}{}  {}\n", format_count(one.count), error_text(one.error),
+                                sides_text(one, alike[sides_text(one, false)] > 1));
         }
         if (line.records.size() > kRecords)
             text += fmt::format("    and {} more pairs\n", line.records.size() - kRecords);
