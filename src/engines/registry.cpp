@@ -3,8 +3,8 @@
 
 #include "core/try.h"
 #include "engines/checked.h"
+#include "engines/on_device.h"
 #include "engines/phases.h"
-#include "gpu/gpu.h"
 #include "revisit/engine.h"
 
 namespace revisit {

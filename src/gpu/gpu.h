@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engines/on_device.h"
 #include "revisit/engine.h"
 
 namespace revisit {
@@ -16,8 +17,6 @@ struct GpuReport {
     std::string detail;  // the devices, or why there is none
 };
 GpuReport describe_gpu();
-
-Result<std::unique_ptr<Engine>> make_gpu_engine(std::string_view method, const EngineOptions& options);
 
 // A part of a trace, counted from an empty stack: what a rank of a cluster does.
 struct PartCount {
