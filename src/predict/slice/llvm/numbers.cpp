@@ -180,10 +180,19 @@ std::int32_t Slicer::divided(const llvm::Instruction& at, const llvm::Value* v, 
 
 bool Slicer::is_whole_comparison(const llvm::Value* v) {
     const auto* c = dyn_cast<llvm::FCmpInst>(v);
-    return c && is_whole(c->getOperand(0)) && is_whole(c->getOperand(1)) &&
-           c->getPredicate() != llvm::CmpInst::FCMP_FALSE &&
-           c->getPredicate() != llvm::CmpInst::FCMP_TRUE &&
-           c->getPredicate() != llvm::CmpInst::FCMP_ORD && c->getPredicate() != llvm::CmpInst::FCMP_UNO;
+    if (!c || c->getPredicate() == llvm::CmpInst::FCMP_FALSE ||
+        c->getPredicate() == llvm::CmpInst::FCMP_TRUE || c->getPredicate() == llvm::CmpInst::FCMP_ORD ||
+        c->getPredicate() == llvm::CmpInst::FCMP_UNO)
+        return false;
+    const auto *left = c->getOperand(0), *right = c->getOperand(1);
+    if (is_whole(left)) return is_whole(right) || (!c->isEquality() && quotient(right));
+    return is_whole(right) && !c->isEquality() && quotient(left);
+}
+
+// A side of a comparison. Integers are below a quotient where they are below it rounded up, and up to
+// it where they are up to it rounded down; `up` says which of the two is asked.
+std::int32_t Slicer::compared(const llvm::Instruction& at, const llvm::Value* v, bool up) {
+    return is_whole(v) ? whole(at, v) : divided(at, v, up ? 1 : -1);
 }
 
 bool Slicer::is_whole_conversion(const llvm::Value* v) {
@@ -194,9 +203,11 @@ bool Slicer::is_whole_conversion(const llvm::Value* v) {
 
 void Slicer::write_whole(const llvm::Instruction& i) {
     if (const auto* c = dyn_cast<llvm::FCmpInst>(&i)) {
-        auto left = whole(i, c->getOperand(0)), right = whole(i, c->getOperand(1));
         using P = llvm::CmpInst;
         const auto p = llvm::FCmpInst::getOrderedPredicate(c->getPredicate());
+        // a < p / q and p / q <= a: up; p / q < a and a <= p / q: down.
+        const bool up = p == P::FCMP_OLT || p == P::FCMP_OGE;
+        auto left = compared(i, c->getOperand(0), !up), right = compared(i, c->getOperand(1), up);
         if (p == P::FCMP_OGT || p == P::FCMP_OGE) std::swap(left, right);
         const auto d = reg(&i);
         auto& out = emit(p == P::FCMP_OEQ                       ? Op::eq

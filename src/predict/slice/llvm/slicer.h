@@ -100,6 +100,7 @@ class Slicer {
     std::int32_t within(const llvm::Instruction& at, std::int32_t value, bool is_double);
     std::int32_t whole(const llvm::Instruction& at, const llvm::Value* v);
     std::int32_t divided(const llvm::Instruction& at, const llvm::Value* v, int rounded);
+    std::int32_t compared(const llvm::Instruction& at, const llvm::Value* v, bool up);
     void write_whole(const llvm::Instruction& i);
     bool write_bits(const llvm::IntrinsicInst& i);
 
