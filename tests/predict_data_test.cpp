@@ -239,6 +239,17 @@ TEST_F(FromSourceWithData, whole_numbers_in_disguise_are_followed) {
         {"static int last; for (int i = 0; i < n; i++) { A[last] = 1; last = (last + 3) & 15; }",
          nullptr},
     };
+    // An argument in floating point that decides is given as an integer.
+    for (const std::string type : {"double", "float"})
+        for (const auto& [bound, end] : {std::pair{"n", 83}, {"n / 2", 42}, {"3 * n - 1", 248}}) {
+            const auto text = "static volatile char A[9000]; void f(" + type +
+                              " n) { for (int i = 0; i < " + bound + "; i++) A[i] = 1; }";
+            const auto p = predict(request(text, "f", {{"n", 83}}));
+            if (!p && type == "float") continue;  // quotients of floats are not followed
+            ASSERT_TRUE(p) << text << p.error().sentence();
+            EXPECT_EQ(p->certainty(), Certainty::exact) << text;
+            EXPECT_EQ(distances(p->profile), naive(loop(0, end))) << text;
+        }
     for (const Case& c : cases) {
         auto r = request(before + c.text + "}", "f", {{"n", 83}});
         const auto p = predict(r);

@@ -288,6 +288,8 @@ TEST_F(Inputs, estimates_of_tiles_have_all_accesses) {
         const auto whole = predict(r);
         ASSERT_TRUE(whole) << whole.error().sentence();
         EXPECT_GT(accuracy(whole->profile.reuse, p->profile.reuse), 0.95) << n;
+        // Which references touch the arrays first does not grow by any power: four in ten were missed.
+        EXPECT_NEAR(p->profile.reuse.cold, whole->profile.reuse.cold, 3) << n;
     }
 }
 

@@ -30,7 +30,8 @@ namespace revisit::predict {
 namespace {
 
 constexpr std::uint64_t kInterpretAtMost = 4'000'000'000;
-constexpr double kCountedShare = 6;  // counting had a tenth of the time
+constexpr std::uint64_t kWhereAsked = 100'000'000'000;  // --method simulate: some ten minutes
+constexpr double kCountedShare = 6;                     // counting had a tenth of the time
 
 class Predictor {
  public:
@@ -55,7 +56,7 @@ class Predictor {
         layout_ = depends_on_layout(session_.target, session_.sizes, request_);
         if (request_.threads > 1) return in_parallel();
         if (!session_.target.data.empty()) return with_data();
-        if (request_.method == Method::simulate) return interpreted(kInterpretAtMost, Deadline());
+        if (request_.method == Method::simulate) return interpreted(kWhereAsked, Deadline());
         if (request_.method == Method::repeat) {
             if (auto p = repeated(); p) return std::move(*p);
             return fail(request_.source.path, "",

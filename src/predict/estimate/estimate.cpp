@@ -2,7 +2,7 @@
 //
 // The program is interpreted at reduced copies of the target: all sizes shrunk by the
 // same factor, residues kept (by blocks and with several sizes also without), the largest of at most
-// 20 million accesses, each next one 0.6 of the one before. In a stream (use → reuse) the number
+// 30 million accesses, each next one 0.6 of the one before. In a stream (use → reuse) the number
 // of accesses and, quantile by quantile, the distance grow with the scale x like a x^k + b x^(k-1) with
 // a whole k, or like some power: what the two larger of three copies give is judged by the third, and
 // the best is continued to the target. By blocks whole exponents are not always better than the plain
@@ -40,9 +40,10 @@ namespace {
 using StreamId = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // of a reference, see key_of
 using Streams = std::map<std::pair<StreamId, StreamId>, Histogram>;  // use, reuse; cold: use = reuse's
 
-constexpr double kStep = 0.6;  // from copy to copy
-constexpr int kMostTries = 3;  // to find copies that end in time
-constexpr int kPieces = 512;   // of a stream: no share is known better than that
+constexpr double kStep = 0.6;                         // from copy to copy
+constexpr double kShortCopy = 2e7, kLongCopy = 3e7;  // accesses of the largest copy
+constexpr int kMostTries = 3;                         // to find copies that end in time
+constexpr int kPieces = 512;                          // of a stream: no share is known better than that
 // Distances below 2^15 as they are: a row of 4096 doubles is reused just below the edge of a bin, and
 // what is known to half a thousandth falls on either side.
 const Binning kFine = Binning::log2(1 << 15);
@@ -208,12 +209,29 @@ Footprint footprint_of(const Program& program, std::uint64_t granularity) {
     return all;
 }
 
-// `kept`: the share of first touches that the array has blocks for; the others are reuses.
-void carry_on(const Three& three, const Histograms& h, double weight, double kept, double furthest,
-              DistanceCounter& out) {
+// The arrays of which each of these copies touches every block.
+std::set<std::string> arrays_touched_whole(const std::array<const Copy*, 3>& copies,
+                                           std::uint64_t granularity) {
+    std::map<std::string, int> times;
+    for (const Copy* copy : copies) {
+        std::map<std::string, double> touched;
+        for (const auto& [key, h] : copy->cold) touched[copy->arrays.at(key.second)] += h.cold;
+        for (const auto& [array, blocks] : footprint_of(copy->program, granularity).blocks)
+            times[array] += touched[array] >= blocks - 1;  // a block of two arrays is the other's
+    }
+    std::set<std::string> out;
+    for (const auto& [array, n] : times)
+        if (n == 3) out.insert(array);
+    return out;
+}
+
+// `kept`: the array's blocks over the first touches carried on. Those beyond its blocks are reuses, and
+// those that lack are taken from the reuses.
+void carry_on(const Three& three, const Histograms& h, double weight, double kept, double reused,
+              double furthest, DistanceCounter& out) {
     const double cold = weight * three.at({h[0]->cold, h[1]->cold, h[2]->cold});
     out.add_cold(static_cast<std::uint64_t>(std::llround(cold * kept)));
-    const double count = weight * three.at({h[0]->finite(), h[1]->finite(), h[2]->finite()});
+    const double count = weight * three.at({h[0]->finite(), h[1]->finite(), h[2]->finite()}) * reused;
     if (kept < 1)
         out.add(static_cast<std::uint64_t>(furthest),
                 static_cast<std::uint64_t>(std::llround(cold) - std::llround(cold * kept)));
@@ -233,7 +251,7 @@ void carry_on(const Three& three, const Histograms& h, double weight, double kep
 
 // What three copies say of a run; references and program are the largest copy's. Where the number of
 // accesses of a reference is known, its streams are made to add up to it; where the size of an array
-// is known, no more of it is touched.
+// is known, no more of it is touched, and all of it where the copies touch all of theirs.
 Profile carried(const Three& three, const Reduction::Totals& totals, Footprint limits,
                 std::uint64_t granularity, const Binning& bins) {
     const Copy& large = *three.copies[2];
@@ -264,25 +282,40 @@ Profile carried(const Three& three, const Reduction::Totals& totals, Footprint l
     };
     const auto array_of = [&](const StreamId& id) -> const std::string& { return large.arrays.at(id); };
     std::map<std::string, double> touched;  // by array
+    struct Split {
+        double first = 0, reuses = 0;
+    };
+    std::map<StreamId, Split> splits;  // of a reference's accesses
     for_each([&](bool, const auto& key, const Histograms& h) {
-        touched[array_of(key.second)] +=
-            weight_of(key.second) * three.at({h[0]->cold, h[1]->cold, h[2]->cold});
+        const double weight = weight_of(key.second);
+        const double first = weight * three.at({h[0]->cold, h[1]->cold, h[2]->cold});
+        touched[array_of(key.second)] += first;
+        splits[key.second].first += first;
+        splits[key.second].reuses +=
+            weight * three.at({h[0]->finite(), h[1]->finite(), h[2]->finite()});
     });
+    const auto all_touched = arrays_touched_whole(three.copies, granularity);
+    const auto kept_of = [&](const std::string& array) {
+        const auto most = limits.blocks.find(array);
+        const double blocks = touched[array];
+        if (most == limits.blocks.end() || blocks <= 0) return 1.0;
+        return blocks > most->second || all_touched.contains(array) ? most->second / blocks : 1.0;
+    };
     if (!limits.blocks.empty()) {
         limits.furthest = -1;
-        for (const auto& [array, blocks] : touched) {
-            const auto most = limits.blocks.find(array);
-            limits.furthest += most == limits.blocks.end() ? blocks : std::min(blocks, most->second);
-        }
+        for (const auto& [array, blocks] : touched) limits.furthest += blocks * kept_of(array);
         limits.furthest = std::max(0.0, std::ceil(limits.furthest));
     }
     for_each([&](bool cold, const auto& key, const Histograms& h) {
-        const auto most = limits.blocks.find(array_of(key.second));
-        const double blocks = touched[array_of(key.second)];
-        const double kept =
-            most == limits.blocks.end() || blocks <= most->second ? 1 : most->second / blocks;
+        const Split split = splits[key.second];
+        double kept = kept_of(array_of(key.second)), reused = 1;
+        if (kept > 1) {
+            const double lacking = std::min(split.first * (kept - 1), split.reuses);
+            if (split.first > 0) kept = 1 + lacking / split.first;
+            if (split.reuses > 0) reused = 1 - lacking / split.reuses;
+        }
         DistanceCounter counter(bins);
-        carry_on(three, h, weight_of(key.second), kept, limits.furthest, counter);
+        carry_on(three, h, weight_of(key.second), kept, reused, limits.furthest, counter);
         assembly.add_stream(number[key.second], cold ? kCold : number[key.first], counter);
     });
     return assembly.finish();
@@ -352,11 +385,15 @@ double share_near_edges(const std::vector<Copy>& copies, bool whole, double furt
 }  // namespace
 
 Result<Estimate> estimate(const Reduction& how, const Request& request, const Deadline& deadline) {
-    // Some ten million accesses per second, and a third of the time: the same answer whatever else was
-    // tried before. Less where this machine is slower than that.
-    const auto most = static_cast<std::uint64_t>(std::clamp(request.budget * 1.5e6, 5e5, 20e6));
-    double factor = 1;
-    for (int tries = 1;; ++tries) {
+    // Some ten million accesses per second, and a third of the time: the same answer whatever else
+    // was tried before. Less where this machine is slower than that, and where the target is not much
+    // longer: an eighth of it tells as much.
+    double all = 0;
+    for (const auto& [reference, accesses] : how.totals) all += accesses;
+    const double enough = all > 0 ? std::max(kShortCopy, all / 8) : kLongCopy;
+    const auto most =
+        static_cast<std::uint64_t>(std::clamp(request.budget * 2e6, 5e5, std::min(enough, kLongCopy)));
+    const auto ends_at = [&](double factor) -> Result<bool> {
         const auto size = shrunk(how.design, factor).first;
         auto program = TRY(how.program_at(size));
         RunOptions options;
@@ -365,17 +402,16 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
         options.deadline = deadline.part(0.1);
         options.max_steps = 200'000'000;
         options.seed = request.seed;
-        const auto counted = TRY(interpret(program, how.design.at(size), options));
-        if (counted.complete || factor < 1e-6) break;
-        factor *= tries < 16 ? 0.8 : 0.3;
-    }
+        return TRY(interpret(program, how.design.at(size), options)).complete;
+    };
+    double factor = 1;
+    while (factor > 1e-6 && !TRY(ends_at(factor))) factor /= 2;
+    for (int k = 0; k < 2 && factor < 1 && TRY(ends_at(factor * 1.25)); ++k) factor *= 1.25;
     // By blocks, with several sizes, residues spoil the proportions of small copies, and proportions
     // spoil how rows lie in blocks: both are tried.
     std::vector<std::vector<Copy>> sets;
     sets.emplace_back();
     if (request.granularity > 1 && how.design.axes.size() > 1) sets.emplace_back();
-    // The largest copy takes as long as the others together.
-    const double seconds = deadline.left() * 0.4 / static_cast<double>(sets.size());
     for (std::size_t i = 0; i < sets.size(); ++i) {
         Design design = how.design;
         for (Axis& a : design.axes)
@@ -383,6 +419,9 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
         int smaller = 0;
         for (double k = 1; sets[i].size() < 4; k *= kStep) {
             const bool first = sets[i].empty();
+            // The largest copy takes as long as the others together, and half as large a one must fit
+            // in what is left.
+            const double seconds = deadline.left() * 0.35 / static_cast<double>(sets.size() - i);
             auto copy = copy_at(how, design, request, factor * k,
                                 first && smaller < kMostTries ? Deadline(seconds) : deadline);
             if (!copy && first && ++smaller <= kMostTries) {

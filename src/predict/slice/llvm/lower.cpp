@@ -56,6 +56,11 @@ void Slicer::write(llvm::Function& f, Function& out) {
             arg.kind = Kind::other;
         else if (needed_.count(&a))
             arg.reg = reg(&a);
+        if (arg.reg >= 0 && a.getType()->isFloatingPointTy()) {  // it decides: an integer, see is_given
+            arg.kind = Kind::integer;
+            arg.width = kMostBits;
+            arg.is_signed = true;
+        }
         out.arguments.push_back(std::move(arg));
     }
     llvm::DominatorTree tree(f);

@@ -20,7 +20,6 @@ using llvm::isa;
 
 namespace {
 
-constexpr unsigned kMostBits = 32;  // of integers whose products and quotients are exact
 constexpr int kMostNumberDepth = 6;
 constexpr std::int64_t kSmallFactor = 512;
 
@@ -33,9 +32,37 @@ std::optional<std::int64_t> whole_constant(const llvm::Value* v) {
     return static_cast<std::int64_t>(value);
 }
 
-// An integer made a number of the type, or a whole constant.
-bool is_leaf(const llvm::Value* v) {
-    if (whole_constant(v)) return true;
+llvm::Intrinsic::ID intrinsic_of(const llvm::Value* v) {
+    const auto* call = dyn_cast<llvm::IntrinsicInst>(v);
+    return call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic;
+}
+
+bool is_multiply_add(const llvm::Value* v) {
+    const auto id = intrinsic_of(v);
+    return (id == llvm::Intrinsic::fmuladd || id == llvm::Intrinsic::fma) &&
+           (v->getType()->isDoubleTy() || v->getType()->isFloatTy());
+}
+
+bool is_rounding(llvm::Intrinsic::ID id) {
+    return id == llvm::Intrinsic::floor || id == llvm::Intrinsic::ceil || id == llvm::Intrinsic::trunc;
+}
+
+}  // namespace
+
+// An argument of the function at hand, which --param gives as an integer.
+bool Slicer::is_given(const llvm::Value* v) const {
+    const auto* a = dyn_cast<llvm::Argument>(v);
+    if (!a || a->getParent() != functions_.front()) return false;
+    if (!a->getType()->isDoubleTy() && !a->getType()->isFloatTy()) return false;
+    return llvm::none_of(a->getParent()->users(), [&](const llvm::User* user) {
+        const auto* call = dyn_cast<llvm::CallBase>(user);
+        return call && index_.count(call->getFunction());
+    });
+}
+
+// An integer made a number of the type, a whole constant, or a number given as an integer.
+bool Slicer::is_leaf(const llvm::Value* v) const {
+    if (whole_constant(v) || is_given(v)) return true;
     const auto* cast = dyn_cast<llvm::CastInst>(v);
     return cast && (isa<llvm::SIToFPInst>(cast) || isa<llvm::UIToFPInst>(cast)) &&
            (cast->getType()->isDoubleTy() || cast->getType()->isFloatTy()) &&
@@ -43,11 +70,7 @@ bool is_leaf(const llvm::Value* v) {
 }
 
 // a / b, or a * 0.5 where it is written so: the divisor.
-struct Quotient {
-    const llvm::Value *dividend, *divisor;
-    std::int64_t number = 0;  // where the divisor is no value
-};
-std::optional<Quotient> quotient(const llvm::Value* v) {
+std::optional<Slicer::Quotient> Slicer::quotient(const llvm::Value* v) const {
     const auto* b = dyn_cast<llvm::BinaryOperator>(v);
     if (!b || !b->getType()->isDoubleTy() || !is_leaf(b->getOperand(0))) return std::nullopt;
     if (b->getOpcode() == llvm::Instruction::FDiv && is_leaf(b->getOperand(1)))
@@ -61,23 +84,26 @@ std::optional<Quotient> quotient(const llvm::Value* v) {
     return std::nullopt;
 }
 
-llvm::Intrinsic::ID intrinsic_of(const llvm::Value* v) {
-    const auto* call = dyn_cast<llvm::IntrinsicInst>(v);
-    return call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic;
+// Within 64 bits whatever the operands are: leaves have 32 bits, anything else 53.
+bool Slicer::is_whole_product(const llvm::Value* left, const llvm::Value* right, int depth) const {
+    if (const auto c = whole_constant(left); c && std::abs(*c) <= kSmallFactor)
+        return is_whole(right, depth + 1);
+    if (const auto c = whole_constant(right); c && std::abs(*c) <= kSmallFactor)
+        return is_whole(left, depth + 1);
+    return is_leaf(left) && is_leaf(right);
 }
 
-bool is_rounding(llvm::Intrinsic::ID id) {
-    return id == llvm::Intrinsic::floor || id == llvm::Intrinsic::ceil || id == llvm::Intrinsic::trunc;
-}
-
-}  // namespace
-
-bool Slicer::is_whole(const llvm::Value* v, int depth) {
+bool Slicer::is_whole(const llvm::Value* v, int depth) const {
     if (depth > kMostNumberDepth) return false;
     if (is_leaf(v)) return true;
     if (const auto id = intrinsic_of(v); is_rounding(id)) {
         const auto* operand = dyn_cast<llvm::CallBase>(v)->getArgOperand(0);
         return quotient(operand) || is_whole(operand, depth + 1);
+    }
+    if (is_multiply_add(v)) {
+        const auto* call = dyn_cast<llvm::CallBase>(v);
+        return is_whole_product(call->getArgOperand(0), call->getArgOperand(1), depth) &&
+               is_whole(call->getArgOperand(2), depth + 1);
     }
     if (isa<llvm::FPExtInst>(v)) return is_whole(dyn_cast<llvm::CastInst>(v)->getOperand(0), depth + 1);
     const auto* b = dyn_cast<llvm::BinaryOperator>(v);
@@ -87,11 +113,7 @@ bool Slicer::is_whole(const llvm::Value* v, int depth) {
         case llvm::Instruction::FSub:
             return is_whole(b->getOperand(0), depth + 1) && is_whole(b->getOperand(1), depth + 1);
         case llvm::Instruction::FMul:
-            // Within 64 bits whatever the operands are: leaves have 32 bits, anything else 53.
-            for (const unsigned k : {0u, 1u})
-                if (const auto c = whole_constant(b->getOperand(k)); c && std::abs(*c) <= kSmallFactor)
-                    return is_whole(b->getOperand(1 - k), depth + 1);
-            return is_leaf(b->getOperand(0)) && is_leaf(b->getOperand(1));
+            return is_whole_product(b->getOperand(0), b->getOperand(1), depth);
         default:
             return false;
     }
@@ -99,10 +121,14 @@ bool Slicer::is_whole(const llvm::Value* v, int depth) {
 
 // The integers that a whole number, or a quotient, is made of.
 void Slicer::need_whole(const llvm::Value* v) {
+    if (is_given(v)) needed_.insert(v);
     const auto* i = dyn_cast<llvm::Instruction>(v);
     if (!i) return;
     if (isa<llvm::SIToFPInst>(i) || isa<llvm::UIToFPInst>(i)) return need(i->getOperand(0));
-    if (const auto* call = dyn_cast<llvm::CallBase>(i)) return need_whole(call->getArgOperand(0));
+    if (const auto* call = dyn_cast<llvm::CallBase>(i)) {
+        for (const auto& argument : call->args()) need_whole(argument.get());
+        return;
+    }
     for (const auto& operand : i->operands()) need_whole(operand.get());
 }
 
@@ -134,6 +160,7 @@ std::int32_t Slicer::within(const llvm::Instruction& at, std::int32_t value, boo
 std::int32_t Slicer::whole(const llvm::Instruction& at, const llvm::Value* v) {
     if (const auto c = whole_constant(v)) return constant(*c);
     const bool is_double = v->getType()->isDoubleTy();
+    if (is_given(v)) return is_double ? reg(v) : within(at, reg(v), false);
     if (isa<llvm::SIToFPInst>(v) || isa<llvm::UIToFPInst>(v)) {
         const auto* from = dyn_cast<llvm::CastInst>(v)->getOperand(0);
         auto value = reg(from);
@@ -150,6 +177,13 @@ std::int32_t Slicer::whole(const llvm::Instruction& at, const llvm::Value* v) {
                        id == llvm::Intrinsic::floor  ? -1
                        : id == llvm::Intrinsic::ceil ? 1
                                                      : 0);
+    }
+    if (is_multiply_add(v)) {  // of integers it is the same whether it is fused or not
+        const auto* call = dyn_cast<llvm::CallBase>(v);
+        const auto left = whole(at, call->getArgOperand(0)), right = whole(at, call->getArgOperand(1));
+        const auto product = within(at, calculated(Op::mul, at, left, right), is_double);
+        const auto sum = calculated(Op::add, at, product, whole(at, call->getArgOperand(2)));
+        return within(at, sum, is_double);
     }
     if (isa<llvm::FPExtInst>(v)) return whole(at, dyn_cast<llvm::CastInst>(v)->getOperand(0));
     const auto* b = dyn_cast<llvm::BinaryOperator>(v);
@@ -178,7 +212,7 @@ std::int32_t Slicer::divided(const llvm::Instruction& at, const llvm::Value* v, 
     return calculated(Op::select, at, off, moved, result);
 }
 
-bool Slicer::is_whole_comparison(const llvm::Value* v) {
+bool Slicer::is_whole_comparison(const llvm::Value* v) const {
     const auto* c = dyn_cast<llvm::FCmpInst>(v);
     if (!c || c->getPredicate() == llvm::CmpInst::FCMP_FALSE ||
         c->getPredicate() == llvm::CmpInst::FCMP_TRUE || c->getPredicate() == llvm::CmpInst::FCMP_ORD ||
@@ -195,7 +229,7 @@ std::int32_t Slicer::compared(const llvm::Instruction& at, const llvm::Value* v,
     return is_whole(v) ? whole(at, v) : divided(at, v, up ? 1 : -1);
 }
 
-bool Slicer::is_whole_conversion(const llvm::Value* v) {
+bool Slicer::is_whole_conversion(const llvm::Value* v) const {
     return (isa<llvm::FPToSIInst>(v) || isa<llvm::FPToUIInst>(v)) && is_register_type(v->getType()) &&
            (is_whole(dyn_cast<llvm::CastInst>(v)->getOperand(0)) ||
             quotient(dyn_cast<llvm::CastInst>(v)->getOperand(0)));

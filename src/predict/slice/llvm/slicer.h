@@ -90,9 +90,18 @@ class Slicer {
     void write_call(llvm::CallBase& c);
 
     // Whole numbers kept as floating point, and counted bits.
-    static bool is_whole(const llvm::Value* v, int depth = 0);
-    static bool is_whole_comparison(const llvm::Value* v);
-    static bool is_whole_conversion(const llvm::Value* v);
+    static constexpr unsigned kMostBits = 32;  // of integers whose products and quotients are exact
+    struct Quotient {
+        const llvm::Value *dividend, *divisor;
+        std::int64_t number = 0;  // where the divisor is no value
+    };
+    bool is_given(const llvm::Value* v) const;
+    bool is_leaf(const llvm::Value* v) const;
+    std::optional<Quotient> quotient(const llvm::Value* v) const;
+    bool is_whole(const llvm::Value* v, int depth = 0) const;
+    bool is_whole_product(const llvm::Value* left, const llvm::Value* right, int depth) const;
+    bool is_whole_comparison(const llvm::Value* v) const;
+    bool is_whole_conversion(const llvm::Value* v) const;
     void need_whole(const llvm::Value* v);
     std::int32_t temporary();
     std::int32_t calculated(Op op, const llvm::Instruction& at, std::int32_t a, std::int32_t b = -1,
