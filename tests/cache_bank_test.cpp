@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -50,6 +51,127 @@ TEST(CacheBank, counts_as_one_simulator_per_cache_does) {
             EXPECT_EQ(result.misses, static_cast<double>(one.misses())) << result.spec.name;
             EXPECT_EQ(result.accesses, static_cast<double>(lines.size()));
         }
+    }
+}
+
+CacheSpec sets_of_ways(std::uint64_t sets, std::uint64_t ways) {
+    return {sets * ways * 64, ways, 64, ""};
+}
+
+// Stretches at random, by strides, and round and round in a few lines; over the last lines there are,
+// too.
+Lines mixed(std::mt19937_64& random, std::size_t count, bool near_end = false) {
+    Lines out;
+    while (out.size() < count) {
+        const std::uint64_t range = std::uint64_t{1} << random() % 16, start = random() % (2 * range);
+        const std::uint64_t stride =
+            random() % 2 == 0 ? std::uint64_t{1} << random() % 12 : random() % 200;
+        const std::uint64_t round = 1 + random() % 100,
+                            base = near_end && random() % 4 == 0 ? ~std::uint64_t{0} / 64 : 0;
+        const auto kind = random() % 4;
+        for (std::uint64_t i = 0, length = random() % 1500; i < length; ++i) {
+            const std::uint64_t line = kind == 0   ? start + random() % range
+                                       : kind == 1 ? start + i % round * stride
+                                       : kind == 2 ? start + i / 4
+                                                   : (i % 2 == 0 ? start : start + i % round * stride);
+            out.push_back(base == 0 ? line : base - line);
+        }
+    }
+    return out;
+}
+
+void expect_as_simulators(const std::vector<CacheSpec>& caches, const Lines& lines, std::size_t piece) {
+    CacheBank bank(caches, 64);
+    std::vector<std::uint32_t> sites(lines.size());
+    for (std::size_t i = 0; i < sites.size(); ++i) sites[i] = static_cast<std::uint32_t>(i % 2);
+    for (std::size_t at = 0; at < lines.size(); at += piece) {
+        const auto many = std::min(piece, lines.size() - at);
+        bank.access(std::span(lines).subspan(at, many), std::span(sites).subspan(at, many));
+    }
+    const auto results = bank.results();
+    const auto even = bank.misses_of(0);
+    ASSERT_EQ(results.size(), caches.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        auto one = CacheSimulator::create(results[i].spec).value();
+        std::uint64_t before = 0, misses_of_even = 0;
+        for (std::size_t at = 0; at < lines.size(); ++at, before = one.misses()) {
+            one.access(std::span(lines).subspan(at, 1));
+            if (sites[at] == 0) misses_of_even += one.misses() - before;
+        }
+        ASSERT_EQ(results[i].misses, static_cast<double>(one.misses()))
+            << results[i].spec.sets() << " sets, " << results[i].spec.ways << " ways of "
+            << caches.size() << " caches";
+        ASSERT_EQ(even[i], static_cast<double>(misses_of_even));
+    }
+}
+
+TEST(CacheBank, counts_as_simulators_do_in_caches_of_any_geometry) {
+    std::mt19937_64 random(11);
+    for (int round = 0; round < 150; ++round) {
+        std::vector<CacheSpec> caches;
+        const std::size_t count = 1 + random() % 4;
+        std::uint64_t sets = 2 + random() % 70;
+        for (std::size_t i = 0; i < count; ++i) {
+            caches.push_back(sets_of_ways(sets, 1 + random() % (random() % 2 == 0 ? 64 : 16)));
+            // Divided by the last ones, or by nothing.
+            sets = random() % 4 == 0 ? 2 + random() % 3000 : sets * (1 + random() % 8);
+        }
+        std::ranges::shuffle(caches, random);
+        expect_as_simulators(caches, mixed(random, 8000, round % 4 == 0), 1 + random() % 9000);
+    }
+    // More lines than hints can name, and no divisor to make them fewer.
+    expect_as_simulators({sets_of_ways(5001, 3), sets_of_ways(15003, 7)}, mixed(random, 50000), 4096);
+}
+
+TEST(CacheBank, counts_with_every_associativity) {
+    std::mt19937_64 random(13);
+    for (std::uint64_t ways = 1; ways <= 64; ++ways) {
+        const Lines lines = mixed(random, 6000);
+        expect_as_simulators({sets_of_ways(8, ways)}, lines, 1000);
+        expect_as_simulators({sets_of_ways(8, 1 + ways / 2), sets_of_ways(8, ways),
+                              sets_of_ways(56, 65 - ways), sets_of_ways(64, 5)},
+                             lines, 5000);
+    }
+}
+
+// A level whose tags have 32 bits gets lines that need more, in the middle of a run.
+TEST(CacheBank, counts_lines_far_apart) {
+    std::mt19937_64 random(17);
+    const auto caches = specs({"4K:4:64", "64K:16:64", "96K:12:64"});
+    Lines lines = mixed(random, 20000);
+    for (std::size_t i = lines.size() / 2; i < lines.size(); ++i)
+        if (i % 3 == 0) lines[i] = lines[i] % (std::uint64_t{1} << 50) + (random() % 4 << 40);
+    expect_as_simulators(caches, lines, 700);
+}
+
+TEST(CacheBank, recent_lines_keep_their_order_when_times_run_out) {
+    std::mt19937_64 random(19);
+    for (std::size_t ways : {1, 5, 16, 40}) {
+        const Lines lines = mixed(random, 30000);
+        // The last time is 2^31 - 1.
+        RecentLines recent(16, ways, 0x7fffffffu - RecentLines::kMostAtOnce - 9000);
+        auto one = CacheSimulator::create(sets_of_ways(16, ways)).value();
+        one.access(lines);
+        MissedLines missed;
+        std::uint64_t misses = 0;
+        for (std::size_t at = 0; at < lines.size(); at += 500) {
+            recent.access(std::span(lines).subspan(at, std::min<std::size_t>(500, lines.size() - at)),
+                          missed);
+            misses += missed.size();
+        }
+        EXPECT_EQ(misses, one.misses()) << ways;
+    }
+}
+
+TEST(CacheBank, comparisons_of_bytes_and_numbers_are_those_of_plain_code) {
+    std::mt19937_64 random(23);
+    for (int round = 0; round < 1000; ++round) {
+        std::uint8_t bytes[16];
+        std::uint32_t numbers[8];
+        for (auto& one : bytes) one = static_cast<std::uint8_t>(random() % 3 * 127);
+        for (auto& one : numbers) one = static_cast<std::uint32_t>(random() % 3 * 0x7fffffffu);
+        EXPECT_EQ(simd::equal_bits(bytes, bytes[3]), simd::equal_bits_scalar(bytes, bytes[3]));
+        EXPECT_EQ(simd::equal_bits(numbers, numbers[3]), simd::equal_bits_scalar(numbers, numbers[3]));
     }
 }
 

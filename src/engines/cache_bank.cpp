@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <utility>
 
 #include "core/parallel.h"
 #include "core/try.h"
@@ -10,12 +10,15 @@
 namespace revisit {
 namespace {
 
-constexpr std::uint64_t kMostBankWays = 64;
+constexpr std::size_t kMostBankWays = 64;
 constexpr std::uint32_t kMostBankSites = std::uint32_t{1} << 20;
 constexpr double kCrowded = 2;  // times the misses of the average set
 constexpr std::size_t kMostRanges = 16;
 constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
 constexpr unsigned kParts = 4;
+constexpr std::uint64_t kMostRecent = 4096;  // lines
+constexpr std::size_t kAtOnce = 4096;        // accesses that pass one level before the next
+static_assert(kAtOnce <= RecentLines::kMostAtOnce);
 
 class WithCaches final : public Engine {
  public:
@@ -79,46 +82,79 @@ CacheBank::CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line) {
         Cache cache;
         cache.spec = spec;
         cache.sets = spec.sets();
-        cache.mask = std::has_single_bit(cache.sets) ? cache.sets - 1 : 0;
         cache.ways = static_cast<std::size_t>(spec.associativity());
-        cache.tags.resize(static_cast<std::size_t>(spec.blocks()));
         cache.set_misses.resize(static_cast<std::size_t>(cache.sets));
         caches_.push_back(std::move(cache));
     }
-    std::ranges::stable_sort(caches_, {}, &Cache::sets);
-    for (Cache& cache : caches_) cache.divides = cache.sets % caches_[0].sets == 0;
+    std::ranges::stable_sort(caches_, {},
+                             [](const Cache& one) { return std::pair(one.sets, one.ways); });
+    std::vector<std::vector<std::size_t>> chains;
+    for (std::size_t i = 0; i < caches_.size(); ++i) {
+        auto chain = std::ranges::find_if(chains, [&](const std::vector<std::size_t>& one) {
+            return caches_[i].sets % caches_[one.back()].sets == 0;
+        });
+        if (chain == chains.end()) chain = chains.emplace(chain);
+        chain->push_back(i);
+    }
+    for (const std::vector<std::size_t>& chain : chains) add_chain(chain);
 }
 
-bool CacheBank::Cache::access(std::uint64_t line) {
-    std::uint64_t* set = tags.data() + set_of(line) * ways;
-    const std::uint64_t tag = line + 1;
-    std::uint64_t carried = set[0];
-    if (carried == tag) return false;
-    set[0] = tag;
-    for (std::size_t way = 1; way < ways; ++way) {  // each moves one back, up to where it was
-        std::swap(carried, set[way]);
-        if (carried == tag) return false;
+// The caches of a chain share the ways that the one with fewest of them and of those after it has. The
+// first level is small, whatever the caches are.
+void CacheBank::add_chain(std::span<const std::size_t> caches) {
+    std::vector<std::size_t> shared(caches.size());
+    for (std::size_t i = caches.size(), least = kMostBankWays; i-- > 0;)
+        shared[i] = least = std::min(least, caches_[caches[i]].ways);
+
+    const Cache& first = caches_[caches[0]];
+    std::uint64_t sets = first.sets;
+    while (sets * shared[0] > kMostRecent && sets % 2 == 0) sets /= 2;
+    Chain chain{{sets, shared[0]}, {}, {}};
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+        const Cache& cache = caches_[caches[i]];
+        if (i == 0 && sets == cache.sets && shared[0] == cache.ways)
+            chain.first_cache = caches[i];
+        else
+            chain.levels.push_back({{cache.sets, cache.ways, shared[i]}, caches[i]});
     }
-    ++misses;
-    ++set_misses[static_cast<std::size_t>(set_of(line))];
-    return true;
+    chains_.push_back(std::move(chain));
+}
+
+template <class Lines>
+void CacheBank::count(const Lines& of, std::size_t index, const MissedLines& missed,
+                      std::span<const std::uint32_t> sites) {
+    Cache& cache = caches_[index];
+    for (const MissedLines::Miss& miss : missed) {
+        if (miss.in_last_ways) continue;
+        ++cache.misses;
+        ++cache.set_misses[static_cast<std::size_t>(of.set_of(miss.line))];
+        if (sites.empty()) continue;
+        const std::uint32_t site = sites[miss.access];
+        if (site >= kMostBankSites) continue;
+        if (site >= cache.site_misses.size())
+            cache.site_misses.resize(std::bit_ceil(std::size_t{site} + 64));
+        ++cache.site_misses[site];
+    }
+}
+
+void CacheBank::access_some(std::span<const std::uint64_t> lines,
+                            std::span<const std::uint32_t> sites) {
+    for (Chain& chain : chains_) {
+        chain.lines.access(lines, missed_);
+        if (chain.first_cache) count(chain.lines, *chain.first_cache, missed_, sites);
+        for (Level& level : chain.levels) {
+            level.lines.access(missed_, missed_next_);
+            std::swap(missed_, missed_next_);
+            count(level.lines, level.cache, missed_, sites);
+        }
+    }
 }
 
 void CacheBank::access(std::span<const std::uint64_t> lines, std::span<const std::uint32_t> sites) {
     accesses_ += lines.size();
-    Cache& first = caches_[0];
-    auto look_up = [&](Cache& cache, std::size_t i) {
-        if (!cache.access(lines[i]) || sites.empty() || sites[i] >= kMostBankSites) return;
-        if (sites[i] >= cache.site_misses.size())
-            cache.site_misses.resize(std::bit_ceil(std::size_t{sites[i]} + 64));
-        ++cache.site_misses[sites[i]];
-    };
-    for (std::size_t at = 0; at < lines.size(); ++at) {
-        const std::uint64_t line = lines[at];
-        const bool last_used = first.tags[first.set_of(line) * first.ways] == line + 1;
-        if (!last_used) look_up(first, at);
-        for (std::size_t i = 1; i < caches_.size(); ++i)
-            if (!last_used || !caches_[i].divides) look_up(caches_[i], at);
+    for (std::size_t at = 0; at < lines.size(); at += kAtOnce) {
+        const std::size_t many = std::min(kAtOnce, lines.size() - at);
+        access_some(lines.subspan(at, many), sites.empty() ? sites : sites.subspan(at, many));
     }
 }
 
@@ -184,9 +220,9 @@ std::vector<CacheBank> CacheBank::in_parts(const std::vector<CacheSpec>& caches,
 CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<CacheSpec>& caches,
                             std::uint64_t line) {
     if (parts.size() == 1) return std::move(parts[0]);
-    for (CacheBank& part : parts)
-        for (Cache& cache : part.caches_) cache.tags = {};
+    for (CacheBank& part : parts) part.chains_.clear();
     CacheBank whole(caches, line);
+    whole.chains_.clear();
     for (std::size_t p = 0; p < parts.size(); ++p) {
         whole.accesses_ += parts[p].accesses_;
         for (std::size_t i = 0; i < whole.caches_.size(); ++i) {

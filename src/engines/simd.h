@@ -24,6 +24,7 @@ using u8x16 = std::uint8_t __attribute__((vector_size(16)));
 using s8x16 = std::int8_t __attribute__((vector_size(16)));
 using u16x8 = std::uint16_t __attribute__((vector_size(16)));
 using u32x4 = std::uint32_t __attribute__((vector_size(16)));
+using s32x4 = std::int32_t __attribute__((vector_size(16)));
 
 template <class Vector>
 REVISIT_INLINE Vector load(const void* from) {
@@ -62,7 +63,29 @@ unsigned first_equal_scalar(const std::uint32_t* values, std::uint32_t value) {
     return kCount;
 }
 
+// Which of 16 bytes, or of eight numbers of 32 bits, equal `value`, a bit a number.
+template <class Number>
+unsigned equal_bits_scalar(const Number* values, Number value) {
+    unsigned bits = 0;
+    for (unsigned i = 0; i < (sizeof value == 1 ? 16 : 8); i++)
+        bits |= unsigned{values[i] == value} << i;
+    return bits;
+}
+
 #if defined(__aarch64__)
+
+REVISIT_INLINE unsigned equal_bits(const std::uint8_t* values, std::uint8_t value) {
+    const uint8x16_t weight = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
+    const uint8x16_t equal = vandq_u8(vceqq_u8(vld1q_u8(values), vdupq_n_u8(value)), weight);
+    return vaddv_u8(vget_low_u8(equal)) | unsigned{vaddv_u8(vget_high_u8(equal))} << 8;
+}
+
+REVISIT_INLINE unsigned equal_bits(const std::uint32_t* values, std::uint32_t value) {
+    const uint32x4_t v = vdupq_n_u32(value);
+    const uint32x4_t a = vceqq_u32(vld1q_u32(values), v), b = vceqq_u32(vld1q_u32(values + 4), v);
+    const uint8x8_t bytes = vmovn_u16(vuzp1q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
+    return vaddv_u8(vand_u8(bytes, vcreate_u8(0x8040201008040201u)));
+}
 
 template <unsigned kCount>
 REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
@@ -108,14 +131,23 @@ REVISIT_INLINE Comparison compare(const std::uint32_t* values, std::uint32_t low
 
 #elif defined(__x86_64__)
 
-template <unsigned kCount>
-REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
+REVISIT_INLINE unsigned equal_bits(const std::uint8_t* values, std::uint8_t value) {
+    const __m128i v = _mm_set1_epi8(static_cast<char>(value));
+    const __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)), v);
+    return static_cast<unsigned>(_mm_movemask_epi8(equal));
+}
+
+REVISIT_INLINE unsigned equal_bits(const std::uint32_t* values, std::uint32_t value) {
     const __m128i v = _mm_set1_epi32(static_cast<int>(value));
     const __m128i a = _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)), v);
     const __m128i b = _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values + 4)), v);
-    const auto lanes = static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(a))) |
-                       static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(b))) << 4;
-    return static_cast<unsigned>(std::countr_zero(lanes | 1u << kCount));
+    return static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(a))) |
+           static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(b))) << 4;
+}
+
+template <unsigned kCount>
+REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
+    return static_cast<unsigned>(std::countr_zero(equal_bits(values, value) | 1u << kCount));
 }
 
 REVISIT_INLINE std::uint64_t lane_bits(__m128i a, __m128i b, __m128i c, __m128i d) {
@@ -148,6 +180,14 @@ REVISIT_INLINE Comparison compare(const std::uint32_t* values, std::uint32_t low
 }
 
 #else
+
+REVISIT_INLINE unsigned equal_bits(const std::uint8_t* values, std::uint8_t value) {
+    return equal_bits_scalar(values, value);
+}
+
+REVISIT_INLINE unsigned equal_bits(const std::uint32_t* values, std::uint32_t value) {
+    return equal_bits_scalar(values, value);
+}
 
 template <unsigned kCount>
 REVISIT_INLINE unsigned first_equal(const std::uint32_t* values, std::uint32_t value) {
