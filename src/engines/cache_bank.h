@@ -16,8 +16,10 @@
 // which data is in them: misses are counted per set, and per site (explained as data afterwards).
 //
 // Where there are processors enough, parts work side by side, each for a residue of lines: with r
-// parts, set s of a cache of part p is set r s + p of the whole, and it knows line r n + p as n. Cost.
-// 1 ns per access that hits the first, and about 10 ns per miss and level.
+// parts, set s of a cache of part p is set r s + p of the whole, and it knows line r n + p as n.
+//
+// Cost. About 1 ns per access that hits the first, and 10 ns per miss and level (Xeon, 2.6 GHz,
+// shared): matmul 300 takes 2.6 ns per access and three caches, where moving lines took 10 to 12.
 #pragma once
 
 #include <cstdint>
