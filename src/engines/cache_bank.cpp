@@ -23,20 +23,23 @@ static_assert(kAtOnce <= RecentLines::kMostAtOnce);
 class WithCaches final : public Engine {
  public:
     WithCaches(std::unique_ptr<Engine> engine, std::vector<CacheBank> parts,
-               std::vector<CacheSpec> caches, std::uint64_t line)
+               std::vector<CacheSpec> caches, std::uint64_t line, bool side_by_side)
         : engine_(std::move(engine)),
           caches_(std::move(caches)),
           line_(line),
           parts_(std::move(parts)),
           shares_(parts_.size()),
-          crew_(static_cast<unsigned>(parts_.size())) {}
+          crew_(side_by_side ? static_cast<unsigned>(parts_.size()) + 1 : 1) {}
 
     Result<void> add(const BlockBatch& batch) override {
-        if (parts_.size() == 1)
-            parts_[0].access(batch.blocks, batch.sites);
-        else
-            crew_.run(parts_.size(), [&](std::size_t part) { access(part, batch); });
-        return engine_->add(batch);
+        Result<void> counted;
+        crew_.run(parts_.size() + 1, [&](std::size_t piece) {
+            if (piece == 0)
+                counted = engine_->add(batch);
+            else
+                access(piece - 1, batch);
+        });
+        return counted;
     }
     Result<Profile> finish() override {
         Profile profile = TRY(engine_->finish());
@@ -49,6 +52,7 @@ class WithCaches final : public Engine {
 
  private:
     void access(std::size_t part, const BlockBatch& batch) {
+        if (parts_.size() == 1) return parts_[0].access(batch.blocks, batch.sites);
         auto& [lines, sites] = shares_[part];
         lines.clear();
         sites.clear();
@@ -242,9 +246,10 @@ CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<Cach
 std::unique_ptr<Engine> with_caches(std::unique_ptr<Engine> engine,
                                     const std::vector<CacheSpec>& caches, std::uint64_t line,
                                     unsigned threads) {
-    auto parts = CacheBank::in_parts(caches, line, threads >= kParts ? kParts : 1);
+    const bool enough = threads >= kParts;
+    auto parts = CacheBank::in_parts(caches, line, enough ? kParts : 1);
     if (parts[0].empty()) return engine;
-    return std::make_unique<WithCaches>(std::move(engine), std::move(parts), caches, line);
+    return std::make_unique<WithCaches>(std::move(engine), std::move(parts), caches, line, enough);
 }
 
 }  // namespace revisit
