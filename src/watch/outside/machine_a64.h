@@ -11,6 +11,7 @@ namespace revisit::watch::outside {
 struct Machine {
     using State = machine::A64State;
     static constexpr bool kFollowsVectors = true;
+    static constexpr bool kReadWhereItRan = false;  // processors.h; not measured
     template <class Memory>
     using Ahead = machine::A64Ahead<Memory>;
     static inline machine::VectorUnit* in_use = nullptr;  // whose code this process may be executing

@@ -15,6 +15,8 @@ namespace revisit::watch::outside {
 struct Machine {
     using State = machine::X64State;
     static constexpr bool kFollowsVectors = true;  // or but moves and integers
+    // Reading what a thread has written from another processor slows it down afterwards: processors.h.
+    static constexpr bool kReadWhereItRan = true;
     template <class Memory>
     using Ahead = machine::X64Ahead<Memory>;
 

@@ -341,7 +341,9 @@ class Tracer {
             return;
         }
         if (task->is_due && task->started) {
-            taken = sampler_.at_stop(*task);
+            const auto at_stop = [&] { return sampler_.at_stop(*task); };
+            taken = Machine::kReadWhereItRan && !busy_ ? processors_.on(task->processor, at_stop)
+                                                       : at_stop();
             since = own_time();
         } else
             sampler_.lost_time(kStopCost);
