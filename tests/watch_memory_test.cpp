@@ -99,5 +99,33 @@ TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_the
     for (double t = 1e6; t < 90e6; t *= 1.3) EXPECT_LE(clock.since(0, t), clock.since(0, t * 1.3));
 }
 
+// One thread, ten samples; stretches of so many accesses in 100 microseconds.
+double stated_error(unsigned stretches, std::uint64_t busy_samples) {
+    Origins origins;
+    origins.places.emplace_back();
+    Samples samples;
+    for (std::uint64_t i = 1; i <= 10; i++) {
+        Sample sample;
+        sample.place = 0;
+        sample.time = i * 1000000;
+        sample.period = 1000000;
+        samples.threads[0].samples.push_back(sample);
+    }
+    for (unsigned i = 0; i < stretches; i++)
+        samples.replays.push_back({0, 100000, 100000, i * std::uint64_t{1000000}, 0});
+    samples.taken = 10;
+    samples.taken_busy = busy_samples;
+    return AccessClock(samples, origins, nullptr).thread(0).error;
+}
+
+TEST(WatchClock, error_is_larger_on_a_busy_machine_and_largest_where_nothing_was_measured) {
+    const double idle = stated_error(8, 0), busy = stated_error(8, 10);
+    EXPECT_LT(idle, 0.2);
+    EXPECT_GT(busy, 0.25);
+    EXPECT_GT(stated_error(8, 5), idle);
+    EXPECT_LT(stated_error(8, 5), busy);
+    EXPECT_GT(stated_error(0, 0), 1);
+}
+
 }  // namespace
 }  // namespace revisit::watch

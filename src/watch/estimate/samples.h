@@ -114,6 +114,7 @@ struct Samples {
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
     std::vector<TimedReuse> timed;
+    std::uint64_t taken = 0, taken_busy = 0;  // samples; those while all processors were busy
     std::map<Hindrance, Note> notes;
     std::vector<Replayed> replays;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Ended> ended;  // by place and first bytes

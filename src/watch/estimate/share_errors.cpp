@@ -11,6 +11,7 @@ constexpr double kDeviations = 1.96;
 // The factor by which the footprint model is off, one standard deviation: found by simulation with
 // exact time distances on the traces of docs/watch.md.
 constexpr double kModelError = 0.08;
+constexpr double kMostClockError = 1.2;          // likewise, of a clock of which nothing is known
 constexpr double kUnseen = 2;                    // long reuses that might have been seen elsewhere
 constexpr double kOther = 0.75, kMostOther = 6;  // samples of other code, of so many times the usual
 
@@ -127,7 +128,8 @@ void add_sampling(const std::vector<Part>& parts, const Row& all, double total, 
 
 // Mass of timed reuses within a factor of an edge, and of those that the correction took across it.
 void add_systematic(const SeenThread& seen, const Histogram& histogram, Row& bins, Row& beyond) {
-    double factor = std::exp(kDeviations * std::hypot(kModelError, std::min(0.5, seen.clock_error)));
+    double factor =
+        std::exp(kDeviations * std::hypot(kModelError, std::min(kMostClockError, seen.clock_error)));
     std::vector<std::pair<double, double>> timed;  // distance, mass
     Row moved(beyond.size());
     auto edge_above = [&](double distance) {  // the first bin that begins beyond

@@ -528,6 +528,8 @@ Sampler::Taken Sampler::at_stop(Task& t) {
 
 void Sampler::after_stop(Task& t, bool on_another_processor) {
     std::uint64_t since = own_time();
+    samples(t).taken++;
+    samples(t).taken_busy += !on_another_processor;
     finish_sample(t);
     charge_switches(t);
     std::uint64_t finished = own_time();
