@@ -134,6 +134,15 @@ class Progress {
     std::uint64_t met_ = 0, stride_ = 1;
 };
 
+// The first access after the first state, where `ahead` starts; `memory` is lost. What is there now may
+// have changed since: a counter that is loaded by this access would be where it is at the end.
+template <class Ahead, class State, class Memory>
+bool find_progress_begin(Ahead ahead, const State& state, Memory& memory, ReplayEnd<State>& first,
+                         unsigned shift) {
+    memory.lose(0, ~std::uint64_t{0});
+    return find_replay_end(ahead, state, first, shift);
+}
+
 // `ahead` starts at the second state and works on `state`; `first` is the first access after the first
 // one.
 template <class Ahead, class State>

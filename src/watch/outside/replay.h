@@ -145,7 +145,8 @@ class Replayer {
         b_.memory.allow_pages(kPages);
         b_.memory.forget_stores();
         b_.state = t_.replay.from;
-        if (!machine::find_replay_end(ahead(follows_vectors), b_.state, first, shift)) return {};
+        if (!machine::find_progress_begin(ahead(follows_vectors), b_.state, b_.memory, first, shift))
+            return {};
         b_.memory.forget_stores();
         b_.state = b_.stopped;
         return machine::count_by_progress(ahead(follows_vectors), b_.state, first, shift);
