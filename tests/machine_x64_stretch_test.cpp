@@ -1,6 +1,8 @@
 // Stretches of loops that count in memory: registers alone do not tell one time round from another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "machine/progress.h"
