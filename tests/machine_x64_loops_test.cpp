@@ -24,30 +24,19 @@ namespace revisit::machine {
 namespace {
 
 // Code, and data with a stack above it; everything else faults.
-struct LoopMemory {
-    static constexpr std::uint64_t kCode = 0x10000, kData = 0x700000000000, kReturned = 0xdead;
-    static constexpr std::uint64_t kDataBytes = 48 << 10, kBytes = kDataBytes + (4 << 10);
-    const std::vector<std::uint8_t>* code = nullptr;
-    std::vector<std::uint8_t> data = std::vector<std::uint8_t>(kBytes);
+constexpr std::uint64_t kLoopData = 48 << 10;
+struct LoopMemory : X64Memory<kLoopData + (4 << 10)> {
+    static constexpr std::uint64_t kDataBytes = kLoopData, kReturned = 0xdead;
     std::vector<std::uint8_t> unknown = std::vector<std::uint8_t>(kBytes);
 
-    unsigned fetch(std::uint64_t pc, std::uint8_t (&to)[15]) {
-        if (pc < kCode || pc >= kCode + code->size()) return 0;
-        auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(15, kCode + code->size() - pc));
-        std::memcpy(to, code->data() + (pc - kCode), bytes);
-        return bytes;
-    }
     Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
-        if (address < kData || address + bytes > kData + kBytes) return Loaded::fault;
-        value = 0;
-        std::memcpy(&value, data.data() + (address - kData), bytes);
-        for (unsigned k = 0; k < bytes; k++)
+        const Loaded loaded = X64Memory::load(address, bytes, value);
+        for (unsigned k = 0; k < bytes && loaded == Loaded::value; k++)
             if (unknown[address - kData + k]) return Loaded::unknown;
-        return Loaded::value;
+        return loaded;
     }
     bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known) {
-        if (address < kData || address + bytes > kData + kBytes) return false;
-        std::memcpy(data.data() + (address - kData), &value, bytes);
+        if (!X64Memory::store(address, bytes, value)) return false;
         std::memset(unknown.data() + (address - kData), !known, bytes);
         return true;
     }

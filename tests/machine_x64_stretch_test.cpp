@@ -12,28 +12,15 @@
 namespace revisit::machine {
 namespace {
 
-struct StretchMemory {
-    static constexpr std::uint64_t kCode = 0x10000, kData = 0x700000000000, kBytes = 256 << 10;
-    const std::vector<std::uint8_t>* code = nullptr;
-    std::vector<std::uint8_t> data = std::vector<std::uint8_t>(kBytes);
+struct StretchMemory : X64Memory<256 << 10> {
     bool is_lost = false;
 
-    unsigned fetch(std::uint64_t pc, std::uint8_t (&to)[15]) {
-        if (pc < kCode || pc >= kCode + code->size()) return 0;
-        auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(15, kCode + code->size() - pc));
-        std::memcpy(to, code->data() + (pc - kCode), bytes);
-        return bytes;
-    }
     Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
-        if (address < kData || address + bytes > kData + kBytes) return Loaded::fault;
-        value = 0;
-        std::memcpy(&value, data.data() + (address - kData), bytes);
-        return is_lost ? Loaded::unknown : Loaded::value;
+        const Loaded loaded = X64Memory::load(address, bytes, value);
+        return is_lost && loaded == Loaded::value ? Loaded::unknown : loaded;
     }
     bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool) {
-        if (address < kData || address + bytes > kData + kBytes) return false;
-        std::memcpy(data.data() + (address - kData), &value, bytes);
-        return true;
+        return X64Memory::store(address, bytes, value);
     }
     void lose(std::uint64_t, std::uint64_t) { is_lost = true; }
 };

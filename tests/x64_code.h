@@ -3,6 +3,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "machine/ahead.h"
 
 namespace revisit::machine {
 
@@ -55,5 +58,31 @@ inline X64Code compile_for_x64(const std::string& source, const std::string& opt
     std::filesystem::remove_all(directory);
     return out;
 }
+
+// Code, and data after which everything faults.
+template <std::uint64_t kSize>
+struct X64Memory {
+    static constexpr std::uint64_t kCode = 0x10000, kData = 0x700000000000, kBytes = kSize;
+    const std::vector<std::uint8_t>* code = nullptr;
+    std::vector<std::uint8_t> data = std::vector<std::uint8_t>(kBytes);
+
+    unsigned fetch(std::uint64_t pc, std::uint8_t (&to)[15]) {
+        if (pc < kCode || pc >= kCode + code->size()) return 0;
+        auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(15, kCode + code->size() - pc));
+        std::memcpy(to, code->data() + (pc - kCode), bytes);
+        return bytes;
+    }
+    Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
+        if (address < kData || address + bytes > kData + kBytes) return Loaded::fault;
+        value = 0;
+        std::memcpy(&value, data.data() + (address - kData), bytes);
+        return Loaded::value;
+    }
+    bool store(std::uint64_t address, unsigned bytes, std::uint64_t value) {
+        if (address < kData || address + bytes > kData + kBytes) return false;
+        std::memcpy(data.data() + (address - kData), &value, bytes);
+        return true;
+    }
+};
 
 }  // namespace revisit::machine
