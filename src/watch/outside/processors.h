@@ -53,7 +53,7 @@ class Processors {
             return;
         cpu_set_t others = allowed_;
         CPU_CLR(processor, &others);
-        if (sched_setaffinity(0, sizeof others, &others) != 0) return;
+        sched_setaffinity(0, sizeof others, &others);
         sched_setaffinity(0, sizeof allowed_, &allowed_);  // free to move again: others may be busy
     }
 
@@ -69,10 +69,7 @@ class Processors {
             sched_setaffinity(0, sizeof one, &one);
         }
         auto result = work();
-        if (moves) {
-            leave(processor);
-            sched_setaffinity(0, sizeof allowed_, &allowed_);
-        }
+        if (moves) leave(processor);
         return result;
     }
 
