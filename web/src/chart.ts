@@ -207,8 +207,8 @@ export function barChart(chart: BarChart): HTMLElement {
       });
       if ((bar.error ?? 0) > 0 && bar.values.length === 1) {
         const middle = left + slot / 2, value = bar.values[0]!;
-        p.svg.append(s('path', {class: 'whisker', d: `M${middle},${y(value - bar.error!)}V${y(value + bar.error!)}` +
-          `M${middle - 3},${y(value + bar.error!)}h6M${middle - 3},${y(Math.max(0, value - bar.error!))}h6`}));
+        const low = y(Math.max(0, value - bar.error!)), high = y(value + bar.error!);
+        p.svg.append(s('path', {class: 'whisker', d: `M${middle},${low}V${high}M${middle - 3},${high}h6M${middle - 3},${low}h6`}));
       }
       if (bar.infinite || i % every === 0)
         p.svg.append(s('text', {class: 'tick', x: left + slot / 2, y: p.bottom + 16, 'text-anchor': 'middle'}, bar.tick));
