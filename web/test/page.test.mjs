@@ -262,6 +262,10 @@ const tests = {
   async 'below 100 samples the page leads with that'() {
     await open('few.html');
     assert.match(await page.textContent('.headline'), /^60 samples: too few/);
+    // Error bars end at the axis.
+    const whiskers = await page.evaluate(() => [...document.querySelectorAll('.whisker')].map(one => one.getBoundingClientRect().bottom -
+      Math.max(...[...one.ownerSVGElement.querySelectorAll('.column')].map(bar => bar.getBoundingClientRect().bottom))));
+    assert.ok(whiskers.length > 0 && whiskers.every(below => below < 1.5), whiskers.join(' '));
     assert.doesNotMatch(await page.textContent('.hero .answer'), /%/);
   },
   async 'pages, TLBs and line use are on the page as in the terminal'() {
