@@ -415,6 +415,8 @@ writeFileSync(join(scratch, 'before.json'), JSON.stringify(newcomer(scratch, {mo
 revisit('report', 'before.json', 'particles.json', '-o', 'moved.html', ...caches);
 writeFileSync(join(scratch, 'words.json'), JSON.stringify({...newcomer(scratch), granularity: 8}));
 revisit('report', 'words.json', '-o', 'words.html', ...caches);
-writeFileSync(join(scratch, 'few.json'), JSON.stringify({...newcomer(scratch, {sampled: true}), sampled: {period: 100000, samples: 60, pruned: 0}}));
+const few = {...newcomer(scratch, {sampled: true}), sampled: {period: 100000, samples: 60, pruned: 0}};
+few.reuse.error.cold = 3 * few.reuse.cold;  // an error larger than what it is of
+writeFileSync(join(scratch, 'few.json'), JSON.stringify(few));
 revisit('report', 'few.json', '-o', 'few.html', ...caches);
 await run(tests);
