@@ -1,7 +1,7 @@
 // One cache against many histograms.
 //
 // A profile has up to 10^5 sites and 10^6 pairs, all cut along the same few hundred edges. The hit
-// probability of a bin costs a thousand exponentials (see cache.cpp), so it is worked out once an edge
+// probability of a bin costs a thousand divisions (see cache.cpp), so it is worked out once an edge
 // pair and looked up ever after.
 #pragma once
 

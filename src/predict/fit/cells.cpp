@@ -15,10 +15,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <unordered_map>
 
 #include "predict/fit/describe.h"
 #include "predict/fit/features.h"
+#include "predict/fit/partition.h"
 
 namespace revisit::predict {
 namespace {
@@ -87,15 +87,15 @@ class Learner {
     // Rows by the values of all features, the pieces that the largest samples show first.
     std::vector<Group> cut(const Plan& plan) {
         features_ = view_.of(plan);
-        std::unordered_map<std::string, std::uint32_t> index;
-        std::vector<Group> groups;
-        std::string key(features_.size(), '\0');
-        for (std::size_t row = 0; row < s_.points.count(); ++row) {
-            for (std::size_t f = 0; f < features_.size(); ++f)
-                key[f] = static_cast<char>(view_.value(features_[f], row));
-            const auto [at, fresh] = index.try_emplace(key, static_cast<std::uint32_t>(groups.size()));
-            if (fresh) groups.emplace_back().key.assign(key.begin(), key.end());
-            groups[at->second].rows.push_back(static_cast<std::uint32_t>(row));
+        Partition partition(s_.points.count());
+        for (const Feature& f : features_) partition.refine(view_.column(f));
+        std::vector<Group> groups(partition.finish());
+        const auto& group_of = partition.group_of();
+        for (std::size_t row = 0; row < group_of.size(); ++row) {
+            auto& g = groups[group_of[row]];
+            if (g.rows.empty())
+                for (const Feature& f : features_) g.key.push_back(view_.value(f, row));
+            g.rows.push_back(static_cast<std::uint32_t>(row));
         }
         for (auto& g : groups) {
             g.by_sample.assign(table_.samples().size(), 0);

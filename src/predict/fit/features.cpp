@@ -119,34 +119,59 @@ int Features::period_of(std::size_t loop) const {
     return static_cast<int>(std::min<std::int64_t>(p, 16));
 }
 
-std::int8_t Features::value(const Feature& f, std::size_t row) const {
+// Hands `act` the feature as a function of the row, its kind looked at once.
+template <class Act>
+auto Features::with(const Feature& f, Act&& act) const {
     using K = Feature::Kind;
-    const auto* t = s_.points.at(row) + sizes_;
-    const auto* left = s_.left.data() + row * loops_;
-    const auto* v = s_.value.data() + row * loops_;
+    const auto narrow = [](auto value) { return static_cast<std::int8_t>(value); };
+    const auto size = [&, b = f.b](std::size_t row) { return s_.points.at(row)[b]; };
+    const auto number = [&, a = sizes_ + f.a](std::size_t row) { return s_.points.at(row)[a]; };
+    const auto of_loop = [&](const std::vector<std::int32_t>& all, std::size_t loop) {
+        return [data = all.data() + loop, n = loops_](std::size_t row) { return data[row * n]; };
+    };
+    const auto left = of_loop(s_.left, f.a);
+    const auto a = of_loop(s_.value, f.a), b = of_loop(s_.value, f.b);
+    const auto clipped = [&, clip = f.clip](int value) {
+        return narrow(std::clamp(value, -clip, clip));
+    };
     switch (f.kind) {
         case K::first:
-            return static_cast<std::int8_t>(std::min((t[f.a] - least_first_[f.a]) / f.unit, f.clip));
+            return act([&](std::size_t row) {
+                return narrow(std::min((number(row) - least_first_[f.a]) / f.unit, f.clip));
+            });
         case K::last:
-            return static_cast<std::int8_t>(std::min((left[f.a] - least_left_[f.a]) / f.unit, f.clip));
+            return act([&](std::size_t row) {
+                return narrow(std::min((left(row) - least_left_[f.a]) / f.unit, f.clip));
+            });
         case K::pair:
-            return static_cast<std::int8_t>(
-                std::clamp(floor_of(v[f.a], f.unit) - floor_of(v[f.b], f.unit), -f.clip, f.clip));
+            return act([&](std::size_t row) {
+                return clipped(floor_of(a(row), f.unit) - floor_of(b(row), f.unit));
+            });
         case K::doubled:
-            return static_cast<std::int8_t>(std::clamp(2 * v[f.b] - v[f.a], -f.clip, f.clip));
+            return act([&](std::size_t row) { return clipped(2 * b(row) - a(row)); });
         case K::residue:
-            return static_cast<std::int8_t>(t[f.a] % f.clip);
+            return act([&](std::size_t row) { return narrow(number(row) % f.clip); });
         case K::below:
-            return static_cast<std::int8_t>(
-                std::clamp(v[f.a] - s_.points.at(row)[f.b], -f.clip, f.clip));
+            return act([&](std::size_t row) { return clipped(a(row) - size(row)); });
         case K::before:
-            return static_cast<std::int8_t>(
-                std::clamp(s_.points.at(row)[f.b] - left[f.a], -f.clip, f.clip));
+            return act([&](std::size_t row) { return clipped(size(row) - left(row)); });
         case K::phase:
-            return static_cast<std::int8_t>(s_.phase[row] * 16 /
-                                            std::max<std::uint64_t>(16, table_.granularity()));
+            break;
     }
-    return 0;
+    const auto unit = std::max<std::uint64_t>(16, table_.granularity());
+    return act([&](std::size_t row) { return narrow(s_.phase[row] * 16 / unit); });
+}
+
+std::int8_t Features::value(const Feature& f, std::size_t row) const {
+    return with(f, [&](const auto& at) { return at(row); });
+}
+
+std::vector<std::int8_t> Features::column(const Feature& f) const {
+    std::vector<std::int8_t> all(s_.points.count());
+    with(f, [&](const auto& at) {
+        for (std::size_t row = 0; row < all.size(); ++row) all[row] = at(row);
+    });
+    return all;
 }
 
 std::string Features::name(const Feature& f, std::int8_t value) const {

@@ -43,10 +43,13 @@ class Features {
 
     std::vector<Feature> of(const Plan& plan) const;
     std::int8_t value(const Feature& feature, std::size_t row) const;
+    std::vector<std::int8_t> column(const Feature& feature) const;      // the value of every row
     std::string name(const Feature& feature, std::int8_t value) const;  // for people
 
  private:
     int period_of(std::size_t loop) const;
+    template <class Act>
+    auto with(const Feature& feature, Act&& act) const;
 
     const Stream& s_;
     const RowTable& table_;

@@ -60,8 +60,9 @@ class Element {
  private:
     static constexpr std::uint64_t fold(std::uint64_t v) { return v >= kPrime ? v - kPrime : v; }
     static constexpr std::uint64_t reduce_signed(std::int64_t v) {
-        const auto m = v % static_cast<std::int64_t>(kPrime);
-        return static_cast<std::uint64_t>(m < 0 ? m + static_cast<std::int64_t>(kPrime) : m);
+        constexpr auto prime = static_cast<std::int64_t>(kPrime);
+        const auto m = v > -prime && v < prime ? v : v % prime;
+        return static_cast<std::uint64_t>(m < 0 ? m + prime : m);
     }
     static constexpr Element raw(std::uint64_t v) {
         Element e;

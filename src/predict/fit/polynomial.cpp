@@ -299,26 +299,41 @@ Fit fit(const Points& points, std::span<const std::uint32_t> which, const std::v
     return plenty ? Fit::exact : Fit::undetermined;
 }
 
-bool agrees(const Polynomial& p, const Points& points, std::span<const std::uint32_t> which) {
-    std::vector<Monomial> terms;
-    std::vector<Element> coefficients;
-    for (std::size_t i = 0; i < p.terms.size(); ++i)
-        if (p.coefficients[i] != Element()) {
-            terms.push_back(p.terms[i]);
-            coefficients.push_back(p.coefficients[i]);
+namespace {
+
+// A polynomial made ready for many points: of each term that counts, its factors in sequence.
+class Evaluator {
+ public:
+    explicit Evaluator(const Polynomial& p) {
+        for (std::size_t i = 0; i < p.terms.size(); ++i) {
+            if (p.coefficients[i] == Element()) continue;
+            for (std::size_t v = 0; v < kMaxVariables; ++v)
+                factors_.insert(factors_.end(), p.terms[i].power[v], static_cast<std::uint8_t>(v));
+            terms_.push_back({p.coefficients[i], factors_.size()});
         }
-    for (const auto i : which) {
-        const auto* x = points.at(i);
+    }
+    Element operator()(const std::int32_t* x) const {
         Element sum;
-        for (std::size_t k = 0; k < terms.size(); ++k) {
-            Element term = coefficients[k];
-            for (std::size_t v = 0; v < points.variables; ++v)
-                for (auto n = terms[k].power[v]; n > 0; --n) term *= Element(x[v]);
+        std::size_t at = 0;
+        for (const auto& [coefficient, end] : terms_) {
+            Element term = coefficient;
+            for (; at < end; ++at) term *= Element(x[factors_[at]]);
             sum += term;
         }
-        if (sum != Element(points.y[i])) return false;
+        return sum;
     }
-    return true;
+
+ private:
+    std::vector<std::uint8_t> factors_;
+    std::vector<std::pair<Element, std::size_t>> terms_;  // coefficient, end of its factors
+};
+
+}  // namespace
+
+bool agrees(const Polynomial& p, const Points& points, std::span<const std::uint32_t> which) {
+    const Evaluator value(p);
+    return std::all_of(which.begin(), which.end(),
+                       [&](auto i) { return value(points.at(i)) == Element(points.y[i]); });
 }
 
 namespace {
@@ -327,24 +342,24 @@ namespace {
 std::vector<std::uint8_t> independent(const Points& points, std::span<const std::uint32_t> which,
                                       std::span<const std::uint8_t> order) {
     std::vector<std::uint8_t> kept;
+    Points some;  // scattered, to fit each variable by the kept ones
+    some.variables = points.variables;
+    std::vector<std::uint32_t> chosen;
+    const std::size_t step = scatter_step(which.size());
+    for (std::size_t at = 0; chosen.size() < std::min<std::size_t>(which.size(), 400);
+         at = (at + step) % which.size()) {
+        const auto* x = points.at(which[at]);
+        some.x.insert(some.x.end(), x, x + points.variables);
+        chosen.push_back(static_cast<std::uint32_t>(chosen.size()));
+    }
+    some.y.resize(chosen.size());
     const auto dependent = [&](std::uint8_t v) {
-        // Fit v by the kept ones: over all points, the variable's own column as value.
-        Points column;
-        column.variables = points.variables;
-        std::vector<std::uint32_t> chosen;
-        const std::size_t step = scatter_step(which.size());
-        const std::size_t sample = std::min<std::size_t>(which.size(), 400);
-        for (std::size_t n = 0, at = 0; n < sample; ++n, at = (at + step) % which.size()) {
-            const auto* x = points.at(which[at]);
-            column.x.insert(column.x.end(), x, x + points.variables);
-            column.y.push_back(x[v]);
-            chosen.push_back(static_cast<std::uint32_t>(n));
-        }
+        for (const auto n : chosen) some.y[n] = some.at(n)[v];
         Polynomial p;
-        if (fit(column, chosen, monomials(kept, 1), p) == Fit::inconsistent) return false;
-        for (const auto i : which)
-            if (p(points.at(i)) != Element(points.at(i)[v])) return false;
-        return true;
+        if (fit(some, chosen, monomials(kept, 1), p) == Fit::inconsistent) return false;
+        const Evaluator value(p);
+        return std::all_of(which.begin(), which.end(),
+                           [&](auto i) { return value(points.at(i)) == Element(points.at(i)[v]); });
     };
     for (const auto v : order)
         if (!dependent(v)) kept.push_back(v);

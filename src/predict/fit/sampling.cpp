@@ -8,8 +8,10 @@
 #include "predict/fit/sampling.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
+#include "core/parallel.h"
 #include "core/try.h"
 #include "predict/fit/alignment.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMostRows = 4'000'000;
 constexpr std::int64_t kMostWork = 4'000'000'000;  // rows looked at while fitting: minutes
+constexpr unsigned kMostThreads = 4;               // beyond, other parts take the time
 constexpr std::size_t kMostNumbers = 3;            // axes that fixed numbers may add
 
 // Moduli by parameter: what lies in blocks at places that a size does not move needs none.
@@ -272,6 +275,39 @@ Result<Program> Programs::at(const Parameters& sizes) const {
 
 namespace {
 
+// Fits every stream, several at a time. Each may take part of the time left and of the work, as if they
+// had come one after the other.
+void fit_streams(Model& model, const CellOptions& cells, const Layout& layout,
+                 const Deadline& deadline) {
+    const auto& streams = model.table.streams();
+    const unsigned threads = std::min(thread_count(0), kMostThreads);
+    const auto fitted = [&](std::size_t k, std::int64_t work) {
+        CellOptions own = cells;
+        const auto left = static_cast<double>(streams.size() - k);
+        own.work = work;
+        // The deadline counts processor time, which threads spend together.
+        own.deadline = deadline.part(std::min(1.0, threads * std::max(0.2, 3.0 / left)));
+        const ReferenceInfo& r = model.table.references()[streams[k].reference];
+        const auto known = layout.around.find({r.function, r.reference, r.context});
+        if (known != layout.around.end()) own.periods = known->second;
+        return learn(streams[k], model.table, own);
+    };
+    std::vector<StreamModel> all(streams.size());
+    std::atomic<bool> in_vain = false;
+    parallel_for(threads, streams.size(), [&](std::size_t k) {
+        if (in_vain) return;  // an earlier one has no formulas: streams begin in order
+        all[k] = fitted(k, kMostWork / 4);
+        if (cells.hurry && all[k].lost > 0) in_vain = true;
+    });
+    std::int64_t work_left = kMostWork;
+    for (std::size_t k = 0; k < streams.size(); ++k) {
+        if (all[k].work > work_left) all[k] = fitted(k, work_left);
+        work_left = std::max(kMostWork / 100, work_left - all[k].work);
+        model.streams.push_back(std::move(all[k]));
+        if (cells.hurry && model.streams.back().lost > 0) break;
+    }
+}
+
 // Interprets the samples of the model's design and fits their rows. In a hurry it ends with the first
 // stream that has no formulas.
 Result<void> take_samples(const Session& session, Model& model, std::int64_t period,
@@ -338,26 +374,16 @@ Result<void> take_samples(const Session& session, Model& model, std::int64_t per
         layout =
             TRY(layout_of(program, model.design.at(size), request.granularity, deadline.part(0.1)));
     }
-    std::int64_t work_left = kMostWork;
-    std::size_t streams_left = model.table.streams().size();
-    for (const Stream& s : model.table.streams()) {
-        cells.deadline =
-            deadline.part(std::min(1.0, std::max(0.2, 3.0 / static_cast<double>(streams_left--))));
-        const ReferenceInfo& r = model.table.references()[s.reference];
-        const auto known = layout.around.find({r.function, r.reference, r.context});
-        cells.periods = known == layout.around.end() ? std::vector<std::int64_t>{} : known->second;
-        // Coin tosses fit nothing: where the data decides, only the estimate is wanted.
-        if (learning.rough || data_decides(learning.doubts)) {
+    // Coin tosses fit nothing: where the data decides, only the estimate is wanted.
+    if (learning.rough || data_decides(learning.doubts)) {
+        for (const Stream& s : model.table.streams()) {
             StreamModel none;
             none.rows = none.lost = s.points.count();
             model.streams.push_back(std::move(none));
-        } else {
-            cells.work = std::min<std::int64_t>(kMostWork / 4, work_left);
-            model.streams.push_back(learn(s, model.table, cells));
-            work_left = std::max(kMostWork / 100, work_left - model.streams.back().work);
-            if (hurry && model.streams.back().lost > 0) break;
         }
+        return {};
     }
+    fit_streams(model, cells, layout, deadline);
     return {};
 }
 
