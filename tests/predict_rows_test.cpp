@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
+#include "predict/fit/partition.h"
 #include "predict/fit/rows.h"
 
 namespace revisit::predict {
@@ -35,4 +37,36 @@ TEST(PredictRows, distances_as_from_a_list) {
 }
 
 }  // namespace
+// Groups of rows must be those of a map over whole keys, in order of appearance, whatever the ranges:
+// twenty columns of 33 values need more digits than a number has.
+TEST(PredictRows, partition_groups_rows_as_a_map_of_their_columns_does) {
+    std::mt19937 random(5);
+    for (const std::size_t columns : {0, 1, 3, 20})
+        for (const int values : {1, 2, 33, 256}) {
+            const std::size_t rows = 3000;
+            Partition partition(rows);
+            std::vector<std::vector<std::int8_t>> keys(rows);
+            for (std::size_t c = 0; c < columns; ++c) {
+                std::vector<std::int8_t> column(rows);
+                for (std::size_t row = 0; row < rows; ++row) {
+                    // Most rows repeat an earlier one, so that groups have several.
+                    const bool repeat = row > 0 && row % 4 != 0;
+                    const auto like = row / 4 * 4 % 600;
+                    column[row] =
+                        repeat && like < row
+                            ? column[like]
+                            : static_cast<std::int8_t>(static_cast<int>(random() % values) - 128);
+                    keys[row].push_back(column[row]);
+                }
+                partition.refine(column);
+            }
+            std::map<std::vector<std::int8_t>, std::uint64_t> group;
+            std::vector<std::uint64_t> expected;
+            for (const auto& key : keys)
+                expected.push_back(group.try_emplace(key, group.size()).first->second);
+            EXPECT_EQ(partition.finish(), group.size());
+            EXPECT_EQ(partition.group_of(), expected) << columns << " columns of " << values;
+        }
+}
+
 }  // namespace revisit::predict
