@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 namespace revisit::watch {
@@ -68,7 +69,7 @@ struct Measured {
     // Without those that end elsewhere, which have the rate of two loops: a tenth of the stretches of a
     // slow loop ran into a fast one, and its samples counted a quarter too much. Where most do, as in
     // an interpreter, they are what there is.
-    void leave_out(bool Stretch::* leaves) {
+    void leave_out(bool Stretch::*leaves) {
         constexpr std::ptrdiff_t kEnough = 4;
         if (std::ranges::count(stretches, false, leaves) >= kEnough)
             std::erase_if(stretches, [&](const Stretch& one) { return one.*leaves; });
@@ -261,29 +262,30 @@ ByFunction foreseen(const Samples& samples, FunctionNames& names) {
     return out;
 }
 
-// How far off a clock may be, relative: all of it, and one stretch.
+// How far off a clock may be, relative: all of it, and one stretch; and what it is made from.
 struct ClockError {
     double error = 0, spread = 0;
+    std::size_t replays = 0, look_aheads = 0;
 };
 
 // Replays where they mostly succeed, else what was foreseen as well: that is too slow in code that
 // makes many accesses a nanosecond, as a trap is followed by a delay too.
-std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates, ClockError& off) {
+std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& names, Rates& rates) {
+    ClockError off;
     ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
     std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
     for (const Replayed& one : samples.replays)
         if (one.accesses == 0) astray[names.loop(one.place)]++;
     constexpr std::size_t kFew = 3;
-    std::size_t replays = 0, foreseen_ones = 0;
     std::set<std::string> by_replay;
     for (const auto& [name, values] : measured) {
-        replays += values.size();
+        off.replays += values.size();
         by_replay.insert(name);
     }
     for (auto& [name, values] : foreseen_too) {
         auto& known = measured[name];
         if (known.size() >= kFew || known.size() > astray[name]) continue;
-        foreseen_ones += values.size();
+        off.look_aheads += values.size();
         known.stretches.insert(known.stretches.end(), values.stretches.begin(), values.stretches.end());
     }
     for (const std::string& name : by_replay) rates.of[name].with_kernel = true;
@@ -301,7 +303,7 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
         values.leave_out(&Measured::Stretch::leaves_function);
         values.sort();
     }
-    if (all.empty()) return {};
+    if (all.empty()) return std::nullopt;
     rates.all.sort();
     double whole = 0, others = 0, error = 0;  // others: functions of which little is known
     double seen = 0;
@@ -328,11 +330,9 @@ std::string rates_by_runs(const Samples& samples, FunctionNames& names, Rates& r
                         static_cast<double>(std::max<std::uint64_t>(1, samples.taken));
     error += others * others * rates.all.error_by_chance() + std::pow(rates.all.error_of_all(), 2) +
              std::pow(kOfUnknown * (1 - rates.known), 2) + std::pow(kOfBusy * busy, 2);
-    off = {std::sqrt(error), std::sqrt(off.spread + others * rates.all.spread())};
-    return fmt::format(
-        "CPU time at each loop's rate, within {:.0f} %, from {} timed and replayed stretches and "
-        "{} timed look-aheads",
-        196 * off.error, replays, foreseen_ones);
+    off.error = std::sqrt(error);
+    off.spread = std::sqrt(off.spread + others * rates.all.spread());
+    return off;
 }
 
 std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
@@ -422,20 +422,17 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         for (std::size_t i = 0; i < thread.samples.size(); i++)
             rates.of[name_of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
     if (counts) description_ = rates_by_counts(*counts, rates);
-    ClockError off;
-    if (description_.empty()) description_ = rates_by_runs(samples, names, rates, off);
-    if (description_.empty()) {
-        // Of a factor: a hash table that misses makes 0.08 accesses per nanosecond, perl 5.
-        off = {1.2, 0.5};
-        description_ =
-            fmt::format("CPU time, {} accesses per nanosecond: no rate could be measured", kUsualRate);
-    }
+    const bool by_counts = !description_.empty();
+    const auto by_runs = by_counts ? std::nullopt : rates_by_runs(samples, names, rates);
+    // Nothing measured: of a factor. A hash table that misses makes 0.08 accesses per nanosecond,
+    // perl 5.
+    const ClockError off = by_runs ? *by_runs : by_counts ? ClockError{} : ClockError{1.2, 0.5};
+    double chance = 0;  // of the accesses, squared
     Delay delay = delay_after_samples(samples, names, rates);
     for (const auto& [number, thread] : samples.threads) {
         ThreadClock& clock = threads_[number];
         clock.delay = delay.middle;
         clock.delay_error = delay.error;
-        clock.error = off.error;
         clock.spread = off.spread;
         std::vector<double> times;
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
@@ -447,9 +444,40 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             clock.stays.push_back(loop.stays);
             clock.made.push_back(times.back() * clock.rate.back());
         }
+        const double by_samples = clock.error_by_samples(times);
+        clock.error = std::hypot(off.error, by_samples);
         clock.run_evenly(times);
-        if (!clock.accesses.empty()) accesses_ += clock.accesses.back();
+        if (clock.accesses.empty()) continue;
+        accesses_ += clock.accesses.back();
+        chance += std::pow(by_samples * clock.accesses.back(), 2);
     }
+    if (by_runs)
+        description_ = fmt::format(
+            "CPU time at each loop's rate, within {:.0f} %, from {} timed and replayed stretches and "
+            "{} timed look-aheads",
+            196 * std::hypot(off.error, std::sqrt(chance) / std::max(1.0, accesses_)), off.replays,
+            off.look_aheads);
+    else if (!by_counts)
+        description_ =
+            fmt::format("CPU time, {} accesses per nanosecond: no rate could be measured", kUsualRate);
+}
+
+// Which loops the samples met is chance where one follows another within a period: their rates then
+// differ from sample to sample. Phases of many samples have their time in full, so what counts is how
+// far each is from the one before.
+double AccessClock::ThreadClock::error_by_samples(const std::vector<double>& times) const {
+    double whole = 0, time = 0, variance = 0, before = 0;
+    for (std::size_t i = 0; i < made.size(); i++) {
+        whole += made[i];
+        time += times[i];
+    }
+    if (whole <= 0 || time <= 0) return 0;
+    for (std::size_t i = 0; i < made.size(); i++) {
+        double more = made[i] - times[i] * whole / time;
+        if (i > 0) variance += std::pow(more - before, 2) / 2;
+        before = more;
+    }
+    return std::sqrt(variance) / whole;
 }
 
 // Between two samples the program goes through many loops, of which the later sample has met one. So

@@ -3,12 +3,11 @@
 // Problem. A time distance counts accesses; without a counter there is only time. One rate for all is
 // wrong by as much as code differs: a loop in cache makes ten accesses in the time of one that misses.
 // Idea. A rate per loop of a function, from one of three sources. Replays: the program runs undisturbed
-// from one interruption to the next and its accesses are counted afterwards, from how far registers moved
-// (machine/progress.h) or by interpreting (outside/replay.h).
-// Stretches, where replays go astray: the look-ahead knows how many accesses away a touch is, a
-// watchpoint reports when it happens, once the traces of the sample are gone. Counts: the accesses that
-// each function makes in an instrumented run of the same command, divided by the time that samples
-// found it running. A sample stands for as
+// from one interruption to the next and its accesses are counted afterwards, from how far registers
+// moved (machine/progress.h) or by interpreting (outside/replay.h). Stretches, where replays go astray:
+// the look-ahead knows how many accesses away a touch is, a watchpoint reports when it happens, once
+// the traces of the sample are gone. Counts: the accesses that each function makes in an instrumented
+// run of the same command, divided by the time that samples found it running. A sample stands for as
 // many accesses as its loop makes in the time since the one before; the clock itself goes at the mean
 // rate of the samples around, and from a sample on at that of its loop for as long as the program stays
 // there: two loops that take turns every millisecond have rates that differ by seven (a gather, and
@@ -64,6 +63,7 @@ class AccessClock {
         double delay = 0;              // after each sample, in nanoseconds, until the program goes on
         double delay_error = 0;        // … of one of them
         double error = 0, spread = 0;  // of the clock, relative, and of a short while
+        double error_by_samples(const std::vector<double>& times) const;  // of all of `made`
         void run_evenly(const std::vector<double>& times);  // `accesses` from `made` in these times
         double at(double nanoseconds) const;
         // Accesses from a sample to a moment after it.
