@@ -16,6 +16,8 @@
 
 namespace revisit::watch::outside {
 
+constexpr std::uint64_t kLongPeriod = 1000000000;  // nanoseconds
+
 EventFile::~EventFile() {
     if (file_ >= 0) ::close(file_);
 }
@@ -45,9 +47,8 @@ int TaskEvents::open(pid_t thread) {
     perf_event_attr timer{};
     timer.type = PERF_TYPE_SOFTWARE;
     timer.config = PERF_COUNT_SW_CPU_CLOCK;
-    timer.sample_period = timer_period_ = 1000000000;
+    timer.sample_period = timer_period_ = kLongPeriod;
     timer.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
-    timer.disabled = 1;
     timer.wakeup_events = 1;
     timer.mmap = timer.mmap2 = 1;
     int error = open_event(timer, timer_);
@@ -77,7 +78,6 @@ void TaskEvents::close() {
     ring_ = nullptr;
     timer_.close();
     clock_.close();
-    timer_runs_ = false;
 }
 
 std::uint64_t TaskEvents::clock() const {
@@ -86,20 +86,20 @@ std::uint64_t TaskEvents::clock() const {
     return values[1];
 }
 
-// The limit on how often it fires adds up: one that has not fired yet is only given another period.
 void TaskEvents::set_timer(std::uint64_t nanoseconds) {
     if (!timer_) return;
-    if (timer_runs_) ioctl(timer_.get(), PERF_EVENT_IOC_DISABLE, 0);
-    ioctl(timer_.get(), PERF_EVENT_IOC_PERIOD, &nanoseconds);
-    if (timer_runs_)
-        ioctl(timer_.get(), PERF_EVENT_IOC_ENABLE, 0);
-    else
-        ioctl(timer_.get(), PERF_EVENT_IOC_REFRESH, 1);
-    timer_runs_ = true;
+    timer_fired_ = false;
+    timer_period_ = nanoseconds;
+    ioctl(timer_.get(), PERF_EVENT_IOC_PERIOD, &timer_period_);
 }
 
-void TaskEvents::stop_timer() {
-    if (timer_ && timer_runs_) ioctl(timer_.get(), PERF_EVENT_IOC_DISABLE, 0);
+// It goes on with its period, and each time interrupts the thread: a short one is made long.
+void TaskEvents::timer_fired() {
+    constexpr std::uint64_t kShort = 200000;  // nanoseconds; we come some 50 us after it fired
+    timer_fired_ = true;
+    if (timer_period_ >= kShort) return;
+    timer_period_ = kLongPeriod;
+    ioctl(timer_.get(), PERF_EVENT_IOC_PERIOD, &timer_period_);
 }
 
 int TaskEvents::set_watchpoint(unsigned which, std::uint64_t word, std::uint64_t touches) {
@@ -201,8 +201,9 @@ void TaskEvents::take_records(const Takers& takers) {
         if (header.type == PERF_RECORD_MMAP2)
             takers.mapped();
         else if (header.type == PERF_RECORD_SAMPLE && words.next() == timer_id_) {
-            timer_runs_ = false;
             auto processor = static_cast<int>(words.next() & 0xffffffff);
+            if (timer_fired_) continue;
+            timer_fired();
             takers.timer(group_clock(words), processor);
         } else if (header.type == PERF_RECORD_SAMPLE)
             takers.trap(read_trap(words));

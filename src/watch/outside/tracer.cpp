@@ -193,7 +193,7 @@ class Tracer {
             if (error) return fail(fmt::format("no process has the number {}", root_));
         }
         for (pid_t thread : seized) {
-            Task* task = adopt(thread);
+            Task* task = adopt(thread, false);
             if (task != nullptr) begin(*task);
         }
         return {};
@@ -327,7 +327,7 @@ class Tracer {
         if (event == PTRACE_EVENT_EXEC)
             task = executed(id);
         else if (task == nullptr)
-            task = adopt(id);
+            task = adopt(id, true);
         if (task == nullptr) {  // not ours to sample
             ptrace(PTRACE_DETACH, id, 0, event == 0 ? signal : 0);
             return;
@@ -398,8 +398,8 @@ class Tracer {
         ask_to_stop(task);
     }
 
-    // A thread or process that was not known before.
-    Task* adopt(pid_t id) {
+    // A thread or process that was not known before, and whether it stands.
+    Task* adopt(pid_t id, bool stands) {
         pid_t pid = record::status_field(id, "Tgid:");
         if (pid == 0) return nullptr;
         bool is_new = !living_.contains(pid);
@@ -412,6 +412,7 @@ class Tracer {
         }
         auto task = std::make_unique<Task>();
         task->id = id;
+        task->is_stopped = stands;
         task->process = living_[pid];
         Task* made = task.get();
         tasks_[id] = std::move(task);
@@ -455,6 +456,9 @@ class Tracer {
         event.events = EPOLLIN;
         event.data.u64 = static_cast<std::uint64_t>(task.id);
         epoll_ctl(epoll_, EPOLL_CTL_ADD, task.events.file(), &event);
+        // Events of a thread that runs begin when it is next put on a processor (events.h).
+        if (!task.is_stopped && ptrace(PTRACE_INTERRUPT, task.id, 0, 0) == 0)
+            task.is_interrupted = true;
     }
 
     void begin_grown() {
@@ -488,7 +492,7 @@ class Tracer {
             if (pid != root_) sampler_.lost_time(kLoadCost);
             withdraw_unloadable(pid, options_.preloaded);
         }
-        return adopt(pid);
+        return adopt(pid, true);
     }
 
     void gone(pid_t id, int status) {

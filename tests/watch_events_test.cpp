@@ -1,0 +1,70 @@
+// The perf events of a thread, on a process that only computes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "watch/outside/events.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+// A child that computes from when it is told to.
+class Spinner {
+ public:
+    Spinner() {
+        int ends[2];
+        if (pipe(ends) != 0) return;
+        child_ = fork();
+        if (child_ == 0) {
+            char told = 0;
+            if (read(ends[0], &told, 1) != 1) _exit(1);
+            volatile unsigned n = 0;
+            for (;;) static_cast<void>(n);
+        }
+        ::close(ends[0]);
+        tell_ = ends[1];
+    }
+    ~Spinner() {
+        ::close(tell_);
+        if (child_ <= 0) return;
+        kill(child_, SIGKILL);
+        waitpid(child_, nullptr, 0);
+    }
+    pid_t pid() const { return child_; }
+    bool go() const { return write(tell_, "g", 1) == 1; }
+
+ private:
+    pid_t child_ = -1;
+    int tell_ = -1;
+};
+
+// A sampled thread runs on while its next sample is put off, by microseconds: the timer must not wait
+// until the thread is put on a processor again, which on an idle machine it is not for seconds.
+TEST(WatchEvents, a_timer_that_is_set_while_the_thread_runs_fires_and_is_reported_once) {
+    constexpr std::uint64_t kPeriod = 100000, kPatience = 3000000;  // nanoseconds of the child's
+    Spinner child;
+    ASSERT_GT(child.pid(), 0);
+    TaskEvents events;
+    if (int error = events.open(child.pid())) GTEST_SKIP() << "no perf events: error " << error;
+    ASSERT_TRUE(child.go());
+    unsigned fired = 0;
+    const auto take = [&] {
+        events.take_records({[&](std::uint64_t, int) { fired++; }, [](const Trap&) {}, [] {}});
+    };
+    for (unsigned round = 1; round <= 200; round++) {
+        const std::uint64_t since = events.clock();
+        events.set_timer(1000 * kPeriod);  // one that is put off …
+        events.set_timer(kPeriod);         // … and comes sooner
+        while (fired < round && events.clock() < since + kPatience) take();
+        take();  // we may have been away
+        ASSERT_EQ(fired, round) << "the timer does not fire";
+    }
+    const std::uint64_t since = events.clock();
+    while (events.clock() < since + 5 * kPeriod) take();
+    EXPECT_EQ(fired, 200u) << "it is reported again";
+}
+
+}  // namespace
+}  // namespace revisit::watch::outside
