@@ -99,10 +99,8 @@ TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_the
     for (double t = 1e6; t < 90e6; t *= 1.3) EXPECT_LE(clock.since(0, t), clock.since(0, t * 1.3));
 }
 
-// One thread, ten samples; stretches of so many accesses in 100 microseconds.
-double stated_error(unsigned stretches, std::uint64_t busy_samples) {
-    Origins origins;
-    origins.places.emplace_back();
+// One thread and ten samples.
+Samples ten_samples() {
     Samples samples;
     for (std::uint64_t i = 1; i <= 10; i++) {
         Sample sample;
@@ -111,11 +109,23 @@ double stated_error(unsigned stretches, std::uint64_t busy_samples) {
         sample.period = 1000000;
         samples.threads[0].samples.push_back(sample);
     }
+    samples.taken = 10;
+    return samples;
+}
+
+AccessClock::ThreadClock clock_of(const Samples& samples) {
+    Origins origins;
+    origins.places.emplace_back();
+    return AccessClock(samples, origins, nullptr).thread(0);
+}
+
+// With stretches of so many accesses in 100 microseconds.
+double stated_error(unsigned stretches, std::uint64_t busy_samples) {
+    Samples samples = ten_samples();
     for (unsigned i = 0; i < stretches; i++)
         samples.replays.push_back({0, 100000, 100000, i * std::uint64_t{1000000}, 0});
-    samples.taken = 10;
     samples.taken_busy = busy_samples;
-    return AccessClock(samples, origins, nullptr).thread(0).error;
+    return clock_of(samples).error;
 }
 
 TEST(WatchClock, error_is_larger_on_a_busy_machine_and_largest_where_nothing_was_measured) {
@@ -125,6 +135,43 @@ TEST(WatchClock, error_is_larger_on_a_busy_machine_and_largest_where_nothing_was
     EXPECT_GT(stated_error(8, 5), idle);
     EXPECT_LT(stated_error(8, 5), busy);
     EXPECT_GT(stated_error(0, 0), 1);
+}
+
+// A program that does one access per nanosecond, and 70 us less after a sample.
+TEST(WatchClock, what_is_lost_after_a_sample_is_measured_by_stretches_that_follow_one) {
+    Samples samples = ten_samples();
+    for (unsigned i = 0; i < 8; i++)
+        for (double length : {100000.0, 300000.0})
+            samples.replays.push_back({0, length, length + 20000, i * std::uint64_t{1000000}, 0});
+    const double usual = clock_of(samples).lost[3];
+    EXPECT_NEAR(usual, 13000, 4000);
+    for (std::uint64_t i = 1; i <= 2; i++)
+        samples.replays.push_back({0, 180000, 250000, i * 1000000, 0, true});
+    const double with_two = clock_of(samples).lost[3];
+    EXPECT_GT(with_two, 2 * usual);
+    EXPECT_LT(with_two, 65000);
+    for (std::uint64_t i = 3; i <= 4; i++)
+        samples.replays.push_back({0, 180000, 250000, i * 1000000, 0, true});
+    const AccessClock::ThreadClock clock = clock_of(samples);
+    EXPECT_NEAR(clock.lost[3], 70000, 5000);
+    EXPECT_NEAR(clock.rate[3], 1, 0.02) << "the loop's rate is that of stretches that follow nothing";
+    // Nothing is lost at once: a reuse after 20 us came when a quarter or so was done, not before.
+    EXPECT_NEAR(clock.since(3, 4e6 + 20000), 6000, 2500);
+    EXPECT_NEAR(clock.since(3, 4e6 + 400000), 330000, 15000);
+}
+
+// Which of two loops a sample meets is chance, unless each goes on for many.
+TEST(WatchClock, loops_of_different_rates_that_take_turns_make_the_clock_uncertain) {
+    AccessClock::ThreadClock even, turns, phases;
+    const std::vector<double> times(40, 1e6);
+    for (unsigned i = 0; i < 40; i++) {
+        even.made.push_back(1e6);
+        turns.made.push_back(i * 7 % 3 == 0 ? 4e6 : 0.2e6);
+        phases.made.push_back(i < 20 ? 4e6 : 0.2e6);
+    }
+    EXPECT_EQ(even.error_by_samples(times), 0);
+    EXPECT_GT(turns.error_by_samples(times), 0.15);
+    EXPECT_LT(phases.error_by_samples(times), 0.05);
 }
 
 }  // namespace

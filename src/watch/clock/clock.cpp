@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -220,7 +221,7 @@ double delay_of(const ByFunction& measured) {
 ByFunction counted(const Samples& samples, FunctionNames& names) {
     ByFunction out;
     for (const Replayed& one : samples.replays) {
-        if (one.accesses <= 0 || one.nanoseconds <= 0) continue;
+        if (one.follows_sample || one.accesses <= 0 || one.nanoseconds <= 0) continue;
         bool is_known = one.end != kNowhere;
         out[names.loop(one.place)].stretches.push_back(
             {static_cast<double>(one.when), one.accesses, one.nanoseconds, false,
@@ -275,7 +276,7 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
     ByFunction measured = replayed(samples, names), foreseen_too = foreseen(samples, names);
     std::map<std::string, std::size_t> astray;  // those that were counted may be of another kind
     for (const Replayed& one : samples.replays)
-        if (one.accesses == 0) astray[names.loop(one.place)]++;
+        if (one.accesses == 0 && !one.follows_sample) astray[names.loop(one.place)]++;
     constexpr std::size_t kFew = 3;
     std::set<std::string> by_replay;
     for (const auto& [name, values] : measured) {
@@ -355,36 +356,64 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
 }
 
 // After a sample the program is slow for a while: the kernel's part, and caches that hold something
-// else. Best known from reuses that were both counted and timed; else from the first touches that were
-// foreseen; else what is usual. It differs: on a busy machine 1.6 microseconds for a matrix
-// multiplication, 3.4 for a sum of an array, 5 for a stencil, and as much from sample to sample. (What
-// the third touch comes late was counted once; a run with that gave 0.75 for particles where one
-// without gave 0.99, on a machine that was busier as well.)
+// else. That depends on what it has in them: 7 microseconds are lost for a matrix multiplication or a
+// list, 20 for a hash join, 75 for a sparse matrix in the second-level cache, 40 to 140 from sample to
+// sample (Xeon, virtual machine). Best known from stretches that follow a sample; else from reuses that
+// were both counted and timed; else from the first touches that were foreseen; else what is usual.
 struct Delay {
     double middle = 0, error = 0;
+    std::map<std::string, double> of;  // by loop, where that is known
 };
+
+double spread_of(const std::vector<double>& values) {
+    constexpr double kOfQuarters = 1.35;
+    std::vector<double> sorted = values;
+    std::ranges::sort(sorted);
+    return (sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4]) / kOfQuarters;
+}
 
 Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Rates& rates) {
     constexpr std::size_t kEnough = 3;
     // A replay's delay has the second stop in it, which a trap has not: 13 us against 20 (median of the
     // reuses that were counted and timed in six programs, aarch64 virtual machine).
     constexpr double kOfReplays = 0.65;
-    constexpr double kUsualError = 5000, kLeastError = 1000, kOfQuarters = 1.35;
+    constexpr double kUsualError = 5000, kLeastError = 1000;
     std::vector<double> delays;
-    auto add = [&](std::uint32_t place, std::uint64_t when, double accesses, double nanoseconds) {
-        delays.push_back(nanoseconds -
-                         accesses / rates.at(names.loop(place), static_cast<double>(when)));
+    auto lost = [&](std::uint32_t place, std::uint64_t when, double accesses, double nanoseconds) {
+        return nanoseconds - accesses / rates.at(names.loop(place), static_cast<double>(when));
     };
-    for (const TimedReuse& one : samples.timed) add(one.place, one.when, one.accesses, one.nanoseconds);
+    std::map<std::string, std::vector<double>> by_loop;
+    for (const Replayed& one : samples.replays) {
+        if (!one.follows_sample || one.accesses <= 0) continue;
+        delays.push_back(lost(one.place, one.when, one.accesses, one.nanoseconds));
+        by_loop[names.loop(one.place)].push_back(delays.back());
+    }
+    const double usual = kOfReplays * delay_of(counted(samples, names));
+    if (!delays.empty()) {
+        // One or two say less than half of it. Rates that differ from stretch to stretch are in the
+        // spread of the delays as well.
+        const bool few = delays.size() < kEnough;
+        if (few) delays.push_back(usual);
+        const double middle = few ? std::accumulate(delays.begin(), delays.end(), 0.0) /
+                                        static_cast<double>(delays.size())
+                                  : median(delays);
+        Delay out{std::max(0.0, middle),
+                  std::max(few ? kUsualError : kLeastError, spread_of(delays) / 2),
+                  {}};
+        for (const auto& [name, values] : by_loop)
+            if (values.size() >= kEnough) out.of[name] = std::max(0.0, median(values));
+        return out;
+    }
+    delays.clear();
+    for (const TimedReuse& one : samples.timed)
+        delays.push_back(lost(one.place, one.when, one.accesses, one.nanoseconds));
     if (delays.size() < kEnough) {
         delays.clear();
         for (const Rate& one : samples.rates)
-            add(one.place, one.when, one.first.accesses, one.first.nanoseconds);
+            delays.push_back(lost(one.place, one.when, one.first.accesses, one.first.nanoseconds));
     }
-    if (delays.size() < kEnough) return {kOfReplays * delay_of(counted(samples, names)), kUsualError};
-    std::ranges::sort(delays);
-    double apart = delays[delays.size() * 3 / 4] - delays[delays.size() / 4];
-    return {std::max(0.0, median(delays)), std::max(kLeastError, apart / kOfQuarters)};
+    if (delays.size() < kEnough) return {usual, kUsualError, {}};
+    return {std::max(0.0, median(delays)), std::max(kLeastError, spread_of(delays)), {}};
 }
 
 }  // namespace
@@ -442,6 +471,8 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.rate.push_back(rates.at(name, clock.time.back()));
             clock.stays.push_back(loop.stays);
+            auto own = delay.of.find(name);
+            clock.lost.push_back(own != delay.of.end() ? own->second : delay.middle);
             clock.made.push_back(times.back() * clock.rate.back());
         }
         const double by_samples = clock.error_by_samples(times);
@@ -512,7 +543,10 @@ double AccessClock::ThreadClock::uncertainty(double nanoseconds) const {
 
 double AccessClock::ThreadClock::since(std::size_t sample, double nanoseconds) const {
     double even = at(nanoseconds) - accesses[sample];
-    double taken = nanoseconds - time[sample] - delay;
+    // Four times slower at first, and then less and less.
+    constexpr double kSlower = 0.75;
+    double passed = nanoseconds - time[sample], late = sample < lost.size() ? lost[sample] : delay;
+    double taken = late > 0 ? passed - late * (1 - std::exp(-kSlower * passed / late)) : passed;
     if (sample >= rate.size() || stays[sample] <= 0 || taken <= 0) return even;
     double there = stays[sample] * (1 - std::exp(-taken / stays[sample]));
     return rate[sample] * there + even * (1 - there / taken);

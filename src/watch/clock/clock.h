@@ -59,6 +59,7 @@ class AccessClock {
         // The rate of the loop that a sample met, and for how many nanoseconds it goes on there, in the
         // mean. None = not known.
         std::vector<double> rate, stays;
+        std::vector<double> lost;  // nanoseconds after it, in which nothing is done, in sum
         double last_rate = 0;
         double delay = 0;              // after each sample, in nanoseconds, until the program goes on
         double delay_error = 0;        // … of one of them

@@ -78,6 +78,7 @@ struct Replayed {
     double accesses = 0, nanoseconds = 0;
     std::uint64_t when = 0;
     std::uint32_t end = kNowhere;  // the place that it ended at
+    bool follows_sample = false;   // it began where a sample was taken, not at a short stop
 };
 
 struct ThreadSamples {

@@ -505,7 +505,20 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     });
     if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
     if (t.process->is_in_heap_library(bench_.stopped.pc)) imposed_ += t.period;
-    bool sampled = t.replay.runs || !wants_replay(t);
+    if (t.replay.runs && t.replay.follows_sample) {
+        t.replay.ended = now - t.traps_cost;
+        Replayer(bench_, t).compare_stack();
+        std::uint64_t own = own_time() - since;
+        t.rating += own + others_cost();
+        spend(t, own, others_cost());
+        // What is left until the next sample.
+        constexpr std::uint64_t kLeast = 50000;
+        const std::uint64_t planned = t.due_since + t.period;
+        t.events.set_timer(planned > now + kLeast ? planned - now : kLeast);
+        return Taken::stretch;
+    }
+    const bool follows = !t.replay.runs && wants_following(t);
+    const bool sampled = t.replay.runs || follows || !wants_replay(t);
     if (sampled) {
         t.replay.ended = now - t.traps_cost;
         if (t.replay.runs) Replayer(bench_, t).compare_stack();
@@ -519,11 +532,17 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     t.period = sampled ? time : t.period + time;
     t.due_since = now;
     t.events.set_timer(time);
-    if (!sampled) t.replay.start = program_time(t);
+    if (follows) {
+        Replayer(bench_, t).keep();
+        t.replay.runs = t.replay.follows_sample = true;
+        stretch_ = Replayer::next_length(t);
+        t.replay.followed++;
+    }
+    if (!sampled || follows) t.replay.start = program_time(t);
     std::uint64_t own = own_time() - since;
     if (!sampled) t.rating += own + others_cost();
     spend(t, own, others_cost());
-    return sampled ? Taken::sample : Taken::beginning;
+    return follows ? Taken::sample_and_beginning : sampled ? Taken::sample : Taken::beginning;
 }
 
 void Sampler::after_stop(Task& t, bool on_another_processor) {
@@ -534,7 +553,7 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
     charge_switches(t);
     std::uint64_t finished = own_time();
     std::uint64_t cost = worked_beside(finished - since, !on_another_processor);
-    if (t.replay.runs) {
+    if (t.replay.runs && !t.replay.follows_sample) {
         t.replay.runs = false;
         count_replay(t, on_another_processor);
         std::uint64_t rating = worked_beside(own_time() - finished, !on_another_processor);
@@ -542,6 +561,15 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
         cost += rating;
     }
     t.stopped_for += cost;
+}
+
+void Sampler::after_stretch(Task& t, bool on_another_processor) {
+    std::uint64_t since = own_time();
+    count_replay(t, on_another_processor);
+    forget_stretch(t);
+    std::uint64_t rating = worked_beside(own_time() - since, !on_another_processor);
+    t.rating += rating;
+    t.stopped_for += rating;
 }
 
 void Sampler::look_at_another(Task& t, const std::vector<Task*>& others) {

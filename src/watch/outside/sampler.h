@@ -23,7 +23,7 @@ class Sampler {
     void start(Task& task);
     // Records of its events: traps are noted, `is_due` is set when a sample is.
     void take_records(Task& task);
-    enum class Taken : std::uint8_t { nothing, sample, beginning };
+    enum class Taken : std::uint8_t { nothing, sample, sample_and_beginning, beginning, stretch };
     // It is stopped and due: takes a sample, then after_stop is to be called once the thread goes on,
     // or the beginning of a replay, then the next stop is to come after stretch() nanoseconds. Sets the
     // timer for the next stop, in any case. What a stop costs is counted in our processor time, as a
@@ -33,6 +33,8 @@ class Sampler {
     std::uint64_t stretch() const { return stretch_; }
     // What can wait until the thread runs: on another processor it costs little.
     void after_stop(Task& task, bool on_another_processor);
+    void after_stretch(Task& task, bool on_another_processor);
+    void forget_stretch(Task& task) { task.replay.runs = task.replay.follows_sample = false; }
     void end(Task& task);
     // Samples of a thread as they stand if it ends now; the thread's own, or a copy of them.
     void end_samples(Task& task, ThreadSamples& thread);
@@ -105,6 +107,7 @@ class Sampler {
     void check_prediction(Task& task, Look& look);
     void measure_rate(Task& task, Look& look);
     bool wants_replay(Task& task);
+    bool wants_following(const Task& task) const;
     void begin_replay(Task& task);
     void count_replay(Task& task, bool on_another_processor);
 

@@ -87,6 +87,15 @@ bool Sampler::wants_replay(Task& t) {
     return false;
 }
 
+// Now and then a stretch begins where a sample was taken: how much less is done in it is what the
+// program loses after each. Not where it had to be left to the timer.
+bool Sampler::wants_following(const Task& t) const {
+    constexpr unsigned kEvery = 3, kMany = 12, kSeldom = 24;
+    const std::size_t number = t.samples().samples.size();
+    return !busy_ && !pairing_.wants(t) && may_rate(t) && t.replay.failed == 0 && number > kEvery &&
+           number % (t.replay.followed < kMany ? kEvery : kSeldom) == 0;
+}
+
 void Sampler::begin_replay(Task& t) {
     Replayer(bench_, t).keep();
     t.replay.runs = true;
@@ -115,7 +124,8 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     replay.wait = (1u << replay.failed) - 1;
     samples(t).replays.push_back({t.process->place(replay.from.pc),
                                   static_cast<double>(counted.accesses), static_cast<double>(taken),
-                                  replay.start, t.process->place(bench_.stopped.pc)});
+                                  replay.start, t.process->place(bench_.stopped.pc),
+                                  replay.follows_sample});
 }
 
 void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {

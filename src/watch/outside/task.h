@@ -39,7 +39,8 @@ struct Watch {
 
 // A stretch of the run up to a sample, to count what happened in it: see replay.h.
 struct Replay {
-    bool runs = false;  // the stretch has begun
+    bool runs = false;            // the stretch has begun
+    bool follows_sample = false;  // … at a sample's stop, not before one
     Machine::State from;
     static constexpr unsigned kMostWords = 512;
     std::uint64_t stack = 0, word[kMostWords];  // what was above the stack pointer
@@ -50,7 +51,8 @@ struct Replay {
     unsigned failed = 0;                 // how many came to nothing in a row
     // Whether more is interpreted, as the shortest had too many instructions.
     enum class Far : std::uint8_t { not_tried, yes, no } far = Far::not_tried;
-    unsigned wait = 0;  // so many samples until the next
+    unsigned wait = 0;      // so many samples until the next
+    unsigned followed = 0;  // samples that a stretch followed
 };
 
 struct Task {

@@ -353,12 +353,17 @@ class Tracer {
             ptrace(PTRACE_GETEVENTMSG, id, 0, &child);
         // Where it stood for long, its processor sleeps and is woken by the host: 50 to 120 us.
         go_on(id, event == 0 ? signal : 0);
+        const std::uint64_t went_on = wall_time();
         sampler_.worked_at_stop(own_time() - since);
-        if (taken == Sampler::Taken::sample) {
+        using Taken = Sampler::Taken;
+        if (taken == Taken::sample || taken == Taken::sample_and_beginning) {
             sampler_.after_stop(*task, !busy_);
             if (sampler_.wants_another(*task)) look_at_another(*task);
-        }
-        if (taken == Sampler::Taken::beginning && !busy_) stop_after(*task);
+        } else if (taken == Taken::stretch)
+            sampler_.after_stretch(*task, !busy_);
+        if (busy_ && taken == Taken::sample_and_beginning) sampler_.forget_stretch(*task);
+        if (!busy_ && (taken == Taken::beginning || taken == Taken::sample_and_beginning))
+            stop_after(*task, went_on);
         // It stands until it is let go, and to sleep and wake up for it takes us longer.
         if (child != 0 && !tasks_.contains(static_cast<pid_t>(child)))
             take_stop_of(static_cast<pid_t>(child), wall_time() + kChildStops);
@@ -390,8 +395,8 @@ class Tracer {
     }
 
     // A timer would wake us some fifty microseconds late, which is as long as the stretch is to be.
-    void stop_after(Task& task) {
-        std::uint64_t until = wall_time() + sampler_.stretch();
+    void stop_after(Task& task, std::uint64_t went_on) {
+        std::uint64_t until = went_on + sampler_.stretch();
         while (wall_time() < until) {
         }
         task.is_due = true;
