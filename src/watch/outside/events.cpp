@@ -48,7 +48,9 @@ int TaskEvents::open(pid_t thread) {
     timer.type = PERF_TYPE_SOFTWARE;
     timer.config = PERF_COUNT_SW_CPU_CLOCK;
     timer.sample_period = timer_period_ = kLongPeriod;
+    timer_left_ = 0;
     timer.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
+    timer.disabled = 1;
     timer.wakeup_events = 1;
     timer.mmap = timer.mmap2 = 1;
     int error = open_event(timer, timer_);
@@ -86,16 +88,21 @@ std::uint64_t TaskEvents::clock() const {
     return values[1];
 }
 
+// Each time that it fires takes the thread some 10 us, and we may be busy for many milliseconds: after
+// a few times it is off, until it is set at a stop.
 void TaskEvents::set_timer(std::uint64_t nanoseconds) {
+    constexpr int kTimes = 4;
     if (!timer_) return;
     timer_fired_ = false;
     timer_period_ = nanoseconds;
     ioctl(timer_.get(), PERF_EVENT_IOC_PERIOD, &timer_period_);
+    if (timer_left_ < kTimes) ioctl(timer_.get(), PERF_EVENT_IOC_REFRESH, kTimes - timer_left_);
+    timer_left_ = kTimes;
 }
 
 // It goes on with its period, and each time interrupts the thread: a short one is made long.
 void TaskEvents::timer_fired() {
-    constexpr std::uint64_t kShort = 200000;  // nanoseconds; we come some 50 us after it fired
+    constexpr std::uint64_t kShort = 200000;  // nanoseconds; as a rule we come 50 us after it fired
     timer_fired_ = true;
     if (timer_period_ >= kShort) return;
     timer_period_ = kLongPeriod;
@@ -202,6 +209,7 @@ void TaskEvents::take_records(const Takers& takers) {
             takers.mapped();
         else if (header.type == PERF_RECORD_SAMPLE && words.next() == timer_id_) {
             auto processor = static_cast<int>(words.next() & 0xffffffff);
+            timer_left_--;
             if (timer_fired_) continue;
             timer_fired();
             takers.timer(group_clock(words), processor);

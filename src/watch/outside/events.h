@@ -10,8 +10,8 @@
 //
 // An event that is opened or enabled while its thread runs does not begin before the thread is next
 // put on a processor, which on an idle machine may be never (580 of 610; x86_64, Linux 6.18). So the
-// thread should stand for that, and the timer is never off: it is given another period, which holds at
-// once for a thread that runs as well (all of 76 000).
+// thread should stand for that, and a timer that is put off stays on: it is given another period, which
+// holds at once for a thread that runs as well (all of 76 000).
 #pragma once
 
 #include <linux/perf_event.h>
@@ -90,6 +90,7 @@ class TaskEvents {
     EventFile clock_, timer_, watchpoint_[kWatchpoints];
     std::uint64_t timer_id_ = 0, timer_period_ = 0;
     bool timer_fired_ = false;  // since it was set
+    int timer_left_ = 0;        // times that it still fires, as far as we have seen
     perf_event_mmap_page* ring_ = nullptr;
     std::size_t ring_bytes_ = 0;
     std::uint64_t stack_bytes_ = kStackBytes;

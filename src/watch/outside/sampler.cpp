@@ -512,7 +512,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         t.rating += own + others_cost();
         spend(t, own, others_cost());
         // What is left until the next sample.
-        constexpr std::uint64_t kLeast = 50000;
+        constexpr std::uint64_t kLeast = 200000;
         const std::uint64_t planned = t.due_since + t.period;
         t.events.set_timer(planned > now + kLeast ? planned - now : kLeast);
         return Taken::stretch;
