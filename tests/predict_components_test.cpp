@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "predict/fit/sampling.h"
+#include "predict/predict.h"
 
 namespace revisit::predict {
 namespace {
@@ -176,6 +177,24 @@ TEST(Components, rows_of_a_size_are_apart_from_columns_where_they_are_whole_line
         EXPECT_EQ(periods->front(), m % 8 == 0 ? 1 : 5) << m;  // of M
         EXPECT_EQ(periods->back(), 5) << m;
     }
+}
+
+// It crashed: where constants are no polynomials, sizes for checking are compiled anew.
+TEST(Components, a_size_for_checking_may_be_compiled_to_another_program) {
+    setenv("REVISIT_SLICE", REVISIT_TEST_SLICER, 1);
+    if (access(REVISIT_TEST_SLICER, X_OK) != 0) GTEST_SKIP() << "built without LLVM 19";
+    const auto path = ::testing::TempDir() + "revisit_shape_" + std::to_string(getpid()) + ".c";
+    std::ofstream(path) << "double K[900]; void f(void) { for (int i = N - 40; i < N / 2; i += 3)"
+                           " for (int j = M / 4; j < N; j += 1) {"
+                           " if (j < N - 9) K[i < M ? i : j] += 1; if (i + j < N) K[i] += 1; } }";
+    Request r;
+    r.source = {path, "f", 1, {}};
+    r.macros = {{"N", 64}, {"M", 192}};
+    r.method = Method::fit;
+    r.estimate = false;
+    const auto p = predict(r);
+    ASSERT_TRUE(p);
+    EXPECT_FALSE(p->failures.empty());
 }
 
 }  // namespace

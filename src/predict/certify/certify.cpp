@@ -166,6 +166,11 @@ Result<void> check_held_out(const Session& session, const Model& model, const Le
                             const std::vector<std::int64_t>& size, Reach& reach, Prediction& p) {
     const auto parameters = model.design.at(size);
     auto program = TRY(learning.programs.at(parameters));
+    if (!same_shape(program, learning.programs.target())) {
+        p.failures.push_back("the compiler makes another program of " + sizes_text(parameters) +
+                             " than of the target");
+        return {};
+    }
     RunOptions run;
     run.max_accesses = 8 * kHeldOutAccesses;
     run.max_steps = kMostSteps;
