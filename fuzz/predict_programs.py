@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Looks for false certificates: random programs, predicted by formulas and interpreted whole.
 
-    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine | --related] [--repeat | --verify]
+    fuzz/predict_programs.py build [--seconds 600] [--seed 1] [--keep FOLDER] [--affine | --related | --steps] [--repeat | --verify]
                              [--opt 0|1|2|3|all]
 
 Each program mixes what misleads fits: counters that wrap, casts to narrow types, unions, state machines,
 tables, tiles, early exits, nested calls. With --affine, each has plain nests whose sizes are within a few of a relation such
-as n = 2 m + k, where ranges of one array begin to overlap. With --repeat, each is predicted by blocks, from the part of the run
+as n = 2 m + k, where ranges of one array begin to overlap. With --steps, each has nests by blocks that step by several. With --repeat, each is predicted by blocks, from the part of the run
 that repeats (predict --method repeat), not by formulas. With --verify, each is predicted in the way that predict
 chooses and compared with a recorded run of the compiled program, which shares nothing with the prediction but the
 compiler. --opt all takes one level of optimization after the other. A prediction that says exact and differs from the run in any bin is
@@ -291,6 +291,49 @@ class Related(Affine):
             self.k = self.n + rng.randint(-3, 3)
 
 
+class Stepped(Program):
+    """Nests by blocks whose loops step by several: sizes that meet such a counter must keep its residues, others need not."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.helpers, self.tables, self.state = [], [], []
+        self.n, self.m = rng.randint(60, 220), rng.randint(60, 220)
+        self.macros = rng.random() < 0.5
+        if rng.random() < 0.6:
+            self.m = self.m // 8 * 8
+            self.n = self.n // 8 * 8 if rng.random() < 0.5 else self.n
+        inner = rng.choice(["600", "600", "n+m", "n+m", "m+8"] if self.macros else ["600", "600", "600", "605"])
+        self.head = f"double P[600][{inner}],R[600][600];float Q[600][600];double K[900];\n"
+        self.steps = rng.choices([1, 2, 3, 4, 5, 6, 7], k=2) + [1]
+        self.plain = rng.random() < 0.7
+        self.body = [self.nest() for _ in range(rng.choice([1, 2, 2, 3]))]
+
+    def loop(self, name, outer):
+        r = self.rng
+        if self.plain:
+            return f"for(int {name}={r.choice('0001')};{name}<{r.choice('nm')};{name}+={r.choice(self.steps)})"
+        low = r.choice(["0", "0", "0", str(r.randint(1, 9)), *([f"{outer}", f"{outer}+1"] if outer else []), "m/4", "n-40"])
+        top = r.choice(["n", "n", "m", "m", "n-1", "m-2", *([f"{outer}"] if outer else []), "(n<m?n:m)", "n/2"])
+        return f"for(int {name}={low};{name}<{top};{name}+={r.choice(self.steps)})"
+
+    def nest(self):
+        r = self.rng
+        inner = ["{", *[[self.statement()] for _ in range(r.choice([1, 1, 2, 3]))], "}"]
+        if r.random() < 0.3:
+            return [self.loop("j", ""), [self.loop("i", "j"), inner]]
+        return [self.loop("i", ""), [self.loop("j", "i" if r.random() < 0.3 else ""), inner]]
+
+    def statement(self):
+        r = self.rng
+        def index():
+            return r.choice(["i", "j", "i", "j", "i", "j", "0", "3"] if self.plain else ["i", "j", "i", "j", "i+1", "j+2", "0", "i+j", "(i<m?i:j)", "i/2", "2*j"])
+        guard = "" if self.plain else r.choice(["", "", "", "if(i<m)", "if(j<n-9)", "if(i+j<n)"])
+        return guard + r.choice([f"{r.choice('PPPRQ')}[{index()}][{index()}]+=1;", f"P[{index()}][j]+=P[i][{index()}];", f"K[{index()}]+=1;"])
+
+    def text(self):
+        return self.head + f"void f({'void' if self.macros else 'int n,int m'}){{" + self.text_of(self.body) + "}\n"
+
+
 class Repeated(Program):
     """Loops one after the other, whose iterations come again, moved on, after a few others; or nearly so."""
 
@@ -343,8 +386,9 @@ class Repeated(Program):
 
 def predict(build, path, program, granularity, method, opt):
     more = ["--param", f"k={program.k}"] if isinstance(program, Affine) else []
+    given = "-D" if getattr(program, "macros", False) else "--param"
     done = subprocess.run(
-        [f"{build}/revisit", "predict", path, "--function", "f", *more, "--param", f"n={program.n}", "--param",
+        [f"{build}/revisit", "predict", path, "--function", "f", *more, given, f"n={program.n}", given,
          f"m={program.m}", "--granularity", str(granularity), "--bins", "exact", "--method", method, "--json",
          "--budget", "6", "--opt", opt] + (["--only-exact"] if method == "fit" else []) +
         (["--verify"] if method == "auto" else []),
@@ -388,6 +432,7 @@ def main():
     options.add_argument("--keep", help="write programs that are called exact and are not into this folder")
     options.add_argument("--affine", action="store_true", help="plain nests with sizes near a relation")
     options.add_argument("--related", action="store_true", help="the same with larger factors")
+    options.add_argument("--steps", action="store_true", help="by blocks, loops that step by several")
     options.add_argument("--repeat", action="store_true", help="by blocks, from the part of the run that repeats")
     options.add_argument("--opt", default="1", choices=["0", "1", "2", "3", "s", "all"])
     options.add_argument("--verify", action="store_true", help="compare with recorded runs")
@@ -398,9 +443,9 @@ def main():
         path = os.path.join(folder, "f.c")
         seed = args.seed
         while time.time() < end:
-            kind = Related if args.related else Affine if args.affine else Repeated if args.repeat else Program
+            kind = Related if args.related else Affine if args.affine else Stepped if args.steps else Repeated if args.repeat else Program
             program = kind(random.Random(seed))
-            granularity = 64 if seed % 4 == 0 else (16, 32, 64, 64)[seed % 4] if args.repeat else 1
+            granularity = 64 if seed % 4 == 0 or args.steps else (16, 32, 64, 64)[seed % 4] if args.repeat else 1
             opt = "0123"[seed // 4 % 4] if args.opt == "all" else args.opt
             method = "repeat" if args.repeat else "fit"
             verdict = is_false(args.build, path, program, granularity, opt, args.verify, method)

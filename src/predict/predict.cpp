@@ -131,9 +131,31 @@ class Predictor {
     // Whether the run is so short that its end is near, though counting did not reach it.
     bool ends_soon(const Prediction& p, const Trace& counted) const {
         double all = 0;
-        for (const auto& [reference, accesses] : totals_of(*p.model)) all += accesses;
+        const auto totals = totals_of(*p.model);
+        for (const ReferenceInfo& r : p.model->table.references()) {
+            const auto known = totals.find(key_of(r));
+            all += known == totals.end() ? grown(*p.model, r) : known->second;
+        }
         return all > 0 && counted.count <= request_.simulate_at_most &&
                all < kCountedShare * static_cast<double>(counted.count);
+    }
+
+    // About how often a reference without a formula is accessed at the target: from the first sample
+    // to the last it grows as some power of the sizes.
+    static double grown(const Model& model, const ReferenceInfo& r) {
+        const auto volume = [](const std::vector<std::int64_t>& size) {
+            double product = 1;
+            for (const auto n : size) product *= static_cast<double>(std::max<std::int64_t>(1, n));
+            return product;
+        };
+        const auto& samples = model.table.samples();
+        if (samples.empty() || r.totals.back() <= 0) return 0;
+        const double last = volume(samples.back()), first = volume(samples.front());
+        auto power = static_cast<double>(r.loops.size());
+        if (r.totals.front() > 0 && last > first)
+            power =
+                std::min(power, std::log(r.totals.back() / r.totals.front()) / std::log(last / first));
+        return r.totals.back() * std::pow(volume(model.design.target) / last, power);
     }
 
     Result<Prediction> interpreted(std::uint64_t limit, const Deadline& deadline) {

@@ -166,6 +166,11 @@ Result<void> check_held_out(const Session& session, const Model& model, const Le
                             const std::vector<std::int64_t>& size, Reach& reach, Prediction& p) {
     const auto parameters = model.design.at(size);
     auto program = TRY(learning.programs.at(parameters));
+    if (!same_shape(program, learning.programs.target())) {
+        p.failures.push_back("the compiler makes another program of " + sizes_text(parameters) +
+                             " than of the target");
+        return {};
+    }
     RunOptions run;
     run.max_accesses = 8 * kHeldOutAccesses;
     run.max_steps = kMostSteps;
@@ -408,6 +413,16 @@ Result<Prediction> certify(const Session& session, std::shared_ptr<Model> model,
     const auto other = TRY(learning.programs.at(model->design.at(model->design.samples.back())));
     for (auto& doubt : unproven(learning.programs.target(), other, model->modulus))
         p.unproven.push_back(std::move(doubt));
+    if (session.request.granularity > 1 && model->pinned.tiles.empty()) {
+        const auto needed =
+            TRY(learning.programs.periods(model->design, session.request.granularity, model->modulus));
+        for (std::size_t a = 0; a < needed.size(); ++a)
+            if (const Axis& axis = model->design.axes[a]; axis.modulus % needed[a] != 0)
+                p.unproven.emplace_back(Doubt::Kind::period, 0,
+                                        shown(axis.names.front().first) + " may meet a period of " +
+                                            std::to_string(needed[a]) +
+                                            ", whose residues the samples do not follow");
+    }
     if (model->parted)
         p.unproven.emplace_back(Doubt::Kind::unproven, 0,
                                 "tiles and their number vary both: their product is no size");

@@ -8,7 +8,9 @@
 #include "predict/certify/layouts.h"
 
 #include <algorithm>
+#include <array>
 
+#include "core/parallel.h"
 #include "revisit/accuracy.h"
 
 namespace revisit::predict {
@@ -23,14 +25,20 @@ constexpr double kMostAccesses = 10'000'000;
 std::optional<double> accuracy_by_place(const Program& program, const Parameters& parameters,
                                         const Request& request, const Profile& profile) {
     if (profile.accesses > kMostAccesses) return std::nullopt;
-    double least = 1;
-    Request other = request;
-    for (const int start : {16, 32, 48}) {
-        other.layout = -start;
-        auto run = simulate(program, parameters, other, request.bins, Deadline(2), UINT64_MAX / 512);
-        if (!run || !run->complete) return std::nullopt;
-        least = std::min(least, accuracy(profile.reuse, run->profile.reuse));
-    }
+    constexpr std::array kStarts{16, 32, 48};
+    std::array<double, kStarts.size()> alike;
+    alike.fill(-1);
+    const auto threads = std::min<unsigned>(thread_count(0), kStarts.size());
+    parallel_for(threads, kStarts.size(), [&](std::size_t k) {
+        Request other = request;
+        other.layout = -kStarts[k];
+        // The deadline counts processor time, which threads spend together.
+        const auto run = simulate(program, parameters, other, request.bins, Deadline(2.0 * threads),
+                                  UINT64_MAX / 512);
+        if (run && run->complete) alike[k] = accuracy(profile.reuse, run->profile.reuse);
+    });
+    const double least = *std::min_element(alike.begin(), alike.end());
+    if (least < 0) return std::nullopt;
     // The compiler may also put them in another order.
     return std::max(0.0, 1 - 2 * (1 - least) - 1e-3);
 }

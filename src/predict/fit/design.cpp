@@ -166,6 +166,7 @@ Design plan_samples(const Parameters& given, const DesignOptions& options) {
         for (std::size_t i = 0; i < n; ++i) {
             const Axis& a = d.axes[i];
             auto least = a.smallest;
+            if (options.close && i > 0) least = std::max(a.modulus, size[i - 1] + d.apart(i) + 1);
             // The part of the ratio that order and gap do not give already.
             if (options.proportional && i > 0)
                 least =
@@ -234,14 +235,17 @@ Design plan_samples(const Parameters& given, const DesignOptions& options) {
             for (std::size_t i = 0; i < n; ++i)
                 steps.push_back(
                     static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(spread)));
-            std::sort(steps.begin(), steps.end());
-            for (std::size_t i = 0; i < n; ++i) steps[i] += gap * static_cast<std::int64_t>(i);
+            if (!options.close) {
+                std::sort(steps.begin(), steps.end());
+                for (std::size_t i = 0; i < n; ++i) steps[i] += gap * static_cast<std::int64_t>(i);
+            }
             add(steps);
         }
         for (const std::int64_t more : {0, 1}) {
             std::vector<std::int64_t> top;
             for (std::size_t i = 0; i < n; ++i)
-                top.push_back(spread - 1 + more + gap * static_cast<std::int64_t>(i) +
+                top.push_back(spread - 1 + more +
+                              (options.close ? 0 : gap * static_cast<std::int64_t>(i)) +
                               static_cast<std::int64_t>(i == 0 && more));
             add(top);
         }

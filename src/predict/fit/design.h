@@ -60,6 +60,7 @@ struct DesignOptions {
     std::vector<Parted> parted;
     std::int64_t fixed_below = 13;  // smaller targets are not varied
     std::int64_t spread = 0;        // values an axis takes; 0 = as many as its fits need
+    bool close = false;             // axes are as near to each other as their moduli let them
     bool proportional = false;      // sizes stand in the target's ratios, up to 3, not just its order
     std::uint64_t seed = 1;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "predict/fit/fixed_numbers.h"
 
@@ -102,6 +103,43 @@ bool ProgramFamily::whole() const {
         for (const Element c : s.value.coefficients)
             if (const auto ratio = c.rational(); !ratio || ratio->second != 1) return false;
     return true;
+}
+
+bool ProgramFamily::uses(const Slot& slot, const std::vector<bool>& sizes) {
+    for (std::size_t v = 0; v < sizes.size(); ++v)
+        if (sizes[v] && slot.value.uses(v)) return true;
+    return false;
+}
+
+Program ProgramFamily::marked(const std::vector<bool>& sizes,
+                              const std::set<std::string>& numbers) const {
+    constexpr std::int64_t kOther = 1'000'003;
+    Program p = base_;
+    std::size_t number = 0, slot = 0;
+    for_each_constant(p, [&](std::int64_t& v, bool) {
+        if (slot < slots_.size() && slots_[slot].number == number) {
+            const Slot& s = slots_[slot++];
+            if (uses(s, sizes) || std::any_of(s.large.begin(), s.large.end(), [&](const auto& l) {
+                    return numbers.contains(name_of_number(l.second));
+                }))
+                v += kOther;
+        }
+        ++number;
+    });
+    return p;
+}
+
+std::int64_t ProgramFamily::denominator(const std::vector<bool>& sizes) const {
+    std::int64_t common = 1;
+    for (const Slot& s : slots_) {
+        if (!uses(s, sizes)) continue;
+        for (const Element c : s.value.coefficients) {
+            const auto ratio = c.rational();
+            if (!ratio) return 0;
+            common = std::lcm(common, ratio->second);
+        }
+    }
+    return common;
 }
 
 Program ProgramFamily::at(const std::vector<std::int64_t>& size, const Parameters& numbers) const {

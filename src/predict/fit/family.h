@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class ProgramFamily {
     const std::vector<std::string>& left() const { return left_; }
     // No constant is a fraction of a size (N / 32): those hold for one divisor alone.
     bool whole() const;
+    // The program with other constants wherever one of these sizes or large numbers is in them.
+    Program marked(const std::vector<bool>& sizes, const std::set<std::string>& numbers) const;
+    // The common denominator of the constants that have one of these sizes in them; 0 = none.
+    std::int64_t denominator(const std::vector<bool>& sizes) const;
 
  private:
     struct Slot {
@@ -41,6 +46,7 @@ class ProgramFamily {
         std::vector<std::pair<std::size_t, std::int64_t>> large;  // term, coefficient
     };
     void look_at(Slot& slot);
+    static bool uses(const Slot& slot, const std::vector<bool>& sizes);
 
     Program base_;
     Parameters numbers_;

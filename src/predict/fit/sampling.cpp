@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "core/try.h"
 #include "predict/fit/alignment.h"
+#include "predict/fit/components.h"
 
 namespace revisit::predict {
 namespace {
@@ -35,7 +36,11 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
     options.rounds = 1;
     model.design = plan_samples(programs.sizes(), options);
     if (model.design.axes.size() < 2 || (period <= 1 && model.pinned.tiles.empty())) return moduli;
-    const auto others = model.pinned.tiles.empty() ? model.modulus / period : model.pinned.others;
+    auto others =
+        std::vector(model.design.axes.size(),
+                    model.pinned.tiles.empty() ? model.modulus / period : model.pinned.others);
+    if (model.pinned.tiles.empty() && programs.interpolated())
+        others = TRY(programs.periods(model.design, session.request.granularity, model.modulus));
     const auto layout_at = [&](const std::vector<std::int64_t>& size) -> Result<Layout> {
         auto program = TRY(programs.at(model.design.at(size)));
         return layout_of(program, model.design.at(size), session.request.granularity,
@@ -47,7 +52,7 @@ Result<std::map<std::string, std::int64_t>> moduli_for(const Session& session, M
         size[a] += model.modulus;
         auto moved = TRY(layout_at(size));
         const auto along = period > 1 ? period_along(base, moved, period) : 1;
-        const auto m = std::lcm(std::lcm(along, others), step_along(base, moved));
+        const auto m = std::lcm(std::lcm(along, others[a]), step_along(base, moved));
         for (const auto& [name, offset] : model.design.axes[a].names) moduli[name] = m;
     }
     return moduli;
@@ -137,6 +142,11 @@ std::vector<DesignOptions> designs(DesignOptions options, std::size_t axes, bool
         for (const std::int64_t spread : {7, 6}) add(9, 3, spread);
         for (const std::int64_t spread : {7, 6, 5}) add(7, 2, spread);
         for (const std::int64_t spread : {6, 5}) add(6, 1, spread);
+        std::set<std::int64_t> moduli;
+        for (const auto& [name, modulus] : options.moduli) moduli.insert(modulus);
+        options.close = moduli.size() > 1;
+        for (const std::int64_t spread : {6, 5})
+            if (options.close) add(6, 2, spread);
     }
     return all;
 }
@@ -183,13 +193,13 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus,
     } else {
         // Small sizes, or where the compiler makes another program of those (a loop to N - 100 is gone
         // from them), sizes not far below the target's.
+        SizesAndPrograms kept;
         for (const bool near : {false, true}) {
             if (p.family_) break;
-            auto kept = TRY(p.compile_family(near));
-            // The smallest: the largest sample may be the target's size, where every number is the
-            // same.
-            if (!kept.empty()) other = std::move(kept.front());
+            TRY(p.compile_family(near, kept));
         }
+        // The smallest: the largest sample may be the target's size, where every number is the same.
+        if (!kept.second.empty()) other = std::move(kept.second.front());
         if (!p.family_) p.left_.push_back("the program's numbers are no polynomials of the sizes");
     }
     p.numbers_ = VariedNumbers(session.target, other, pinned);
@@ -213,7 +223,7 @@ Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus,
     return p;
 }
 
-Result<std::vector<Program>> Programs::compile_family(bool near) {
+Result<void> Programs::compile_family(bool near, SizesAndPrograms& kept) {
     const auto& samples = design_.samples;
     const std::size_t wanted = std::min(samples.size(), 4 + 4 * design_.axes.size());
     std::vector<std::vector<std::int64_t>> sizes;
@@ -233,16 +243,24 @@ Result<std::vector<Program>> Programs::compile_family(bool near) {
     auto programs = TRY(session_->compiled(macros));
     // Sizes where the compiler went another way (a power of two, two bounds that coincide) are left
     // out.
-    std::vector<std::vector<std::int64_t>> kept_sizes;
-    std::vector<Program> kept;
+    SizesAndPrograms now;
     for (std::size_t k = 0; k < sizes.size(); ++k)
-        if (same_shape((programs)[k], session_->target)) {
-            kept_sizes.push_back(sizes[k]);
-            kept.push_back(std::move((programs)[k]));
+        if (same_shape(programs[k], session_->target)) {
+            now.first.push_back(sizes[k]);
+            now.second.push_back(std::move(programs[k]));
         }
-    if (kept.size() >= 3)
-        family_ = ProgramFamily::interpolate(kept_sizes, kept, design_.target, session_->target);
-    return kept;
+    const auto interpolate = [&](const SizesAndPrograms& from) {
+        if (!family_ && from.second.size() >= 3)
+            family_ =
+                ProgramFamily::interpolate(from.first, from.second, design_.target, session_->target);
+    };
+    interpolate(now);
+    // Too few of the target's shape: those of both ranges together may do.
+    const bool both = !kept.second.empty() && !now.second.empty();
+    kept.first.insert(kept.first.begin(), now.first.begin(), now.first.end());
+    kept.second.insert(kept.second.begin(), now.second.begin(), now.second.end());
+    if (both) interpolate(kept);
+    return {};
 }
 
 Parameters Programs::macros_at(const Parameters& sizes) const {
@@ -271,6 +289,36 @@ Result<Program> Programs::at(const Parameters& sizes) const {
     }
     numbers_.apply(program, sizes);
     return program;
+}
+
+Program Programs::marked(const Axis& axis, std::int64_t& denominator) const {
+    std::set<std::string> names;
+    for (const auto& [name, offset] : axis.names) names.insert(name);
+    std::vector<bool> sizes;
+    for (const Axis& a : design_.axes)
+        sizes.push_back(std::any_of(a.names.begin(), a.names.end(),
+                                    [&](const auto& n) { return names.contains(n.first); }));
+    auto program = family_->marked(sizes, names);
+    denominator = family_->denominator(sizes);
+    auto others = sizes_;
+    for (auto& [name, value] : others)
+        if (names.contains(name)) ++value;
+    numbers_.apply(program, others);
+    return program;
+}
+
+Result<std::vector<std::int64_t>> Programs::periods(const Design& design, std::uint64_t granularity,
+                                                    std::int64_t modulus) const {
+    if (!family_) return std::vector<std::int64_t>(design.axes.size(), modulus);
+    SizedPrograms programs{target_, {}, {}, {}};
+    for (const auto& size : design.samples) {
+        programs.samples.push_back(TRY(at(design.at(size))));
+        if (!same_shape(programs.samples.back(), target_))
+            return std::vector<std::int64_t>(design.axes.size(), modulus);
+    }
+    for (const Axis& a : design.axes)
+        programs.marked.push_back(marked(a, programs.denominators.emplace_back()));
+    return periods_by_axis(programs, design.axes, granularity, modulus);
 }
 
 namespace {
@@ -464,6 +512,10 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         sampled = trace->complete && rows <= 3 * kMostRows;
         if (trace->complete && rows <= kMostRows) break;
         if (sampled && model.modulus > 3 && !model.parted) larger.push_back(model.design);
+    }
+    if (!sampled && !larger.empty()) {  // the last ones need not be the smallest
+        model.design = larger.back();
+        sampled = true;
     }
     if (!sampled) {
         const auto where = sizes_text(model.design.at(model.design.samples.back()));

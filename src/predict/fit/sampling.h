@@ -30,17 +30,24 @@ class Programs {
                                     const Pinned& pinned = {});
 
     Result<Program> at(const Parameters& sizes) const;
+    bool interpolated() const { return family_.has_value(); }
     bool whole() const { return family_ && family_->whole(); }  // tiles may vary
     const Program& target() const { return target_; }           // with its numbers as parameters
     const Parameters& sizes() const { return sizes_; }          // of the target, numbers among them
     const std::vector<Doubt>& left() const { return left_; }    // numbers that are not varied
+    // By axis of a design: the residues it has to keep for periods other than those of blocks.
+    Result<std::vector<std::int64_t>> periods(const Design& design, std::uint64_t granularity,
+                                              std::int64_t modulus) const;
 
  private:
     explicit Programs(const Session& session) : session_(&session) {}
-    // Compiles at a few sizes and interpolates; returns the programs of the target's shape.
-    Result<std::vector<Program>> compile_family(bool near);
+    // Compiles at a few sizes and interpolates; adds the programs of the target's shape to `kept`.
+    using SizesAndPrograms = std::pair<std::vector<std::vector<std::int64_t>>, std::vector<Program>>;
+    Result<void> compile_family(bool near, SizesAndPrograms& kept);
     Parameters macros_at(const Parameters& sizes) const;
     std::vector<std::int64_t> family_size(const Parameters& sizes) const;
+    // The target with other constants wherever a size of the axis is in them.
+    Program marked(const Axis& axis, std::int64_t& denominator) const;
 
     const Session* session_;
     Design design_;  // of the macros alone
