@@ -503,20 +503,15 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         const Mapping* here = maps.at(address);
         return here != nullptr && here->is_file() && !here->writable;
     });
-    if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
-    if (t.process->is_in_heap_library(bench_.stopped.pc)) imposed_ += t.period;
     if (t.replay.runs && t.replay.follows_sample) {
-        t.replay.ended = now - t.traps_cost;
-        Replayer(bench_, t).compare_stack();
-        std::uint64_t own = own_time() - since;
+        end_following(t, now);
+        const std::uint64_t own = own_time() - since;
         t.rating += own + others_cost();
         spend(t, own, others_cost());
-        // What is left until the next sample.
-        constexpr std::uint64_t kLeast = 200000;
-        const std::uint64_t planned = t.due_since + t.period;
-        t.events.set_timer(planned > now + kLeast ? planned - now : kLeast);
         return Taken::stretch;
     }
+    if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
+    if (t.process->is_in_heap_library(bench_.stopped.pc)) imposed_ += t.period;
     const bool follows = !t.replay.runs && wants_following(t);
     const bool sampled = t.replay.runs || follows || !wants_replay(t);
     if (sampled) {
@@ -532,12 +527,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     t.period = sampled ? time : t.period + time;
     t.due_since = now;
     t.events.set_timer(time);
-    if (follows) {
-        Replayer(bench_, t).keep();
-        t.replay.runs = t.replay.follows_sample = true;
-        stretch_ = Replayer::next_length(t);
-        t.replay.followed++;
-    }
+    if (follows) begin_following(t);
     if (!sampled || follows) t.replay.start = program_time(t);
     std::uint64_t own = own_time() - since;
     if (!sampled) t.rating += own + others_cost();
@@ -561,15 +551,6 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
         cost += rating;
     }
     t.stopped_for += cost;
-}
-
-void Sampler::after_stretch(Task& t, bool on_another_processor) {
-    std::uint64_t since = own_time();
-    count_replay(t, on_another_processor);
-    forget_stretch(t);
-    std::uint64_t rating = worked_beside(own_time() - since, !on_another_processor);
-    t.rating += rating;
-    t.stopped_for += rating;
 }
 
 void Sampler::look_at_another(Task& t, const std::vector<Task*>& others) {

@@ -108,6 +108,8 @@ class Sampler {
     void measure_rate(Task& task, Look& look);
     bool wants_replay(Task& task);
     bool wants_following(const Task& task) const;
+    void begin_following(Task& task);
+    void end_following(Task& task, std::uint64_t now);
     void begin_replay(Task& task);
     void count_replay(Task& task, bool on_another_processor);
 

@@ -96,6 +96,30 @@ bool Sampler::wants_following(const Task& t) const {
            number % (t.replay.followed < kMany ? kEvery : kSeldom) == 0;
 }
 
+void Sampler::begin_following(Task& t) {
+    begin_replay(t);
+    t.replay.follows_sample = true;
+    t.replay.followed++;
+    stretch_ = Replayer::next_length(t);
+}
+
+void Sampler::end_following(Task& t, std::uint64_t now) {
+    constexpr std::uint64_t kLeast = 200000;  // nanoseconds
+    t.replay.ended = now - t.traps_cost;
+    Replayer(bench_, t).compare_stack();
+    const std::uint64_t planned = t.due_since + t.period;  // the next sample
+    t.events.set_timer(planned > now + kLeast ? planned - now : kLeast);
+}
+
+void Sampler::after_stretch(Task& t, bool on_another_processor) {
+    std::uint64_t since = own_time();
+    count_replay(t, on_another_processor);
+    forget_stretch(t);
+    std::uint64_t rating = worked_beside(own_time() - since, !on_another_processor);
+    t.rating += rating;
+    t.stopped_for += rating;
+}
+
 void Sampler::begin_replay(Task& t) {
     Replayer(bench_, t).keep();
     t.replay.runs = true;
