@@ -95,6 +95,10 @@ TEST(RunsInParts, random_nests_come_out_as_every_access_one_by_one) {
             simulate(program, request.parameters, request, request.bins, Deadline(), 2 * kMostAccesses);
         ASSERT_TRUE(whole && whole->complete) << what;
         expect_same(whole->profile, *truth, what + ", whole");
+        const auto plain = simulate(program, request.parameters, request, request.bins, Deadline(),
+                                    2 * kMostAccesses, nullptr, Attributed::no);
+        ASSERT_TRUE(plain && plain->complete) << what;
+        EXPECT_EQ(plain->profile.reuse, truth->reuse) << what << ", without sites";
         // What the text shows alone, and what walking all iterations shows.
         const auto shown = simulate_repeating(program, request.parameters, request, Deadline(),
                                               std::uint64_t{1} << 40, 0);

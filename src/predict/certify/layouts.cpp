@@ -34,7 +34,7 @@ std::optional<double> accuracy_by_place(const Program& program, const Parameters
         other.layout = -kStarts[k];
         // The deadline counts processor time, which threads spend together.
         const auto run = simulate(program, parameters, other, request.bins, Deadline(2.0 * threads),
-                                  UINT64_MAX / 512);
+                                  UINT64_MAX / 512, nullptr, Attributed::no);
         if (run && run->complete) alike[k] = accuracy(profile.reuse, run->profile.reuse);
     });
     const double least = *std::min_element(alike.begin(), alike.end());

@@ -70,11 +70,9 @@ void SameBlocks::add_to(Profile& measured) const {
             count(pairs[{pattern[2 * q], pattern[2 * p]}], bins_, distance, times);
         }
     }
+    for (const auto& [site, reuse] : sites) measured.reuse.merge(reuse);
     for (Site& s : measured.sites)
-        if (const auto at = sites.find(s.id); at != sites.end()) {
-            s.reuse.merge(at->second);
-            measured.reuse.merge(at->second);
-        }
+        if (const auto at = sites.find(s.id); at != sites.end()) s.reuse.merge(at->second);
     for (Pair& p : measured.pairs)
         if (const auto at = pairs.find({p.use, p.reuse}); at != pairs.end()) {
             p.distances.merge(at->second);

@@ -17,11 +17,11 @@ namespace revisit::predict {
 
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
-                            std::uint64_t max_accesses, const Plan* plan) {
+                            std::uint64_t max_accesses, const Plan* plan, Attributed attributed) {
     EngineOptions engine_options;
     engine_options.bins = bins;
     engine_options.granularity = request.granularity;
-    engine_options.sites = engine_options.pairs = true;
+    engine_options.sites = engine_options.pairs = attributed == Attributed::yes;
     auto engine = TRY(make_engine("exact", engine_options));
     RunOptions options;
     options.keep = false;

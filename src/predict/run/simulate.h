@@ -22,9 +22,11 @@ struct Plan {
     std::vector<Skip> skips;
     std::map<std::int32_t, Leap> leaps;  // control flow that need not be walked
 };
+enum class Attributed : bool { no, yes };  // to sites and pairs
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
-                            std::uint64_t max_accesses, const Plan* plan = nullptr);
+                            std::uint64_t max_accesses, const Plan* plan = nullptr,
+                            Attributed attributed = Attributed::yes);
 
 // The whole run from a part of it, where outermost loops do the same again and again, moved on by
 // whole blocks; nothing when none does, or the part is longer than `max_accesses`.
