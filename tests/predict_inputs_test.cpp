@@ -148,6 +148,21 @@ TEST_F(Inputs, functions_that_nothing_uses_are_found) {
     EXPECT_NE(none.error().message.find("defines no function"), std::string::npos);
 }
 
+TEST_F(Inputs, the_only_function_that_others_can_call_is_meant) {
+    const std::string helper =
+                          "double A[900]; static int least(int a, int b) { return a < b ? a : b; } ",
+                      nest = "(int n) { for (int i = 0; i < least(n, 700); i++) A[i] += 1; } ";
+    EXPECT_EQ(footprint(predict(request(helper + "void f" + nest, "", {{"n", 300}}))), 300);
+    EXPECT_EQ(
+        footprint(predict(request("double A[900]; static __attribute__((used)) void f(int n) { for "
+                                  "(int i = 0; i < n; i++) A[i] += 1; }",
+                                  "", {{"n", 200}}))),
+        200);
+    const auto two = predict(request(helper + "void f" + nest + "void g" + nest, "", {{"n", 300}}));
+    ASSERT_FALSE(two);
+    EXPECT_NE(two.error().sentence().find("f, g"), std::string::npos) << two.error().sentence();
+}
+
 TEST_F(Inputs, vectors_in_a_vector_have_one_length) {
     const auto rows = predict(request(
         "#include <vector>\n"

@@ -12,7 +12,8 @@ class Module;
 
 namespace revisit::predict {
 
-// The function meant: the given one, or the only one beside main; empty when that is not clear.
+// The function meant: the given one, or the only one beside main and functions local to their file;
+// empty when that is not clear.
 std::string chosen_function(const llvm::Module& module, const std::string& given);
 
 // The functions that a name as people write it fits best, by their mangled names.

@@ -113,17 +113,19 @@ std::string chosen_function(const llvm::Module& module, const std::string& given
         const auto named = functions_named(module, given);
         return named.size() == 1 ? named.front() : given;
     }
-    std::string only;
+    // Helpers that are local to their file are not meant, where there is another function.
+    std::vector<std::string> all, callable;
     for (const auto& f : module) {
         if (f.isDeclaration() || f.getName() == "main") continue;
         // Of C++, what headers bring along is not what is meant.
         if (f.hasLinkOnceLinkage() || f.getName().starts_with("_GLOBAL__sub_I_") ||
             f.getName().starts_with("__cxx_global"))
             continue;
-        if (!only.empty()) return {};
-        only = f.getName().str();
+        all.push_back(f.getName().str());
+        if (!f.hasLocalLinkage()) callable.push_back(all.back());
     }
-    return only;
+    const auto& meant = callable.empty() ? all : callable;
+    return meant.size() == 1 ? meant.front() : std::string();
 }
 
 }  // namespace revisit::predict
