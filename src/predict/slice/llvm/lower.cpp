@@ -9,8 +9,10 @@
 // needs no memory at all.
 #include "predict/slice/llvm/lower.h"
 
+#include <llvm/ADT/DepthFirstIterator.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 
 #include "predict/slice/llvm/places.h"
@@ -133,6 +135,17 @@ void Slicer::finish(llvm::BasicBlock& b, Block& block,
     }
 }
 
+namespace {
+
+// Whether no path leads out of the function. Interpreting one takes all the accesses allowed before it
+// is refused.
+bool has_no_end(llvm::Function& f) {
+    return llvm::none_of(llvm::depth_first(&f.getEntryBlock()),
+                         [](const llvm::BasicBlock* b) { return llvm::succ_empty(b); });
+}
+
+}  // namespace
+
 Result<Program> lower(llvm::Module& module, const std::string& function) {
     auto* f = module.getFunction(function);
     if (!f || f->isDeclaration()) {
@@ -150,6 +163,7 @@ Result<Program> lower(llvm::Module& module, const std::string& function) {
         return fail((function.empty() ? "give --function" : "no function " + function) +
                     "; it defines " + have);
     }
+    if (has_no_end(*f)) return fail(readable_name(f->getName().str()) + " has a loop without end");
     return Slicer(module, *f).run();
 }
 
