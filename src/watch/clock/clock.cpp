@@ -361,7 +361,7 @@ std::string rates_by_counts(const FunctionCounts& counts, Rates& rates) {
 // sample (Xeon, virtual machine). Best known from stretches that follow a sample; else from reuses that
 // were both counted and timed; else from the first touches that were foreseen; else what is usual.
 struct Delay {
-    double middle = 0, error = 0;
+    double typical = 0, error = 0;
     std::map<std::string, double> of;  // by loop, where that is known
 };
 
@@ -394,10 +394,10 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
         // spread of the delays as well.
         const bool few = delays.size() < kEnough;
         if (few) delays.push_back(usual);
-        const double middle = few ? std::accumulate(delays.begin(), delays.end(), 0.0) /
-                                        static_cast<double>(delays.size())
-                                  : median(delays);
-        Delay out{std::max(0.0, middle),
+        const double typical = few ? std::accumulate(delays.begin(), delays.end(), 0.0) /
+                                         static_cast<double>(delays.size())
+                                   : median(delays);
+        Delay out{std::max(0.0, typical),
                   std::max(few ? kUsualError : kLeastError, spread_of(delays) / 2),
                   {}};
         for (const auto& [name, values] : by_loop)
@@ -460,7 +460,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     Delay delay = delay_after_samples(samples, names, rates);
     for (const auto& [number, thread] : samples.threads) {
         ThreadClock& clock = threads_[number];
-        clock.delay = delay.middle;
+        clock.delay = delay.typical;
         clock.delay_error = delay.error;
         clock.spread = off.spread;
         std::vector<double> times;
@@ -472,7 +472,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             clock.rate.push_back(rates.at(name, clock.time.back()));
             clock.stays.push_back(loop.stays);
             auto own = delay.of.find(name);
-            clock.lost.push_back(own != delay.of.end() ? own->second : delay.middle);
+            clock.lost.push_back(own != delay.of.end() ? own->second : delay.typical);
             clock.made.push_back(times.back() * clock.rate.back());
         }
         const double by_samples = clock.error_by_samples(times);
