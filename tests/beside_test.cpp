@@ -118,10 +118,16 @@ std::map<std::uint32_t, LineUse> naive_line_use(const ByteTrace& trace, const Ca
 }
 
 TEST(LineUse, equals_the_bytes_of_every_line_counted_one_by_one) {
-    for (const char* text : {"4K:4:64", "64K:8:64", "1K:1:64", "3K:3:64"}) {
+    // One thread for all of it, or one for line use alone.
+    for (const auto& [text, threads] : {std::pair{"4K:4:64", 1u},
+                                        {"64K:8:64", 4u},
+                                        {"1K:1:64", 4u},
+                                        {"3K:3:64", 1u},
+                                        {"4K:4:64", 4u}}) {
         const ByteTrace trace = random_trace(9, 30000, 2, 1 << 17);
         AnalyzeOptions options;
         options.engine.sites = true;
+        options.engine.threads = threads;
         options.line_use = *CacheSpec::parse(text);
         const Profile profile = analyze(trace.batch(), options).value();
         ASSERT_TRUE(profile.line_use);

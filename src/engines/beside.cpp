@@ -1,8 +1,15 @@
 #include "engines/beside.h"
 
+#include "core/parallel.h"
 #include "core/try.h"
 
 namespace revisit {
+
+namespace {
+
+constexpr unsigned kForLineUse = 3;  // threads
+
+}  // namespace
 
 Result<Beside> Beside::create(const AnalyzeOptions& options) {
     Beside out;
@@ -17,7 +24,10 @@ Result<Beside> Beside::create(const AnalyzeOptions& options) {
             {granularity, BlockCutter(granularity), TRY(make_engine(options.method, plain))});
     }
     if (options.line_use) {
-        out.line_use_.emplace(TRY(LineUseTally::create(*options.line_use)));
+        // Two have enough to do with reading and counting.
+        const bool apart = thread_count(options.engine.threads) >= kForLineUse;
+        out.line_use_ =
+            std::make_unique<LineUseThread>(TRY(LineUseTally::create(*options.line_use)), apart);
         out.lines_.emplace(options.line_use->line);
         out.lines_->keep_parts();
     }

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "engines/line_use.h"
+#include "engines/line_use_thread.h"
 #include "revisit/analyze.h"
 #include "revisit/blocks.h"
 
@@ -59,7 +59,7 @@ class Beside {
         std::unique_ptr<Engine> engine;
     };
     std::vector<Size> sizes_;
-    std::optional<LineUseTally> line_use_;
+    std::unique_ptr<LineUseThread> line_use_;
     std::optional<BlockCutter> lines_;
 };
 
