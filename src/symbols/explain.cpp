@@ -56,7 +56,7 @@ class Resolver {
         }
         const Module& module = a_.modules[from.module];
         to.module = module.path;
-        CodeSymbol symbol = symbols_.file(module.path).code_at(from.offset);
+        CodeSymbol symbol = a_.symbols->file(module.path).code_at(from.offset);
         to.offset = symbol.address;
         if (from.literal == kNowhere) {
             to.frame = std::move(symbol.frame);
@@ -84,7 +84,6 @@ class Resolver {
  private:
     const Origins& a_;
     std::vector<std::pair<Resolved, bool>> known_;
-    Symbolizer symbols_;
 };
 
 // The same path in two threads is one context: `node` is the first of its like, `thread` whose it is.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "revisit/error.h"
 #include "revisit/profile.h"
 #include "revisit/trace.h"
+#include "symbols/symbolize.h"
 
 namespace revisit {
 
@@ -76,6 +78,9 @@ struct Origins {
     std::vector<Label> labels;
     std::vector<Extent> extents;  // by address, without overlap; where sharing is asked about
     std::vector<std::string> command;
+    // The modules' files, for all who name places: to open one takes up to 30 ms. Copies share it; one
+    // thread at a time may use it.
+    std::shared_ptr<Symbolizer> symbols = std::make_shared<Symbolizer>();
 
     bool operator==(const Origins&) const;
 };

@@ -43,7 +43,8 @@ struct SymbolFile::Inside {
     Dwfl* dwfl = nullptr;
     Dwfl_Module* module = nullptr;
     Elf* elf = nullptr;
-    bool lines = false;
+    bool lines = false;  // read_code
+    bool code_read = false;
     struct Load {
         std::uint64_t offset, bytes, address;
     };
@@ -60,6 +61,7 @@ struct SymbolFile::Inside {
     std::vector<UnitRange> units;  // sorted; made when first needed
     bool units_known = false;
 
+    void read_code();
     void read_functions();
     Dwarf_Die* unit_at(std::uint64_t address, Dwarf_Addr& bias);
     CodeSymbol at(std::uint64_t address);
@@ -87,8 +89,15 @@ SymbolFile::SymbolFile(const std::string& path) : inside_(std::make_unique<Insid
         if (gelf_getphdr(in.elf, static_cast<int>(i), &header) && header.p_type == PT_LOAD)
             in.loads.push_back({header.p_offset, header.p_filesz, header.p_vaddr});
     }
-    in.lines = dwfl_module_getdwarf(in.module, &bias) != nullptr;
-    in.read_functions();
+}
+
+// Not before somebody asks about code: debug information may be packed, and unpacking the C library's
+// takes 30 ms.
+void SymbolFile::Inside::read_code() {
+    if (!elf || std::exchange(code_read, true)) return;
+    Dwarf_Addr bias = 0;
+    lines = dwfl_module_getdwarf(module, &bias) != nullptr;
+    read_functions();
 }
 
 void SymbolFile::Inside::read_functions() {
@@ -122,6 +131,7 @@ bool SymbolFile::is_elf() const {
     return inside_->elf != nullptr;
 }
 bool SymbolFile::has_lines() const {
+    inside_->read_code();
     return inside_->lines;
 }
 
@@ -202,6 +212,7 @@ Frame SymbolFile::Inside::loop_around(std::uint64_t address) {
 CodeSymbol SymbolFile::code_at(std::uint64_t file_offset) {
     std::uint64_t address = address_of(file_offset);
     if (!inside_->elf) return {address, {}, {}, {}};
+    inside_->read_code();
     CodeSymbol symbol = inside_->at(address);
     symbol.loop = inside_->loop_around(address);
     return symbol;

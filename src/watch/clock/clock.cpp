@@ -425,7 +425,7 @@ const std::string& FunctionNames::of(std::uint32_t place) {
     const CodePlace& at = origins_.places[place];
     if (at.module == kNowhere) return found->second = "elsewhere";
     const std::string& path = origins_.modules[at.module].path;
-    CodeSymbol symbol = symbols_.file(path).code_at(at.offset);
+    CodeSymbol symbol = origins_.symbols->file(path).code_at(at.offset);
     std::string name = symbol.inlined.empty() ? symbol.frame.function : symbol.inlined.back().function;
     if (name.empty()) name = fmt::format("{:x}", at.offset >> 9);
     return found->second = std::filesystem::path(path).filename().string() + ":" + name;
@@ -437,7 +437,7 @@ const std::string& FunctionNames::loop(std::uint32_t place) {
     const CodePlace& at = origins_.places[place];
     std::uint32_t line = 0;
     if (at.module != kNowhere)
-        line = symbols_.file(origins_.modules[at.module].path).code_at(at.offset).loop.line;
+        line = origins_.symbols->file(origins_.modules[at.module].path).code_at(at.offset).loop.line;
     return found->second = of(place) + "@" + std::to_string(line);
 }
 

@@ -41,7 +41,6 @@ class FunctionNames {
 
  private:
     const Origins& origins_;
-    Symbolizer symbols_;
     std::unordered_map<std::uint32_t, std::string> known_, loops_;
 };
 

@@ -37,7 +37,7 @@ class Finder {
             return to;
         }
         const std::string& path = origins_.modules[from.module].path;
-        CodeSymbol symbol = symbols_.file(path).code_at(from.offset);
+        CodeSymbol symbol = origins_.symbols->file(path).code_at(from.offset);
         to.instruction = {path, symbol.address};
         to.line = {symbol.frame.file, symbol.frame.line, symbol.frame.function};
         return to;
@@ -45,7 +45,6 @@ class Finder {
 
  private:
     const Origins& origins_;
-    Symbolizer symbols_;
     std::unordered_map<std::uint32_t, Found> known_;
 };
 

@@ -89,7 +89,8 @@ std::uint32_t Places::label(std::uint32_t place, std::uint32_t stack, const Data
 
 Origins Places::finish(Samples& samples, const std::string& program, bool contexts, bool objects) {
     name_made_code(program);
-    Symbolizer symbols;
+    origins_.symbols =
+        std::make_shared<Symbolizer>();  // a look at what was sampled so far may go on beside
     ContextTree tree(origins_);
     record::ObjectMap data(origins_);
     std::unordered_map<std::uint32_t, bool> by_register;  // place → its function's caller is in one
@@ -98,7 +99,7 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
         const CodePlace& at = origins_.places[place];
         if (is_new && at.module != kNowhere)
             found->second =
-                symbols.file(origins_.modules[at.module].path).returns_by_register(at.offset);
+                origins_.symbols->file(origins_.modules[at.module].path).returns_by_register(at.offset);
         return found->second;
     };
     auto context_of = [&](const Raw& raw) {
