@@ -71,6 +71,7 @@ class REVISIT_API BlockCutter {
         std::uint64_t blocks_done = 0;  // of that access
     };
     BlockBatch next_piece(const AccessBatch& batch, Position& at);
+    std::size_t cut_two_blocks(const AccessBatch& batch, std::size_t access, std::size_t filled);
     std::uint16_t parts_of(std::uint64_t block, std::uint64_t first_byte,
                            std::uint64_t last_byte) const;
 

@@ -187,19 +187,20 @@ std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t addr
     return found;
 }
 
-// By the page of the address and those that a walk along a column skips.
+// Towards the address, some pages at a time: a walk along a column skips pages, and random accesses are
+// all over an array.
 void Decoder::widen(NearLabel& near, std::uint64_t address, std::uint32_t label) const {
     constexpr std::uint64_t kPage = std::uint64_t{1} << ObjectMap::kPageShift, kReach = 16 * kPage;
-    const std::uint64_t low = address & ~(kPage - 1), high = low + kPage;
-    const std::uint64_t near_high = near.low + near.size;
+    const std::uint64_t low = address & ~(kPage - 1), near_high = near.low + near.size;
     if (near.size != 0 && near.label == label) {
-        if (low - near_high <= kReach && objects_->is_one_object(near_high, high)) {
+        const std::uint64_t high = near_high + std::min(low + kPage - near_high, kReach);
+        if (low >= near_high && objects_->is_one_object(near_high - kPage, high)) {
             near.size = high - near.low;
             return;
         }
-        if (near.low - high <= kReach && objects_->is_one_object(low, near.low)) {
-            near.size = near_high - low;
-            near.low = low;
+        const std::uint64_t from = near.low - std::min(near.low - low, kReach);
+        if (low < near.low && objects_->is_one_object(from, near.low + kPage)) {
+            near = {from, near_high - from, label};
             return;
         }
     }
