@@ -370,4 +370,54 @@ TEST(Error, reads_as_a_sentence) {
 }
 
 }  // namespace
+// Sizes up to `largest`: none that cross, some that touch two blocks, some that touch many; and the end
+// of the address space.
+TEST(BlockCutter, pieces_are_what_each_access_touches) {
+    std::mt19937_64 random(11);
+    for (std::uint64_t granularity : {2, 16, 64, 4096})
+        for (std::uint32_t largest : {1, 9, 64, 5000})
+            for (bool at_end : {false, true}) {
+                AccessColumns accesses;
+                accesses.has = {true, true, true, true};
+                for (std::size_t i = 0; i < 40000; ++i) {
+                    std::uint64_t address = random() >> 20;
+                    if (at_end && i % 1000 == 7) address = ~(random() % 100);
+                    accesses.push({address, static_cast<std::uint32_t>(i),
+                                   static_cast<std::uint32_t>(random() % (largest + 1)),
+                                   static_cast<std::uint16_t>(i), static_cast<std::uint8_t>(i)});
+                }
+                const std::uint64_t part = std::max<std::uint64_t>(1, granularity / 64);
+                std::size_t access = 0;
+                std::uint64_t done = 0;
+                BlockCutter cutter(granularity);
+                cutter.keep_parts();
+                auto check = [&](const BlockBatch& piece) -> Result<void> {
+                    for (std::size_t i = 0; i < piece.count(); ++i) {
+                        const Access of = accesses.batch().at(access);
+                        const std::uint64_t reach = std::max(1u, of.size) - 1;
+                        const std::uint64_t last =
+                            of.address > ~reach ? ~std::uint64_t{0} : of.address + reach;
+                        const std::uint64_t block = of.address / granularity + done;
+                        const std::uint64_t low = std::max(of.address, block * granularity),
+                                            high =
+                                                std::min(last, block * granularity + granularity - 1);
+                        const auto parts = static_cast<std::uint16_t>(low % granularity / part |
+                                                                      high % granularity / part << 8);
+                        if (piece.blocks[i] != block || piece.sites[i] != of.site ||
+                            piece.threads[i] != of.thread || piece.flags[i] != of.flags ||
+                            piece.parts[i] != parts)
+                            return fail(fmt::format("access {}, block {}", access, done));
+                        if (++done > last / granularity - of.address / granularity) {
+                            done = 0;
+                            ++access;
+                        }
+                    }
+                    return {};
+                };
+                const auto cut = cutter.cut(accesses.batch(), check);
+                ASSERT_TRUE(cut) << granularity << " " << largest << cut.error().sentence();
+                EXPECT_EQ(access, accesses.count());
+            }
+}
+
 }  // namespace revisit

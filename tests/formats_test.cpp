@@ -323,6 +323,70 @@ TEST(RevisitFormat, matrix_multiply_takes_at_most_two_bytes_an_access) {
     }
 }
 
+TEST(RevisitFormat, blocks_that_the_reader_cuts_are_those_of_the_cutter) {
+    test::TemporaryFolder folder;
+    const std::vector<Access> aligned = [] {
+        std::vector<Access> out = random_accesses(10000, 9);
+        for (Access& access : out) access = {access.address & ~std::uint64_t{7}, 1, 8, 0, 0};
+        return out;
+    }();
+    std::vector<Access> crossing = aligned;
+    for (std::size_t i = 5000; i < crossing.size(); i += 7) crossing[i].size = 100;
+    for (std::size_t i = 0; i < crossing.size(); i += 5) crossing[i].size = 0;
+    for (const char* name : {"t.rvt", "t.records", "t.u64"})
+        for (const auto* of : {&aligned, &std::as_const(crossing)}) {
+            const std::vector<Access>& accesses = *of;
+            ASSERT_TRUE(write_all(folder / name, {}, accesses, {true, true, true, true}));
+            const auto reader = open_trace(folder / name).value();
+            for (unsigned shift : {1u, 4u, 6u, 12u}) {
+                Columns whole, blocks;
+                blocks.wanted = {false, true, false, false};
+                blocks.cut_shift = shift;
+                auto read = [&](Columns& into) {
+                    return reader->ranges() != nullptr
+                               ? reader->ranges()->read(3, accesses.size() - 3, into)
+                               : reader->chunks()->decode(0, into);
+                };
+                const auto expected = read(whole).value(), cut = read(blocks).value();
+                if (!blocks.is_cut) {  // only where an access crosses, and only the packed form
+                    EXPECT_STREQ(name, "t.rvt");
+                    EXPECT_TRUE(of == &crossing || shift < 3);
+                    EXPECT_EQ(cut.sizes.size(), cut.count());
+                    continue;
+                }
+                BlockColumns made;
+                BlockCutter cutter(std::uint64_t{1} << shift);
+                ASSERT_TRUE(cutter.cut(expected, [&](const BlockBatch& piece) -> Result<void> {
+                    made.append({piece.blocks, {}, {}, {}});
+                    return {};
+                }));
+                EXPECT_TRUE(std::ranges::equal(made.blocks, cut.addresses)) << name << shift;
+            }
+        }
+}
+
+// Written by version 1.0, whose chunks held varints.
+TEST(RevisitFormat, chunks_of_version_1_predicted_by_site_and_by_place_are_read) {
+    for (const bool sites : {true, false}) {
+        auto reader = open_trace(std::string(REVISIT_TEST_DATA) +
+                                 (sites ? "/version-1-sites.rvt" : "/version-1-bare.rvt"));
+        ASSERT_TRUE(reader) << reader.error().sentence();
+        const auto accesses = read_all(**reader);
+        ASSERT_TRUE(accesses) << accesses.error().sentence();
+        ASSERT_EQ(accesses->size(), 3000u);
+        std::uint64_t walked[3] = {};
+        for (std::uint64_t i = 0; i < accesses->size(); ++i) {
+            Access expected{0x10000 + i * i % 4099 * 8, 0, 0, 0, 0};
+            if (sites) {
+                const auto site = static_cast<std::uint32_t>(i * i % 11 % 3);
+                expected = {0x10000 + site * 0x100000 + walked[site]++ * 8, site, 8, 0,
+                            static_cast<std::uint8_t>(site == 2)};
+            }
+            ASSERT_EQ((*accesses)[i], expected) << i;
+        }
+    }
+}
+
 TEST(RevisitFormat, every_truncation_is_refused) {
     test::TemporaryFolder folder;
     ASSERT_TRUE(write_all(folder / "t.rvt", {}, random_accesses(300, 5), {true, true, true, true}));

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -67,6 +68,11 @@ struct AccessColumns {
     ColumnSet has;
     // What the caller makes use of: sources that have more may leave the rest out.
     ColumnSet wanted{true, true, true, true};
+    // Set by a caller that wants nothing but the blocks of 2^shift bytes that accesses touch, shift 1
+    // to 31: a source with a shorter way to them than addresses and sizes fills `addresses` with
+    // blocks, leaves the other columns out and sets is_cut, which the caller cleared.
+    std::optional<unsigned> cut_shift = {};
+    bool is_cut = false;
     std::vector<std::uint64_t> addresses;
     std::vector<std::uint32_t> sites;
     std::vector<std::uint32_t> sizes;

@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "revisit/access.h"
@@ -55,6 +56,11 @@ class REVISIT_API BlockCutter {
     }
 
     std::uint64_t granularity() const { return granularity_; }
+    // What a source needs to know to cut accesses itself (AccessColumns::cut_shift).
+    std::optional<unsigned> shift() const {
+        if (shift_ < 1 || shift_ > 31 || part_bytes_ != 0) return std::nullopt;
+        return static_cast<unsigned>(shift_);
+    }
     std::uint64_t block_of(std::uint64_t address) const {
         return shift_ >= 0 ? address >> shift_ : address / granularity_;
     }
@@ -65,6 +71,7 @@ class REVISIT_API BlockCutter {
         std::uint64_t blocks_done = 0;  // of that access
     };
     BlockBatch next_piece(const AccessBatch& batch, Position& at);
+    std::size_t cut_two_blocks(const AccessBatch& batch, std::size_t access, std::size_t filled);
     std::uint16_t parts_of(std::uint64_t block, std::uint64_t first_byte,
                            std::uint64_t last_byte) const;
 

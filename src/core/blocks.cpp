@@ -13,14 +13,45 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 15;
 constexpr std::size_t kRun = 64;
 
-// Whether any of a run of accesses reaches into another block than it begins in.
-bool any_crosses(const std::uint64_t* addresses, const std::uint32_t* sizes, int shift) {
+std::uint64_t reach_of(std::uint32_t size) {
+    return size - (size != 0 ? 1u : 0u);
+}
+
+// How many blocks a run of accesses reaches at most beyond those they begin in; as a bound, 0 and 1 are
+// exact.
+std::uint64_t blocks_beyond(const std::uint64_t* addresses, const std::uint32_t* sizes, int shift) {
     const std::uint64_t mask = (std::uint64_t{1} << shift) - 1;
     std::uint64_t beyond = 0;
-    for (std::size_t i = 0; i < kRun; ++i)
-        beyond |= (addresses[i] & mask) + (sizes[i] - (sizes[i] != 0 ? 1u : 0u));
-    return (beyond >> shift) != 0;
+    for (std::size_t i = 0; i < kRun; ++i) beyond |= (addresses[i] & mask) + reach_of(sizes[i]);
+    return beyond >> shift;
 }
+
+// A run of accesses that touch one block or two each: every access takes two places, and the next one
+// begins with the second where that is not needed. Gives the number of blocks; 0 at the end of the
+// address space, where an access ends with the last block.
+struct TwoBlocks {
+    const std::uint64_t* addresses;
+    const std::uint32_t* sizes;
+    int shift;
+
+    template <class Put>
+    std::size_t cut(std::uint64_t* blocks, Put put) const {
+        const std::uint64_t mask = (std::uint64_t{1} << shift) - 1,
+                            last_block = ~std::uint64_t{0} >> shift;
+        std::size_t filled = 0;
+        bool at_end = false;
+        for (std::size_t i = 0; i < kRun; ++i) {
+            const std::uint64_t block = addresses[i] >> shift;
+            const std::uint64_t first = addresses[i] & mask, last = first + reach_of(sizes[i]);
+            at_end |= block == last_block;
+            blocks[filled] = block;
+            blocks[filled + 1] = block + 1;
+            put(i, filled, first, last);
+            filled += 1 + (last >> shift);
+        }
+        return at_end ? 0 : filled;
+    }
+};
 
 // Parts of a run of accesses of which none crosses: a 64th of a block each, a byte of small ones.
 // Blocks are below 4 GiB.
@@ -30,7 +61,7 @@ void parts_of_run(const std::uint64_t* addresses, const std::uint32_t* sizes, in
     const int part = shift > 6 ? shift - 6 : 0;
     for (std::size_t i = 0; i < kRun; ++i) {
         const std::uint32_t first = static_cast<std::uint32_t>(addresses[i]) & mask;
-        const std::uint32_t last = first + (sizes[i] - (sizes[i] != 0 ? 1u : 0u));
+        const std::uint32_t last = first + static_cast<std::uint32_t>(reach_of(sizes[i]));
         out[i] = static_cast<std::uint16_t>(first >> part | last >> part << 8);
     }
 }
@@ -91,6 +122,26 @@ std::uint16_t BlockCutter::parts_of(std::uint64_t block, std::uint64_t first_byt
     return static_cast<std::uint16_t>(first / part_bytes_ | last / part_bytes_ << 8);
 }
 
+// Of the run that begins with `access`, into the columns from `filled` on.
+std::size_t BlockCutter::cut_two_blocks(const AccessBatch& batch, std::size_t access,
+                                        std::size_t filled) {
+    const TwoBlocks run{batch.addresses.data() + access, batch.sizes.data() + access, shift_};
+    const bool with_sites = !batch.sites.empty(), with_threads = !batch.threads.empty(),
+               with_flags = !batch.flags.empty();
+    const std::uint64_t mask = (std::uint64_t{1} << shift_) - 1;
+    const int part = shift_ > 6 ? shift_ - 6 : 0;
+    return run.cut(
+        &blocks_[filled], [&](std::size_t i, std::size_t at, std::uint64_t first, std::uint64_t last) {
+            at += filled;
+            if (with_sites) sites_[at] = sites_[at + 1] = batch.sites[access + i];
+            if (with_threads) threads_[at] = threads_[at + 1] = batch.threads[access + i];
+            if (with_flags) flags_[at] = flags_[at + 1] = batch.flags[access + i];
+            if (part_bytes_ == 0) return;
+            parts_[at] = static_cast<std::uint16_t>(first >> part | std::min(last, mask) >> part << 8);
+            parts_[at + 1] = static_cast<std::uint16_t>((last & mask) >> part << 8);
+        });
+}
+
 BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
     if (batch.sizes.empty()) {  // one block an access: columns pass through, only the ids are made
         std::size_t count = std::min(kPiece, batch.count() - at.access);
@@ -123,9 +174,18 @@ BlockBatch BlockCutter::next_piece(const AccessBatch& batch, Position& at) {
         while (shift_ >= 0 && shift_ < 32 && at.blocks_done == 0 && at.access >= one_by_one &&
                batch.count() - at.access >= kRun && kPiece - filled >= kRun) {
             const std::uint64_t* address = batch.addresses.data() + at.access;
-            if (any_crosses(address, batch.sizes.data() + at.access, shift_)) {
-                one_by_one = at.access + kRun;
-                break;
+            const std::uint32_t* size = batch.sizes.data() + at.access;
+            if (const std::uint64_t beyond = blocks_beyond(address, size, shift_); beyond != 0) {
+                const std::size_t cut = beyond == 1 && kPiece - filled >= 2 * kRun
+                                            ? cut_two_blocks(batch, at.access, filled)
+                                            : 0;
+                if (cut == 0) {
+                    one_by_one = at.access + kRun;
+                    break;
+                }
+                filled += cut;
+                at.access += kRun;
+                continue;
             }
             for (std::size_t i = 0; i < kRun; ++i) blocks_[filled + i] = address[i] >> shift_;
             if (with_sites) std::copy_n(batch.sites.data() + at.access, kRun, sites_.data() + filled);

@@ -55,10 +55,14 @@ class Join {
         if (options.engine.sharing) cutter_.keep_parts();
     }
 
-    Result<void> add(const AccessBatch& threads) {
+    // `is_cut`: they are blocks already.
+    Result<void> add(const AccessBatch& threads, bool is_cut = false) {
         if (threads.count() == 0) return {};
         const AccessBatch batch = placement_.apply(threads);
-        TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_.add(piece); }));
+        if (is_cut)
+            TRY(engine_.add(BlockCutter::as_they_are(batch)));
+        else
+            TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_.add(piece); }));
         return seen(batch);
     }
 
@@ -67,11 +71,11 @@ class Join {
             return engine_.add_ranges(ranges, options_.progress);
         if (threads() > 1 || engine_.takes_chunks()) return add_chunks(ChunkedRanges(ranges));
         total_ = ranges.count();
-        AccessColumns columns;
-        columns.wanted = wanted();
+        AccessColumns columns = columns_wanted();
         for (std::uint64_t at = 0; at < total_;) {
             const std::size_t count = std::min<std::uint64_t>(kRangeAtOnce, total_ - at);
-            TRY(add(TRY(ranges.read(at, count, columns))));
+            columns.is_cut = false;
+            TRY(add(TRY(ranges.read(at, count, columns)), columns.is_cut));
             at += count;
         }
         return {};
@@ -81,10 +85,10 @@ class Join {
         if (!sees_accesses() && engine_.takes_chunks())
             return engine_.add_chunks(chunks, options_.progress);
         if (threads() == 1) {
-            AccessColumns columns;
-            columns.wanted = wanted();
+            AccessColumns columns = columns_wanted();
             for (std::size_t i = 0; i < chunks.count(); ++i) {
-                TRY(add(TRY(chunks.decode(i, columns))));
+                columns.is_cut = false;
+                TRY(add(TRY(chunks.decode(i, columns)), columns.is_cut));
                 progress(i + 1, chunks.count());
             }
             return {};
@@ -135,6 +139,12 @@ class Join {
             return {true, true, true, true};
         const bool sites = engine.sites || engine.pairs;
         return {sites, engine.granularity > 1, false, sites};
+    }
+    AccessColumns columns_wanted() const {
+        AccessColumns columns;
+        columns.wanted = wanted();
+        if (columns.wanted == ColumnSet{false, true, false, false}) columns.cut_shift = cutter_.shift();
+        return columns;
     }
     Result<void> seen(const AccessBatch& batch) {
         if (options_.also) TRY(options_.also(batch));

@@ -41,7 +41,12 @@ class ChunkPipeline {
           slots_(2 * threads + 2),
           next_(first),
           taken_(first) {
-        for (DecodedChunk& slot : slots_) slot.columns.wanted = wanted;
+        const bool only_blocks =
+            cuts > 1 && !wanted.sites && !wanted.threads && !wanted.flags && !parts;
+        for (DecodedChunk& slot : slots_) {
+            slot.columns.wanted = wanted;
+            if (only_blocks) slot.columns.cut_shift = BlockCutter(cuts).shift();
+        }
         for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { decode_ahead(); });
     }
     ~ChunkPipeline() {
@@ -93,13 +98,14 @@ class ChunkPipeline {
     void fill(DecodedChunk& slot, std::size_t chunk, BlockCutter& cutter) const {
         try {
             slot.cut.reset();
+            slot.columns.is_cut = false;
             slot.accesses = chunks_.decode(chunk, slot.columns);
             if (!slot.accesses || cuts_ == 0) return;
             if (auto whole = check(*slot.accesses); !whole) {
                 slot.accesses = unexpected(whole.error());
                 return;
             }
-            if (cuts_ == 1) {
+            if (cuts_ == 1 || slot.columns.is_cut) {
                 slot.cut = cutter.as_they_are(*slot.accesses);
                 return;
             }

@@ -14,13 +14,25 @@ namespace revisit {
 // costs cache that the engine has use for.
 inline constexpr std::size_t kRangeAtOnce = std::size_t{1} << 14;
 
+// Calls use(BlockBatch) -> Result<void> for what read() filled the columns with: blocks where the
+// source cut the accesses itself, else cut here.
+template <class Read, class Use>
+Result<void> each_block(Read read, BlockCutter& cutter, AccessColumns& columns, Use&& use) {
+    columns.is_cut = false;
+    const AccessBatch batch = TRY(read(columns));
+    if (columns.is_cut)
+        return batch.count() == 0 ? Result<void>() : use(BlockCutter::as_they_are(batch));
+    return cutter.cut(batch, use);
+}
+
 // Calls use(BlockBatch) -> Result<void> for accesses [first, first + count), in order.
 template <class Use>
 Result<void> each_block_of(const AccessRanges& ranges, BlockCutter& cutter, AccessColumns& columns,
                            std::uint64_t first, std::uint64_t count, Use use) {
     for (const std::uint64_t end = first + count; first < end;) {
         const std::size_t take = std::min<std::uint64_t>(kRangeAtOnce, end - first);
-        TRY(cutter.cut(TRY(ranges.read(first, take, columns)), use));
+        TRY(each_block([&](AccessColumns& into) { return ranges.read(first, take, into); }, cutter,
+                       columns, use));
         first += take;
     }
     return {};

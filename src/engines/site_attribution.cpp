@@ -9,7 +9,6 @@ namespace revisit {
 namespace {
 
 constexpr std::size_t kIdsWithoutHash = std::size_t{1} << 16;
-constexpr unsigned kPairCacheBits = 12;
 
 bool writes(const BlockBatch& batch, std::size_t i) {
     return !batch.flags.empty() && (batch.flags[i] & kWrite) != 0;
@@ -89,10 +88,17 @@ void SiteAttribution::add_to_pair(std::uint32_t use, std::uint32_t reuse, std::u
     count(site_tally(reuse).reuse, distance);
 }
 
-SmallCounter* SiteAttribution::pair_counter(std::uint64_t key, std::uint64_t weight) {
-    if (pair_cache_.empty()) pair_cache_.resize(std::size_t{1} << kPairCacheBits);
+inline SmallCounter* SiteAttribution::pair_counter(std::uint64_t key, std::uint64_t weight) {
+    if (pair_cache_.empty()) [[unlikely]]
+        pair_cache_.resize(std::size_t{1} << kPairCacheBits);
     CachedPair& cached = pair_cache_[key * 0x9e3779b97f4a7c15u >> (64 - kPairCacheBits)];
-    if (cached.counter != nullptr && cached.key == key) return cached.counter;
+    if (cached.counter != nullptr && cached.key == key) [[likely]]
+        return cached.counter;
+    return find_pair_counter(key, weight, cached);
+}
+
+SmallCounter* SiteAttribution::find_pair_counter(std::uint64_t key, std::uint64_t weight,
+                                                 CachedPair& cached) {
     std::uint32_t number = pair_numbers_.find(key);
     if (number == KeyTable::kNone) {
         if (!pairs_.admit(key, weight, now_)) return nullptr;

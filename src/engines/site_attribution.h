@@ -31,7 +31,11 @@ class SiteAttribution {
         : options_(options),
           pairs_(pairs),
           slots_(SmallCounter::keeps_slots(options.bins)),
-          octaves_(options.bins == Binning::log2()) {}
+          octaves_(options.bins == Binning::log2()) {
+        if (slots_ && !octaves_)
+            for (std::size_t i = 0; i < kNearBins; i++)
+                near_bins_.push_back(static_cast<std::uint16_t>(options.bins.index(i)));
+    }
 
     // A piece of a whole: of the accesses from `time` on.
     static SiteAttribution piece(const EngineOptions& options, std::uint64_t time);
@@ -70,12 +74,14 @@ class SiteAttribution {
     void add_to_pair(std::uint32_t use, std::uint32_t reuse, std::uint32_t distance);
     void make_pairs(std::span<const SiteAttribution> pieces);
     SmallCounter* pair_counter(std::uint64_t key, std::uint64_t weight = 1);
+    SmallCounter* find_pair_counter(std::uint64_t key, std::uint64_t weight, CachedPair& cached);
     SiteTally& site_tally(std::uint32_t id);
     void count(SmallCounter& counter, std::uint64_t distance) {
         if (octaves_)
             counter.add_to_bin(static_cast<std::uint64_t>(std::bit_width(distance)));
         else if (slots_)
-            counter.add_to_bin(options_.bins.index(distance));
+            counter.add_to_bin(distance < kNearBins ? near_bins_[distance]
+                                                    : options_.bins.index(distance));
         else
             counter.add(options_.bins, distance);
     }
@@ -84,12 +90,15 @@ class SiteAttribution {
     FrequentKeys pairs_;
     bool slots_;    // counters number their bins
     bool octaves_;  // one bin a power of two: its number is the distance's width in bits
+    static constexpr std::size_t kNearBins = 4096;
+    std::vector<std::uint16_t> near_bins_;  // of small distances, where they have slots
     bool is_piece_ = false;
     std::uint64_t now_ = 0;           // time of the access being added
     std::vector<NewPair> new_pairs_;  // of a piece
     Attribution attribution_;
     // Found again without hashing: sites by their id where it is small, pairs in a little direct cache.
     std::vector<SiteTally*> site_of_id_;
+    static constexpr unsigned kPairCacheBits = 12;
     std::vector<CachedPair> pair_cache_;
     KeyTable pair_numbers_;
     std::vector<SmallCounter*> pair_of_number_;

@@ -62,6 +62,7 @@ class TraceWindow {
             BlockCutter cutter(granularity_);
             AccessColumns columns;
             columns.wanted = wanted();
+            columns.cut_shift = cutter.shift();
             TRY(each_block_of(*source_, cutter, columns, first_, count_, count));
         }
         return blocks;
@@ -78,8 +79,10 @@ class TraceWindow {
         if (ahead == 0 || end - first < 2) {
             AccessColumns columns;
             columns.wanted = wanted();
+            columns.cut_shift = cutter.shift();
             for (std::size_t chunk = first; chunk < end; ++chunk)
-                TRY(cutter.cut(TRY(chunks_->decode(chunk, columns)), use));
+                TRY(each_block([&](AccessColumns& into) { return chunks_->decode(chunk, into); },
+                               cutter, columns, use));
             return {};
         }
         ChunkPipeline pipeline(*chunks_, first, end, wanted(), granularity_, ahead);

@@ -32,7 +32,10 @@ void store(std::uint8_t* at, T value) {
 
 // Records of one access each, in a plain file. `Record` gives kBytes, kColumns and
 // `static void decode(const uint8_t* records, size_t count, Columns&)`, which fills the columns that
-// are there and of that size.
+// are there and of that size. Records that are not bare addresses may also give
+// `static size_t cut(const uint8_t* records, size_t count, unsigned shift, vector<uint64_t>& blocks,
+// size_t filled)`, which puts the blocks they touch at `filled` and on, where there is room for
+// `count`, makes room for more, and returns where they end.
 template <class Record>
 class RecordRanges final : public AccessRanges {
  public:
@@ -46,6 +49,8 @@ class RecordRanges final : public AccessRanges {
 
     std::uint64_t count() const override { return file_->size() / Record::kBytes; }
     Result<AccessBatch> read(std::uint64_t first, std::size_t count, Columns& into) const override {
+        if constexpr (kCuts)
+            if (into.cut_shift) return read_blocks(first, count, *into.cut_shift, into);
         into.has = Record::kColumns & into.wanted;
         into.resize(count);
         if constexpr (Record::kBytes == sizeof(std::uint64_t)) {  // nothing but addresses
@@ -63,6 +68,37 @@ class RecordRanges final : public AccessRanges {
     }
 
  private:
+    static constexpr bool kCuts = Record::kBytes == sizeof(std::uint64_t) || requires { &Record::cut; };
+    // Read and cut in steps that stay in the first-level cache.
+    static constexpr std::size_t kStep = (std::size_t{32} << 10) / Record::kBytes;
+
+    Result<AccessBatch> read_blocks(std::uint64_t first, std::size_t count, unsigned shift,
+                                    Columns& into) const {
+        into.has = {};
+        into.resize(count);
+        std::size_t filled = 0;
+        for (std::size_t left = count; left != 0;) {
+            const std::size_t take = std::min(kStep, left);
+            if constexpr (Record::kBytes == sizeof(std::uint64_t)) {
+                std::uint64_t* const blocks = into.addresses.data() + filled;
+                TRY(file_->read(first * Record::kBytes, blocks, take * Record::kBytes));
+                for (std::size_t i = 0; i < take; ++i) blocks[i] >>= shift;
+                filled += take;
+            } else {
+                into.raw.resize(take * Record::kBytes);
+                TRY(file_->read(first * Record::kBytes, into.raw.data(), into.raw.size()));
+                filled = Record::cut(into.raw.data(), take, shift, into.addresses, filled);
+                if (left > take && into.addresses.size() < filled + left - take)
+                    into.addresses.resize(filled + left - take);
+            }
+            first += take;
+            left -= take;
+        }
+        into.addresses.resize(filled);
+        into.is_cut = true;
+        return into.batch();
+    }
+
     std::shared_ptr<const PlainFile> file_;
 };
 

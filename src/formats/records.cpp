@@ -34,6 +34,48 @@ struct Record {
         if (sizes == nullptr) return;
         for (std::size_t i = 0; i < count; ++i) sizes[i] = at[i * kBytes + 14];
     }
+    static std::size_t cut(const std::uint8_t* at, std::size_t count, unsigned shift,
+                           std::vector<std::uint64_t>& blocks, std::size_t filled) {
+        constexpr std::size_t kRun = 64;
+        for (std::size_t left = count; left != 0;) {
+            const std::size_t run = std::min(kRun, left);
+            left -= run;
+            if (!cut_run(at, run, shift, blocks.data() + filled))
+                filled = cut_one_by_one(at, run, left, shift, blocks, filled);
+            else
+                filled += run;
+            at += run * kBytes;
+        }
+        return filled;
+    }
+    // False where one of them reaches into another block than it begins in.
+    static bool cut_run(const std::uint8_t* at, std::size_t count, unsigned shift,
+                        std::uint64_t* blocks) {
+        const std::uint64_t inside = (std::uint64_t{1} << shift) - 1;
+        std::uint64_t beyond = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto address = load<std::uint64_t>(at + i * kBytes);
+            const std::uint64_t size = load<std::uint64_t>(at + i * kBytes + 8) >> 48 & 0xff;
+            beyond |= (address & inside) + size - (size != 0);
+            blocks[i] = address >> shift;
+        }
+        return beyond <= inside;
+    }
+    // `after`: records still to come, for which there has to be room.
+    static std::size_t cut_one_by_one(const std::uint8_t* at, std::size_t count, std::size_t after,
+                                      unsigned shift, std::vector<std::uint64_t>& blocks,
+                                      std::size_t filled) {
+        const std::size_t most = (std::size_t{254} >> shift) + 2;  // of one access
+        if (blocks.size() < filled + count * most + after) blocks.resize(filled + count * most + after);
+        for (std::size_t i = 0; i < count; ++i, at += kBytes) {
+            const auto address = load<std::uint64_t>(at);
+            const std::uint64_t reach = std::max<std::uint64_t>(1, at[14]) - 1;
+            const std::uint64_t last = address > ~reach ? ~std::uint64_t{0} : address + reach;
+            for (std::uint64_t block = address >> shift; block <= last >> shift; ++block)
+                blocks[filled++] = block;
+        }
+        return filled;
+    }
     static void format(const Access& access, std::uint8_t* at) {
         store(at, access.address);
         store(at + 8, access.site);

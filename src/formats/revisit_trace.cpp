@@ -79,7 +79,7 @@ class IndexedChunks final : public AccessChunks {
         ChunkHeader header;
         TRY(file_->read(place, &header, sizeof header));
         const std::uint64_t end = chunk + 1 < places_.size() ? places_[chunk + 1] : end_;
-        if (header.magic != kAccessChunk || !header.plausible() ||
+        if (!header.holds_accesses() || !header.plausible() ||
             header.packed_bytes != end - place - sizeof header)
             return fail(file_->name(), fmt::format("byte {}", place),
                         "expected a chunk of a revisit trace");
@@ -204,13 +204,13 @@ class RevisitReader : public TraceReader {
         ChunkHeader header;
         std::memcpy(&header, head.data(), sizeof header);
         bool known =
-            header.magic == kAccessChunk || header.magic == kInfoChunk || header.magic == kIndexChunk;
+            header.holds_accesses() || header.magic == kInfoChunk || header.magic == kIndexChunk;
         if (!known || !header.plausible())
             return stream_.error_here("expected a chunk of a revisit trace");
         std::uint64_t place = stream_.position();
         stream_.consume(sizeof header);
         auto packed = TRY(take(header.packed_bytes));
-        if (header.magic == kAccessChunk) {
+        if (header.holds_accesses()) {
             in_flight_.push_back(
                 {place, std::async(decoding_, [header, bytes = std::move(packed)]() -> Result<Columns> {
                      Columns columns;

@@ -48,6 +48,8 @@ class JoinedRanges final : public AccessRanges {
             for (std::size_t i = 0; i < batch.count(); ++i) all.push(batch.at(i));
             first += take;
         }
+        all.wanted = into.wanted;
+        all.cut_shift = into.cut_shift;
         into = std::move(all);
         return into.batch();
     }

@@ -13,6 +13,15 @@ namespace {
 constexpr std::size_t kBatch = std::size_t{1} << 15;
 constexpr std::uint64_t kNearBlocks = std::uint64_t{1} << 24;
 constexpr std::uint32_t kThreadsApart = 256;
+constexpr std::size_t kVector = 16;  // bytes
+
+// A few values by whole vectors: a call to memcpy takes longer than that. Both sides have room for
+// them.
+template <class T>
+void copy_vectors(const T* from, std::size_t count, T* to) {
+    constexpr std::size_t kStep = kVector / sizeof(T);
+    for (std::size_t i = 0; i < count; i += kStep) std::memcpy(to + i, from + i, kVector);
+}
 
 std::string_view text_of(const std::uint64_t* words, std::size_t bytes) {
     return {reinterpret_cast<const char*>(words), bytes};
@@ -69,8 +78,8 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
 Decoder::Decoder(const DecodeOptions& options, Sink sink) : options_(options), sink_(std::move(sink)) {
     one_by_one_ = options.only_regions || !options.stack;
     within_block_ = options.cut > 1 ? options.cut - 1 : 0;
-    // A batch may be overshot by one block.
-    std::size_t capacity = kBatch + REVISIT_BLOCK_MAX + 1;
+    // A batch may be overshot by one block, and that by a vector.
+    std::size_t capacity = kBatch + REVISIT_BLOCK_MAX + 1 + kVector;
     addresses_.resize(capacity);
     if (options.labels) label_column_.resize(capacity);
     if (options.cut == 0) sizes_.resize(capacity);
@@ -97,6 +106,7 @@ Decoder::Decoder(const Decoder& parent, Sink sink) : Decoder(parent.options_, st
     auto copy = [](const Block& from) {
         auto block = std::make_unique<Block>(from);
         block->context = block->root = kNowhere;
+        block->near_labels = nullptr;
         return block;
     };
     blocks_.resize(parent.blocks_.size());
@@ -231,12 +241,16 @@ void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t 
         return;
     }
     if (objects_)
-        for (std::uint32_t i = 0; i < count; i++)
-            label_column_[filled_ + i] = label_with_object(label_list[i], addresses[i]);
+        labels_with_objects(block, label_list, addresses, count);
     else if (options_.labels)
-        std::memcpy(&label_column_[filled_], label_list, count * sizeof *label_list);
-    if (options_.flags) std::memcpy(&flags_[filled_], block.writes.data(), count);
-    if (options_.threads) std::fill_n(&thread_column_[filled_], count, running_->number);
+        copy_vectors(label_list, count, &label_column_[filled_]);
+    if (options_.flags) copy_vectors(block.writes.data(), count, &flags_[filled_]);
+    if (options_.threads) {
+        std::uint16_t number[kVector / sizeof(std::uint16_t)];
+        std::ranges::fill(number, running_->number);
+        for (std::uint32_t i = 0; i < count; i += std::size(number))
+            std::memcpy(&thread_column_[filled_ + i], number, kVector);
+    }
     filled_ += count;
 }
 
@@ -400,6 +414,7 @@ Result<void> Decoder::define_block(std::span<const std::uint64_t> words) {
                                                           : place_of_address(where));
         defined->guarded |= (flags & REVISIT_GUARDED) != 0;
     }
+    defined->writes.resize(count + kVector);
     if (id < kNearBlocks) {
         if (id >= blocks_.size()) blocks_.resize(std::max<std::size_t>(id + 1, blocks_.size() * 2));
         blocks_[id] = std::move(defined);

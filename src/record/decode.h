@@ -110,16 +110,25 @@ class Decoder {
     bool leaves_paths_out() const { return paths_.is_selective(); }  // rare ones are merged
 
  private:
+    // Pages around the one that an access of a block met last, all of one object, and its label there.
+    struct NearLabel {
+        std::uint64_t low = 0, size = 0;
+        std::uint32_t label = 0;
+    };
     struct Block {
         std::vector<std::uint32_t> places, sizes;
         std::vector<std::uint32_t> reaches;  // sizes less one
-        std::vector<std::uint8_t> flags, writes;
+        std::vector<std::uint8_t> flags;
+        std::vector<std::uint8_t> writes;  // filled up to whole vectors
         bool guarded = false;
         std::uint32_t number = 0;
         std::uint32_t context = kNowhere;  // whose labels are these
         const std::uint32_t* labels = nullptr;
         std::uint32_t root = kNowhere;  // the same for paths that are merged
         const std::uint32_t* root_labels = nullptr;
+        std::vector<NearLabel> near;
+        const std::uint32_t* near_labels = nullptr;  // the labels that these add objects to
+        std::uint64_t near_changes = 0;              // and the objects' changes until then
     };
     struct CallFrame {
         std::uint64_t stack_pointer = 0;
@@ -160,7 +169,11 @@ class Decoder {
     std::uint32_t label(std::uint32_t place, std::uint32_t context);
     const std::uint32_t* labels(Block& block, std::uint32_t count);
     const std::uint32_t* make_labels(const Block& block, std::uint32_t context);
-    std::uint32_t label_with_object(std::uint32_t label, std::uint64_t address);
+    void labels_with_objects(Block& block, const std::uint32_t* labels, const std::uint64_t* addresses,
+                             std::uint32_t count);
+    std::uint32_t label_with_object(std::uint32_t label, std::uint64_t address,
+                                    NearLabel* near = nullptr);
+    void widen(NearLabel& near, std::uint64_t address, std::uint32_t label) const;
     std::uint32_t find_or_make_object_label(std::uint32_t label, std::uint32_t object,
                                             std::uint64_t address);
     std::uint32_t object_at(std::uint64_t address, std::uint32_t place);

@@ -118,7 +118,8 @@ const std::uint32_t* Decoder::make_labels(const Block& block, std::uint32_t cont
     const std::uint64_t key = both(block.number, context);
     if (std::uint32_t known = label_list_of_.find(key); known != KeyTable::kNone)
         return label_lists_[known].get();
-    auto list = std::make_unique<std::uint32_t[]>(block.places.size());
+    // Read by whole vectors.
+    auto list = std::make_unique<std::uint32_t[]>(block.places.size() + 4);
     for (std::size_t i = 0; i < block.places.size(); i++) list[i] = label(block.places[i], context);
     label_list_of_.add(key, static_cast<std::uint32_t>(label_lists_.size()));
     label_lists_.push_back(std::move(list));
@@ -154,13 +155,56 @@ std::uint32_t Decoder::object_at(std::uint64_t address, std::uint32_t place) {
     return objects_->stack_object(depth == t.frames.size() ? place : t.frames[depth].place);
 }
 
-std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t address) {
-    std::uint32_t object = object_at(address, origins_.labels[label].place);
-    if (object == kNowhere) return label;
+// Most accesses of an instruction are to pages it met before.
+void Decoder::labels_with_objects(Block& block, const std::uint32_t* labels,
+                                  const std::uint64_t* addresses, std::uint32_t count) {
+    if (block.near_labels != labels || block.near_changes != objects_->changes()) {
+        block.near.assign(block.places.size(), {});
+        block.near_labels = labels;
+        block.near_changes = objects_->changes();
+    }
+    std::uint32_t* const out = &label_column_[filled_];
+    const std::uint64_t low = running_->stack_low, stack = running_->stack_high - low;
+    NearLabel* const near = block.near.data();
+    for (std::uint32_t i = 0; i < count; i++) {
+        if (addresses[i] - near[i].low < near[i].size && addresses[i] - low >= stack) [[likely]]
+            out[i] = near[i].label;
+        else
+            out[i] = label_with_object(labels[i], addresses[i], &near[i]);
+    }
+}
+
+// Fills in `near` where the answer goes for the whole page until objects change.
+std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t address, NearLabel* near) {
+    const std::uint32_t object = object_at(address, origins_.labels[label].place);
     if (label >= last_object_.size())
         last_object_.resize(std::max<std::size_t>(label + 1, 2 * last_object_.size()));
-    if (last_object_[label].object == object) return last_object_[label].label;
-    return find_or_make_object_label(label, object, address);
+    if (object != kNowhere && last_object_[label].object != object)
+        return find_or_make_object_label(label, object, address);
+    const std::uint32_t found = object == kNowhere ? label : last_object_[label].label;
+    const bool on_stack = address >= running_->stack_low && address < running_->stack_high;
+    if (near != nullptr && !on_stack && objects_->is_one_object(address)) widen(*near, address, found);
+    return found;
+}
+
+// Towards the address, some pages at a time: a walk along a column skips pages, and random accesses are
+// all over an array.
+void Decoder::widen(NearLabel& near, std::uint64_t address, std::uint32_t label) const {
+    constexpr std::uint64_t kPage = std::uint64_t{1} << ObjectMap::kPageShift, kReach = 16 * kPage;
+    const std::uint64_t low = address & ~(kPage - 1), near_high = near.low + near.size;
+    if (near.size != 0 && near.label == label) {
+        const std::uint64_t high = near_high + std::min(low + kPage - near_high, kReach);
+        if (low >= near_high && objects_->is_one_object(near_high - kPage, high)) {
+            near.size = high - near.low;
+            return;
+        }
+        const std::uint64_t from = near.low - std::min(near.low - low, kReach);
+        if (low < near.low && objects_->is_one_object(from, near.low + kPage)) {
+            near = {from, near_high - from, label};
+            return;
+        }
+    }
+    near = {low, kPage, label};
 }
 
 // An object that is rare on this path counts on any path; one that is rare at this instruction is not

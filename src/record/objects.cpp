@@ -56,10 +56,12 @@ void ObjectMap::mark(std::uint64_t address, std::uint64_t size, std::uint32_t he
         std::uint64_t page_end = (address | kPageMask) + 1, stop = std::min(end, page_end);
         Page& page = pages_[address >> kPageShift];
         if ((address & kPageMask) == 0 && stop == page_end) {
+            if (page.all != held) changes_++;
             page.all = held;
             page.cells.clear();
         } else {
             if (page.all != kMixed) {
+                changes_++;
                 page.cell_shift = static_cast<std::uint8_t>(cell_shift);
                 page.cells.assign((kPageMask + 1) >> cell_shift, page.all);
                 page.all = kMixed;
@@ -72,6 +74,17 @@ void ObjectMap::mark(std::uint64_t address, std::uint64_t size, std::uint32_t he
         address = stop;
     }
     if (pages_.size() != pages_before) forget();
+}
+
+bool ObjectMap::is_one_object(std::uint64_t low, std::uint64_t high) const {
+    std::optional<std::uint32_t> all;
+    for (std::uint64_t number = low >> kPageShift; number < high >> kPageShift; number++) {
+        const auto page = pages_.find(number);
+        if (page == pages_.end() || page->second.all == kMixed) return false;
+        if (page->second.all != all.value_or(page->second.all)) return false;
+        all = page->second.all;
+    }
+    return true;
 }
 
 std::uint32_t ObjectMap::object_of(const char* kind, std::uint32_t place, std::uint32_t context) {
@@ -89,6 +102,7 @@ void ObjectMap::map_pages(std::uint64_t address, std::uint64_t size, std::uint32
     std::uint64_t& bytes = origins_.objects[object].bytes;
     bytes = std::max(bytes, size);
     mappings_[address] = {address, address + size, object};
+    forget();  // that there was nothing
 }
 
 // A page of a mapping that is touched for the first time.

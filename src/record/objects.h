@@ -51,6 +51,16 @@ class ObjectMap {
         return held >= kSymbol && held != kNowhere ? symbol_object(held - kSymbol) : held;
     }
 
+    // Whether find() answers alike for all of the page that it was asked about last.
+    bool is_one_object(std::uint64_t address) const {
+        const Page* page = found_[(address >> kPageShift) % std::size(found_)].page;
+        return page == nullptr || page->all != kMixed;
+    }
+    // The same for all of the pages from `low` to `high`.
+    bool is_one_object(std::uint64_t low, std::uint64_t high) const;
+    // Rises when such an answer may be another one.
+    std::uint64_t changes() const { return changes_; }
+
     // Remembers where blocks lay, freed ones too, until others lie there.
     void keep_extents() { keeps_extents_ = true; }
     std::vector<Extent> extents() const;
@@ -64,8 +74,9 @@ class ObjectMap {
     // The object for stack accesses of the function that `place` lies in.
     std::uint32_t stack_object(std::uint32_t place);
 
- private:
     static constexpr unsigned kPageShift = 12;
+
+ private:
     static constexpr std::uint64_t kPageMask = (std::uint64_t{1} << kPageShift) - 1;
     static constexpr std::uint32_t kMixed = kNowhere - 1;
     static constexpr std::uint32_t kSymbol = std::uint32_t{1} << 31;  // and a symbol's index
@@ -86,7 +97,10 @@ class ObjectMap {
         std::uint32_t object = kNowhere;
     };
 
-    void forget() { std::fill(std::begin(found_), std::end(found_), Found{}); }
+    void forget() {
+        std::fill(std::begin(found_), std::end(found_), Found{});
+        changes_++;
+    }
     const Page* mapped_page(std::uint64_t number);
     std::uint32_t object_of(const char* kind, std::uint32_t place, std::uint32_t context);
     void remember(std::uint64_t address, std::uint64_t size, std::uint32_t object);
@@ -100,6 +114,7 @@ class ObjectMap {
         const Page* page = nullptr;
     };
     Found found_[1024];  // pages looked up lately; forgotten when pages come or go
+    std::uint64_t changes_ = 0;
     std::unordered_map<std::uint64_t, HeapBlock> heap_;
     std::map<std::uint64_t, std::uint64_t> large_;                    // of these: address → size
     std::unordered_map<std::uint64_t, std::uint32_t> heap_objects_;   // context and place
