@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <new>
 #include <optional>
 #include <unordered_map>
 
-#include "core/parallel.h"
-#include "core/relay.h"
 #include "core/try.h"
 #include "engines/beside.h"
 #include "engines/cache_bank.h"
@@ -26,41 +23,6 @@ namespace {
 constexpr const char* kByStamps =
     "interleaving: by the times at which buffers of some 500 accesses were filled, evenly within each";
 
-// Counts line use on a thread of its own: the one that decodes is what a live profile waits for where
-// there are processors for the rest.
-class LineUseThread {
- public:
-    explicit LineUseThread(Beside& beside)
-        : relay_(4, [this, &beside](Job& job) {
-              try {
-                  if (!out_of_memory_) beside.add_lines({job.blocks, job.sites, {}, {}, job.parts});
-              } catch (const std::bad_alloc&) {
-                  out_of_memory_ = true;
-              }
-          }) {}
-
-    void add(const BlockBatch& lines) {
-        Job job = relay_.take();
-        job.blocks.assign(lines.blocks.begin(), lines.blocks.end());
-        job.sites.assign(lines.sites.begin(), lines.sites.end());
-        job.parts.assign(lines.parts.begin(), lines.parts.end());
-        relay_.hand_over(std::move(job));
-    }
-    void finish() {
-        relay_.finish();
-        if (out_of_memory_) throw std::bad_alloc();
-    }
-
- private:
-    struct Job {
-        std::vector<std::uint64_t> blocks;
-        std::vector<std::uint32_t> sites;
-        std::vector<std::uint16_t> parts;
-    };
-    bool out_of_memory_ = false;  // of the thread, until it ends
-    Relay<Job> relay_;
-};
-
 class ProfileSink : public ProcessSink {
  public:
     ProfileSink(std::unique_ptr<Engine> engine, const AnalyzeOptions& how, Beside beside,
@@ -72,8 +34,6 @@ class ProfileSink : public ProcessSink {
           take_(std::move(take)) {
         const EngineOptions& options = how.engine;
         has_line_use_ = beside_.take_lines_of(options.granularity);
-        if (has_line_use_ && thread_count(options.threads) >= kThreadsForLineUse)
-            line_use_.emplace(beside_);
         if (options.sharing || has_line_use_) cutter_.keep_parts();
         engine_parts_ = options.sharing;
         // Granularity 1 counts addresses, not bytes; samples belong to threads.
@@ -86,10 +46,7 @@ class ProfileSink : public ProcessSink {
     Result<void> add(const AccessBatch& threads) override {
         const AccessBatch batch = placement_.apply(threads);
         TRY(cutter_.cut(batch, [&](BlockBatch piece) {
-            if (line_use_)
-                line_use_->add(piece);
-            else if (has_line_use_)
-                beside_.add_lines(piece);
+            if (has_line_use_) beside_.add_lines(piece);
             if (!engine_parts_) piece.parts = {};
             return engine_->add(piece);
         }));
@@ -104,7 +61,6 @@ class ProfileSink : public ProcessSink {
     Result<void> finish(const Decoder& process) override {
         Profile profile = TRY(engine_->finish());
         engine_.reset();
-        if (line_use_) line_use_->finish();
         TRY(beside_.fill(profile));
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1)
@@ -125,11 +81,9 @@ class ProfileSink : public ProcessSink {
     Beside beside_;
     Placement placement_;
     BlockCutter cutter_;
-    static constexpr unsigned kThreadsForLineUse = 4;
     bool has_line_use_ = false, engine_parts_ = false;
     std::optional<unsigned> plain_shift_;
     TakeProfile take_;
-    std::optional<LineUseThread> line_use_;  // last: its thread uses the others
 };
 
 // Samples begin in one thread and may end in another, so that either may arrive first. What is open at
