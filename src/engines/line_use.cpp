@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engines/sharing.h"
 #include "revisit/units.h"
@@ -45,21 +46,22 @@ void LineUseTally::add(const BlockBatch& batch) {
             set[0].parts |= parts;
             continue;
         }
-        std::uint64_t way = 1;
-        while (way < ways_ && set[way].parts != 0 && set[way].line != line) ++way;
-        Entry first{line, parts, batch.sites.empty() ? 0 : batch.sites[i]};
-        if (way < ways_ && set[way].parts != 0) {  // there
-            first = set[way];
-            first.parts |= parts;
-        } else {
-            fetch(first);
-            if (way >= ways_) {  // full
-                way = ways_ - 1;
-                leave(set[way]);
-            }
+        // The new one goes in front and the others move back by one, up to the place where it was, an
+        // empty one or the end.
+        Entry moved{line, parts, batch.sites.empty() ? 0 : batch.sites[i]};
+        bool is_there = false;
+        for (std::uint64_t way = 0; way < ways_; ++way) {
+            std::swap(moved, set[way]);
+            is_there = moved.line == line && moved.parts != 0;
+            if (is_there || moved.parts == 0) break;
         }
-        std::copy_backward(set, set + way, set + way + 1);
-        set[0] = first;
+        if (is_there) {
+            set[0].parts |= moved.parts;
+            set[0].site = moved.site;
+        } else {
+            fetch(set[0]);
+            leave(moved);
+        }
     }
 }
 

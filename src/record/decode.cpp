@@ -126,10 +126,53 @@ Decoder::Thread& Decoder::thread(std::uint32_t number) {
     return found->second;
 }
 
-Decoder::Block* Decoder::find_block(std::uint64_t id) const {
+inline Decoder::Block* Decoder::find_block(std::uint64_t id) const {
     if (id < blocks_.size()) return blocks_[id].get();
     auto found = far_blocks_.find(id);
     return found == far_blocks_.end() ? nullptr : found->second.get();
+}
+
+// Addresses, and sizes unless the accesses are cut here; then whether none of them reaches into a
+// second block.
+inline bool Decoder::copy_addresses(const Block& block, const std::uint64_t* addresses,
+                                    std::uint32_t count) {
+    std::uint64_t* to = &addresses_[filled_];
+    if (options_.cut == 0) {
+        std::memcpy(to, addresses, count * sizeof *addresses);
+        std::memcpy(&sizes_[filled_], block.sizes.data(), count * sizeof(std::uint32_t));
+        return true;
+    }
+    const std::uint32_t* reaches = block.reaches.data();
+    std::uint64_t beyond = 0;
+    for (std::uint32_t i = 0; i < count; i++) {
+        to[i] = addresses[i];
+        beyond |= (addresses[i] & within_block_) + reaches[i];
+    }
+    return options_.cut == 1 || beyond <= within_block_;
+}
+
+void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t count) {
+    const std::uint32_t* label_list = nullptr;
+    if (options_.labels)
+        label_list = block.context == running_->context ? block.labels : labels(block, count);
+    if (block.guarded || one_by_one_ || !copy_addresses(block, addresses, count)) [[unlikely]] {
+        for (std::uint32_t i = 0; i < count; i++)
+            if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
+                access(addresses[i], label_list ? label_list[i] : 0, block.sizes[i], block.flags[i]);
+        return;
+    }
+    if (objects_)
+        labels_with_objects(block, label_list, addresses, count);
+    else if (options_.labels)
+        copy_vectors(label_list, count, &label_column_[filled_]);
+    if (options_.flags) copy_vectors(block.writes.data(), count, &flags_[filled_]);
+    if (options_.threads) {
+        std::uint16_t number[kVector / sizeof(std::uint16_t)];
+        std::ranges::fill(number, running_->number);
+        for (std::uint32_t i = 0; i < count; i += std::size(number))
+            std::memcpy(&thread_column_[filled_ + i], number, kVector);
+    }
+    filled_ += count;
 }
 
 Result<void> Decoder::feed(const SlotView& slot) {
@@ -228,48 +271,6 @@ Result<void> Decoder::pass_plain(std::size_t accesses) {
     TRY(flush());
     accesses_ += accesses;
     return {};
-}
-
-void Decoder::block(Block& block, const std::uint64_t* addresses, std::uint32_t count) {
-    const std::uint32_t* label_list = nullptr;
-    if (options_.labels)
-        label_list = block.context == running_->context ? block.labels : labels(block, count);
-    if (block.guarded || one_by_one_ || !copy_addresses(block, addresses, count)) [[unlikely]] {
-        for (std::uint32_t i = 0; i < count; i++)
-            if (!(block.flags[i] & REVISIT_GUARDED) || addresses[i] != REVISIT_NO_ACCESS)
-                access(addresses[i], label_list ? label_list[i] : 0, block.sizes[i], block.flags[i]);
-        return;
-    }
-    if (objects_)
-        labels_with_objects(block, label_list, addresses, count);
-    else if (options_.labels)
-        copy_vectors(label_list, count, &label_column_[filled_]);
-    if (options_.flags) copy_vectors(block.writes.data(), count, &flags_[filled_]);
-    if (options_.threads) {
-        std::uint16_t number[kVector / sizeof(std::uint16_t)];
-        std::ranges::fill(number, running_->number);
-        for (std::uint32_t i = 0; i < count; i += std::size(number))
-            std::memcpy(&thread_column_[filled_ + i], number, kVector);
-    }
-    filled_ += count;
-}
-
-// Addresses, and sizes unless the accesses are cut here; then whether none of them reaches into a
-// second block.
-bool Decoder::copy_addresses(const Block& block, const std::uint64_t* addresses, std::uint32_t count) {
-    std::uint64_t* to = &addresses_[filled_];
-    if (options_.cut == 0) {
-        std::memcpy(to, addresses, count * sizeof *addresses);
-        std::memcpy(&sizes_[filled_], block.sizes.data(), count * sizeof(std::uint32_t));
-        return true;
-    }
-    const std::uint32_t* reaches = block.reaches.data();
-    std::uint64_t beyond = 0;
-    for (std::uint32_t i = 0; i < count; i++) {
-        to[i] = addresses[i];
-        beyond |= (addresses[i] & within_block_) + reaches[i];
-    }
-    return options_.cut == 1 || beyond <= within_block_;
 }
 
 void Decoder::access(std::uint64_t address, std::uint32_t label, std::uint32_t size,
