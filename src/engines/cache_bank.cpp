@@ -15,9 +15,9 @@ constexpr std::uint32_t kMostBankSites = std::uint32_t{1} << 20;
 constexpr double kCrowded = 2;  // times the misses of the average set
 constexpr std::size_t kMostRanges = 16;
 constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
-constexpr unsigned kParts = 4;
-constexpr std::uint64_t kMostRecent = 4096;  // lines
-constexpr std::size_t kAtOnce = 4096;        // accesses that pass one level before the next
+constexpr unsigned kFewestParts = 4, kMostParts = 8;              // powers of two
+constexpr std::uint64_t kMostRecent = 4096;                       // lines
+constexpr std::size_t kAtOnce = 4096;  // accesses that pass one level before the next
 static_assert(kAtOnce <= RecentLines::kMostAtOnce);
 
 class WithCaches final : public Engine {
@@ -54,14 +54,19 @@ class WithCaches final : public Engine {
     void access(std::size_t part, const BlockBatch& batch) {
         if (parts_.size() == 1) return parts_[0].access(batch.blocks, batch.sites);
         auto& [lines, sites] = shares_[part];
-        lines.clear();
-        sites.clear();
-        for (std::size_t i = 0; i < batch.blocks.size(); ++i) {
-            if (batch.blocks[i] % kParts != part) continue;
-            lines.push_back(batch.blocks[i] / kParts);
-            if (!batch.sites.empty()) sites.push_back(batch.sites[i]);
+        // All are written, those of others over each other: which are ours cannot be foreseen, and a
+        // branch would take longer than the rest (2.9 ns per access instead of 0.8).
+        if (lines.size() < batch.count()) lines.resize(batch.count());
+        if (sites.size() < batch.sites.size()) sites.resize(batch.sites.size());
+        const std::size_t last = parts_.size() - 1, shift = std::bit_width(last);
+        std::size_t ours = 0;
+        for (std::size_t i = 0; i < batch.count(); ++i) {
+            lines[ours] = batch.blocks[i] >> shift;
+            if (!batch.sites.empty()) sites[ours] = batch.sites[i];
+            ours += (batch.blocks[i] & last) == part;
         }
-        parts_[part].access(lines, sites);
+        parts_[part].access(std::span(lines).first(ours),
+                            std::span(sites).first(batch.sites.empty() ? 0 : ours));
     }
 
     std::unique_ptr<Engine> engine_;
@@ -246,10 +251,13 @@ CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<Cach
 std::unique_ptr<Engine> with_caches(std::unique_ptr<Engine> engine,
                                     const std::vector<CacheSpec>& caches, std::uint64_t line,
                                     unsigned threads) {
-    const bool enough = threads >= kParts;
-    auto parts = CacheBank::in_parts(caches, line, enough ? kParts : 1);
+    std::vector<CacheBank> parts;
+    for (unsigned many = kMostParts; many >= kFewestParts && parts.size() < 2; many /= 2)
+        if (threads >= many) parts = CacheBank::in_parts(caches, line, many);
+    if (parts.empty()) parts = CacheBank::in_parts(caches, line, 1);
     if (parts[0].empty()) return engine;
-    return std::make_unique<WithCaches>(std::move(engine), std::move(parts), caches, line, enough);
+    return std::make_unique<WithCaches>(std::move(engine), std::move(parts), caches, line,
+                                        threads >= kFewestParts);
 }
 
 }  // namespace revisit
