@@ -204,7 +204,7 @@ void guard(const Bench& bench, Bounds& bounds) {
         const std::string name = std::string(kind).substr(0, std::string(kind).find(' '));
         const auto addresses = bench.make(kind, std::size_t{1} << 26);
         const double engine = Bench::engine(addresses, 1);
-        for (const char* format : {"u64", "rvt"}) {
+        for (const char* format : {"u64", "records", "rvt"}) {
             const std::string path = bench.store(addresses, format);
             const double one = bench.command(path, 1).seconds;
             bounds.hold(fmt::format("{}-{}-command-over-engine", name, format), engine / one);

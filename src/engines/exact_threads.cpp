@@ -336,7 +336,7 @@ class ThreadedExactEngine : public Engine {
         if (only_repeats(window)) return {0, 0, true};
         std::size_t look = std::max(chunk / 8, std::min(chunk, tuning_.least_chunk / 4));
         if (window.is_decoded())
-            look = std::max(std::min(look, 2 * tuning_.first_chunk), window.grain());
+            look = std::max(std::min(look, 4 * tuning_.first_chunk), window.grain());
         return estimate_first_touches(window.part(chunk * (threads_ / 2), look), chunk, threads_);
     }
 

@@ -7,7 +7,7 @@
 // its groups, then the lowest bytes of all numbers, then the next bytes of those that have them, and so
 // on. zstd packs a plane of like bytes to little and stores one of random bytes as it is, and decoding
 // is loads, shifts and ors of vectors.
-// Cost. 1 ns per number; random 21-bit numbers take 2.7 bytes, less than before.
+// Cost. 0.3 to 0.9 ns per number (Neoverse V1); random 21-bit numbers take 2.6 bytes, as varints 3.3.
 #pragma once
 
 #include <algorithm>
