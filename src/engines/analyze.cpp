@@ -75,7 +75,8 @@ class Join {
         for (std::uint64_t at = 0; at < total_;) {
             const std::size_t count = std::min<std::uint64_t>(kRangeAtOnce, total_ - at);
             columns.is_cut = false;
-            TRY(add(TRY(ranges.read(at, count, columns)), columns.is_cut));
+            const AccessBatch batch = TRY(ranges.read(at, count, columns));
+            TRY(add(batch, columns.is_cut));
             at += count;
         }
         return {};
@@ -88,7 +89,8 @@ class Join {
             AccessColumns columns = columns_wanted();
             for (std::size_t i = 0; i < chunks.count(); ++i) {
                 columns.is_cut = false;
-                TRY(add(TRY(chunks.decode(i, columns)), columns.is_cut));
+                const AccessBatch batch = TRY(chunks.decode(i, columns));
+                TRY(add(batch, columns.is_cut));
                 progress(i + 1, chunks.count());
             }
             return {};
