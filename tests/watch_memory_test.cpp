@@ -160,6 +160,32 @@ TEST(WatchClock, what_is_lost_after_a_sample_is_measured_by_stretches_that_follo
     EXPECT_NEAR(clock.since(3, 4e6 + 400000), 330000, 15000);
 }
 
+// A loop that waits for memory, measured, and code that was not measured: whether that waits, its
+// windows tell.
+TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop) {
+    Origins origins;
+    origins.modules.emplace_back().path = "/no/such/file";
+    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    auto rate_of_other = [&](std::uint16_t open) {
+        Samples samples = ten_samples();
+        for (Sample& sample : samples.threads[0].samples) {
+            sample.uses = 500;
+            sample.open = 250;
+        }
+        Sample& other = samples.threads[0].samples[4];
+        other.place = 1;
+        other.open = open;
+        for (unsigned i = 0; i < 8; i++)
+            samples.replays.push_back({0, 20000, 100000, i * std::uint64_t{1000000}, 0});
+        const AccessClock::ThreadClock clock = AccessClock(samples, origins, nullptr).thread(0);
+        EXPECT_LT(clock.rate[0], 0.3);
+        return clock.rate[4];
+    };
+    EXPECT_GT(rate_of_other(5), 1.5);
+    EXPECT_LT(rate_of_other(250), 0.4);
+    EXPECT_LT(rate_of_other(400), 0.4);
+}
+
 // Which of two loops a sample meets is chance, unless each goes on for many.
 TEST(WatchClock, loops_of_different_rates_that_take_turns_make_the_clock_uncertain) {
     AccessClock::ThreadClock even, turns, phases;

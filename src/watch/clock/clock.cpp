@@ -152,6 +152,7 @@ struct FunctionRate {
     double stays = 0;        // nanoseconds that the program goes on there
     bool with_kernel = false;
     Measured measured;
+    double uses = 0, open = 0;  // that samples saw there; of these, not used again within the window
 
     double share_of_own() const { return measured.share_of_own(); }
 };
@@ -164,6 +165,7 @@ struct Rates {
     Measured all;                               // … anywhere
     double common = kUsualRate;                 // where nothing was measured
     double known = 0;                           // share of the time in functions that were measured
+    double open = 0;                            // share of the uses in loops that were measured
 
     // A loop of which little is known is like its function, and a function of which little is known
     // like what was measured around that moment, wherever it was: stretches begin at moments of time,
@@ -174,8 +176,9 @@ struct Rates {
         if (all.size() == 0) return common;
         // What can be measured may be of another kind than the rest: nine tenths of sort's time are in
         // comparisons, eight times as fast as the loop that reads its input and is measured at once.
-        double rate =
-            std::exp(known * std::log(all.rate_at(when, false)) + (1 - known) * std::log(common));
+        double elsewhere = all.rate_at(when, false);
+        if (found != of.end()) elsewhere = with_misses_of(found->second, elsewhere);
+        double rate = std::exp(known * std::log(elsewhere) + (1 - known) * std::log(common));
         auto nearer = [&](const Measured& measured) {
             if (measured.size() == 0) return;
             double own = measured.share_of_own();
@@ -186,6 +189,17 @@ struct Rates {
             nearer(function->second);
         if (found != of.end()) nearer(found->second.measured);
         return rate;
+    }
+
+    // The rate of code that waits for memory as often as this loop seems to. What takes an access
+    // longer than usual is waiting, and uses that do not come back soon are those that may miss:
+    // allocating a hash table's nodes makes nine times as many accesses per nanosecond as looking them
+    // up, which takes most of the time.
+    double with_misses_of(const FunctionRate& loop, double rate) const {
+        if (loop.uses <= 0 || open <= 0) return rate;
+        double waits = std::max(0.0, 1 / rate - 1 / kUsualRate);
+        double share = std::min(1.0, loop.open / loop.uses / open);
+        return 1 / (1 / std::max(rate, kUsualRate) + waits * share);
     }
 };
 
@@ -315,6 +329,12 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
             seen += measured_there->second.share_of_own() * function.nanoseconds;
     }
     rates.known = seen / std::max(1.0, whole);
+    double uses = 0, open = 0;
+    for (const auto& [name, function] : rates.of) {
+        uses += function.share_of_own() * function.uses;
+        open += function.share_of_own() * function.open;
+    }
+    rates.open = uses > 0 ? open / uses : 0;
     for (const auto& [name, function] : rates.of) {
         double share = function.nanoseconds / std::max(1.0, whole), own = function.share_of_own();
         others += share * (1 - own);
@@ -448,8 +468,12 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     };
     Rates rates;
     for (const auto& [number, thread] : samples.threads)
-        for (std::size_t i = 0; i < thread.samples.size(); i++)
-            rates.of[name_of(thread.samples[i].place)].nanoseconds += advance(thread.samples, i);
+        for (std::size_t i = 0; i < thread.samples.size(); i++) {
+            FunctionRate& loop = rates.of[name_of(thread.samples[i].place)];
+            loop.nanoseconds += advance(thread.samples, i);
+            loop.uses += thread.samples[i].uses;
+            loop.open += thread.samples[i].open;
+        }
     if (counts) description_ = rates_by_counts(*counts, rates);
     const bool by_counts = !description_.empty();
     const auto by_runs = by_counts ? std::nullopt : rates_by_runs(samples, names, rates);
