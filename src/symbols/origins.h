@@ -78,7 +78,7 @@ struct Origins {
     std::vector<Label> labels;
     std::vector<Extent> extents;  // by address, without overlap; where sharing is asked about
     std::vector<std::string> command;
-    // The modules' files, for all who name places: to open one takes up to 30 ms. Copies share it; one
+    // The modules' files, for all who name places: to open one takes up to 40 ms. Copies share it; one
     // thread at a time may use it.
     std::shared_ptr<Symbolizer> symbols = std::make_shared<Symbolizer>();
 

@@ -92,7 +92,7 @@ SymbolFile::SymbolFile(const std::string& path) : inside_(std::make_unique<Insid
 }
 
 // Not before somebody asks about code: debug information may be packed, and unpacking the C library's
-// takes 30 ms.
+// takes 40 ms.
 void SymbolFile::Inside::read_code() {
     if (!elf || std::exchange(code_read, true)) return;
     Dwarf_Addr bias = 0;
