@@ -107,15 +107,19 @@ std::string lead_of(const Profile& profile, const Findings& findings) {
             "count every access (--method exact).",
             format_count(profile.sampled->samples));
     std::string out;
+    bool known = true;
     if (!findings.levels.empty()) {
         const LevelFindings& level =
             findings.levels.size() > 1 ? findings.levels[1] : findings.levels[0];
         const CacheSpec& cache = level.rates.cache;
-        out = fmt::format("{} of accesses miss {} ({}).",
-                          percent_with_error(level.rates.miss_rate, level.rates.error), cache.name,
-                          format_bytes(static_cast<double>(cache.bytes)));
+        const std::string name =
+            fmt::format("{} ({})", cache.name, format_bytes(static_cast<double>(cache.bytes)));
+        known = level.rates.error <= kMostStated;
+        out = known ? fmt::format("{} of accesses miss {}.",
+                                  percent_with_error(level.rates.miss_rate, level.rates.error), name)
+                    : fmt::format("Misses of {} are {}.", name, not_known_text());
     }
-    if (findings.main_working_set) {
+    if (known && findings.main_working_set) {
         const Knee& knee = *findings.main_working_set;
         out +=
             fmt::format("{}Main working set: {} (a cache that holds it brings misses from {} to {}).",
@@ -284,6 +288,7 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
     out["lead"] = findings.lead;
     if (profile.sampled) out["samples"] = profile.sampled->samples;
     if (findings.few_samples) out["few_samples"] = true;
+    out["most_stated_error"] = kMostStated;
     out["percentiles"] = Json::array();
     for (auto [percentile, blocks] : findings.percentiles)
         out["percentiles"].push_back({percentile, blocks});

@@ -122,6 +122,14 @@ void put_errors(Buffer& out, std::string_view key, const Histogram& histogram) {
         put_number(out, bin.error);
     }
     put(out, "]");
+    if (std::ranges::none_of(histogram.bins, [](const Bin& bin) { return bin.beyond_error > 0; }))
+        return;
+    fmt::format_to(std::back_inserter(out), ",\"{}Beyond\":[", key);
+    for (const Bin& bin : histogram.bins) {
+        if (&bin != &histogram.bins.front()) put(out, ",");
+        put_number(out, bin.beyond_error);
+    }
+    put(out, "]");
 }
 
 // How much rows matter, heaviest first.

@@ -17,7 +17,6 @@
 namespace revisit {
 namespace {
 
-constexpr double kMostStated = 0.25;   // rates known no better are not shown as figures
 constexpr std::size_t kExplained = 3;  // of the worst sites, and of the advice
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
@@ -262,8 +261,7 @@ std::string cache_table(const std::vector<CachePrediction>& predictions, const P
         out += fmt::format("  {:<16} {:>9} {:>7} {:>5} B lines   ", cache.name,
                            format_bytes(static_cast<double>(cache.bytes)), ways, cache.line);
         if (prediction.error > kMostStated) {
-            out += fmt::format("not known within ± {:.0f} points: more samples needed\n",
-                               100 * kMostStated);
+            out += not_known_text() + "\n";
             continue;
         }
         out += fmt::format("hit {:>9}   miss {:>9}", percent(prediction.hit_rate, prediction.error),

@@ -42,6 +42,10 @@ std::string percent(double share, double error) {
     return error > 0 ? percent_to(share, decimals_of(error)) : percent(share);
 }
 
+std::string not_known_text() {
+    return fmt::format("not known within ± {:.0f} points: more samples needed", 100 * kMostStated);
+}
+
 std::string percent_with_error(double share, double error) {
     if (error <= 0) return percent(share);
     const int decimals = decimals_of(error);

@@ -16,6 +16,9 @@ std::string percent_with_error(double share, double error);
 
 // Fewer samples than this carry no percentage at all: the summary leads with their number.
 inline constexpr double kFewestSamples = 100;
+// Rates known no better are not shown as figures.
+inline constexpr double kMostStated = 0.25;
+std::string not_known_text();
 // A count is shown grey, and advice ignores it, when its 95 % half-width is over half of it.
 constexpr bool too_few_samples(double count, double error) {
     return error > count / 2;

@@ -91,7 +91,8 @@ export function predict(histogram: Histogram, cache: Cache, table = new HitTable
   let variance = 0;
   if (histogram.errors)
     for (let i = 0; i < histogram.bins; ++i) variance += (histogram.error(i) * table.probability(histogram.edge(i))) ** 2;
-  return {hitRate, missRate: 1 - hitRate, error: Math.sqrt(variance) / histogram.total};
+  const error = histogram.beyondError(blocksOf(cache)) || Math.sqrt(variance);
+  return {hitRate, missRate: 1 - hitRate, error: error / histogram.total};
 }
 
 // Miss ratio of a fully associative cache of every size worth telling apart, with its 95 % half-width.
@@ -104,11 +105,11 @@ export function missRatioCurve(histogram: Histogram): CurvePoint[] {
   out.push({blocks: 0, missRate: 1, error: 0});
   for (let i = 0; i < histogram.bins; ++i) {
     const low = lowOf(histogram.edge(i)), high = highOf(histogram.edge(i));
-    const error = Math.sqrt(variance) / histogram.total;
-    if (low > out[out.length - 1]!.blocks) out.push({blocks: low, missRate: 1 - hits / histogram.total, error});
+    const errorAt = (blocks: number) => (histogram.beyondError(blocks) || Math.sqrt(variance)) / histogram.total;
+    if (low > out[out.length - 1]!.blocks) out.push({blocks: low, missRate: 1 - hits / histogram.total, error: errorAt(low)});
     hits += histogram.count(i);
     variance += histogram.error(i) ** 2;
-    out.push({blocks: high, missRate: 1 - hits / histogram.total, error: Math.sqrt(variance) / histogram.total});
+    out.push({blocks: high, missRate: 1 - hits / histogram.total, error: errorAt(high)});
   }
   return out;
 }

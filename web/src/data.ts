@@ -4,8 +4,8 @@
 // nothing is copied out.
 export class Histogram {
   private sum = -1;
-  // `errors`: 95 % half-widths [cold, invalidated, bin, bin, …]; absent = exact
-  constructor(readonly packed: number[], readonly errors?: number[]) {}
+  // `errors`: 95 % half-widths [cold, invalidated, bin, bin, …]; absent = exact. `beyond`: of the sum from each bin on
+  constructor(readonly packed: number[], readonly errors?: number[], readonly beyond?: number[]) {}
   get cold(): number { return this.packed[0]!; }
   get invalidated(): number { return this.packed[1]!; }
   get coldError(): number { return this.errors?.[0] ?? 0; }
@@ -13,6 +13,14 @@ export class Histogram {
   edge(bin: number): number { return this.packed[2 + 2 * bin]!; }
   count(bin: number): number { return this.packed[3 + 2 * bin]!; }
   error(bin: number): number { return this.errors?.[2 + bin] ?? 0; }
+  // Of all distances from this one on, the misses of a cache of so many blocks; 0: bins do not have it. As Histogram::beyond_error.
+  beyondError(distance: number): number {
+    if (!this.beyond) return 0;
+    let next = 0;
+    while (next < this.bins && lowOf(this.edge(next)) <= distance) ++next;
+    const after = next < this.bins ? this.beyond[next]! : Math.hypot(this.errors?.[0] ?? 0, this.errors?.[1] ?? 0);
+    return next === 0 || highOf(this.edge(next - 1)) <= distance ? after : Math.max(this.beyond[next - 1]!, after);
+  }
   get total(): number {
     if (this.sum < 0) {
       this.sum = this.cold + this.invalidated;
@@ -62,6 +70,7 @@ export interface Level { name: string; bytes: number; ways: number; line: number
 export interface Report {
   lead: string;
   few_samples?: boolean;
+  most_stated_error: number;
   percentiles: [number, number][];
   working_sets: WorkingSet[];
   main_working_set?: WorkingSet;
@@ -154,7 +163,7 @@ export function load(text: string): void {
     const profile = {
       label: p.label, report: p.report, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
       distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled,
-      reuse: new Histogram(p.reuse, p.reuseError), time: p.time ? new Histogram(p.time, p.timeError) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
+      reuse: new Histogram(p.reuse, p.reuseError, p.reuseErrorBeyond), time: p.time ? new Histogram(p.time, p.timeError, p.timeErrorBeyond) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
       hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], lineUse: p.lineUse,
     } as Profile;

@@ -101,9 +101,11 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
   const marked = comparable().map(cache => {
     const level = simulated(cache);
     const model = predict(reuse, cache);
-    return {cache, level, model, prediction: level ? {hitRate: level.hit_rate, missRate: level.miss_rate, error: 0} : model};
+    return {cache, level, model, prediction: level ? {hitRate: level.hit_rate, missRate: level.miss_rate, error: level.error ?? 0} : model};
   });
   const few = profile.report.few_samples;
+  const stated = (error: number) => error <= profile.report.most_stated_error;
+  const notKnown = `not known within ± ${100 * profile.report.most_stated_error} points: more samples needed`;
   let ways = -1, curve: CurvePoint[] = [];
   const update = () => {
     const cache = chosenCache(), prediction = predict(reuse, cache, new HitTable(cache));
@@ -119,8 +121,8 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
       ], missRatioCurve(reuse), {name: 'miss-ratio-curve', caption: 'Miss ratio by size of a fully associative cache', rowsPerPage: 40}));
     }
     replace(answer,
-      h('div', {class: 'big'}, h('output', {id: 'hit-rate', 'data-hit-rate': prediction.hitRate}, few ? 'too few samples' : withError(prediction.hitRate, prediction.error)), few ? '' : h('small', {}, ' hits')),
-      few ? null : h('div', {}, withError(prediction.missRate, prediction.error), ' misses', prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '',
+      h('div', {class: 'big'}, h('output', {id: 'hit-rate', 'data-hit-rate': prediction.hitRate, 'data-error': prediction.error}, few ? 'too few samples' : stated(prediction.error) ? withError(prediction.hitRate, prediction.error) : notKnown), few || !stated(prediction.error) ? '' : h('small', {}, ' hits')),
+      few || !stated(prediction.error) ? null : h('div', {}, withError(prediction.missRate, prediction.error), ' misses', prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '',
         nearest && nearest.cache.bytes !== cache.bytes
           ? [', ', signed(prediction.missRate - nearest.model.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
       few || !simulated(cache) ? null : h('div', {class: 'quiet'}, `By the model of random sets; simulated: ${percent(simulated(cache)!.miss_rate)} misses.`),
@@ -130,14 +132,14 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
     replace(chart, curveChart(profile, curve, low, high, prediction.missRate));
   };
   const rateRow = ({cache, level, prediction}: typeof marked[0]) => h('tr', {},
-    h('th', {scope: 'row'}, cache.name), h('td', {}, bytes(cache.bytes)), h('td', {}, withError(prediction.hitRate, prediction.error)),
-    h('td', {class: 'bar', style: `--share:${100 * prediction.missRate}%`}, withError(prediction.missRate, prediction.error),
+    h('th', {scope: 'row'}, cache.name), h('td', {}, bytes(cache.bytes)), stated(prediction.error) ? h('td', {}, withError(prediction.hitRate, prediction.error)) : h('td', {colspan: 2, class: 'words'}, notKnown),
+    !stated(prediction.error) ? null : h('td', {class: 'bar', style: `--share:${100 * prediction.missRate}%`}, withError(prediction.missRate, prediction.error),
       prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '', level ? h('small', {class: 'quiet'}, ' simulated') : ''));
-  if (marked.length && !few) rates.append(h('table', {class: 'rates'},
+  if (marked.length) rates.append(h('table', {class: 'rates'},
     h('caption', {class: 'unseen'}, 'Hit rates of the marked caches'),
     h('thead', {}, h('tr', {}, ['cache', 'size', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),
     h('tbody', {}, marked.map(rateRow))));
-  for (const {cache, level} of few ? [] : marked) if (level?.conflicts)
+  for (const {cache, level} of marked) if (level?.conflicts)
     rates.append(h('p', {class: 'quiet'}, `${cache.name}: ${percent(level.model_miss_rate ?? 0)} by the model of random sets; the simulation has ${level.conflicts}.`));
   if (profile.report.left_out) rates.append(h('p', {class: 'quiet'}, profile.report.left_out + '.'));
   update();

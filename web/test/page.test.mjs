@@ -214,7 +214,7 @@ const tests = {
     await page.waitForFunction(() => document.querySelectorAll('.flame')[0].textContent.includes('main'));
   },
   async 'terminal, page and JSON say the same'() {
-    const files = {'one.html': join(data, 'base.json'), 'particles.html': join(scratch, 'particles.json'), 'few.html': join(scratch, 'few.json'), 'words.html': join(scratch, 'words.json')};
+    const files = {'one.html': join(data, 'base.json'), 'particles.html': join(scratch, 'particles.json'), 'few.html': join(scratch, 'few.json'), 'beyond.html': join(scratch, 'beyond.json'), 'words.html': join(scratch, 'words.json')};
     for (const [html, json] of Object.entries(files)) {
       const found = JSON.parse(revisit('report', json, '--json', ...caches));
       const text = revisit('report', json, ...caches).replace(/\s+/g, ' ');
@@ -232,9 +232,15 @@ const tests = {
         if (site.reason) says(await shown(), site.reason);
       }
       // The page computes rates anew, because sliders change them: they must come out the same.
-      for (const cache of found.few_samples ? [] : found.caches) {
+      for (const cache of found.caches) {
         await open(html, `size=${cache.bytes}&ways=${cache.ways}`);
         assert.ok(Math.abs(await hitRate() - cache.hit_rate) < 1e-7, cache.name);
+        const error = await page.$eval('#hit-rate', element => Number(element.dataset.error));
+        assert.ok(Math.abs(error - (cache.error ?? 0)) < 1e-7, `${html} ${cache.name}: ± ${error} and ${cache.error}`);
+        // The row of the table says what the terminal's line says: "± 12 %", or that it is not known.
+        const row = await page.textContent(`.rates tr:has(th:text-is("${cache.name}"))`);
+        const line = revisit('report', json, ...caches).split('\n').find(one => new RegExp(`^  ${cache.name} .* B lines `).test(one));
+        assert.equal(row.match(/± \S+ %|not known.*|simulated/)?.[0], line.match(/± \S+ %|not known.*|simulated/)?.[0], `${html} ${cache.name}`);
       }
       await open(html, 'tab=advice');
       const level = found.caches[found.caches.length > 1 ? 1 : 0];
@@ -419,4 +425,9 @@ const few = {...newcomer(scratch, {sampled: true}), sampled: {period: 100000, sa
 few.reuse.error.cold = 3 * few.reuse.cold;  // an error larger than what it is of
 writeFileSync(join(scratch, 'few.json'), JSON.stringify(few));
 revisit('report', 'few.json', '-o', 'few.html', ...caches);
+// Misses of a cache have an error of their own, larger or smaller than that of the bins together.
+const beyond = newcomer(scratch, {sampled: true});
+beyond.reuse.error.beyond = [4000000, 4000000];  // no rate is known
+writeFileSync(join(scratch, 'beyond.json'), JSON.stringify(beyond));
+revisit('report', 'beyond.json', '-o', 'beyond.html', ...caches);
 await run(tests);
