@@ -176,9 +176,14 @@ TEST(WatchEstimate, model_with_all_distances_known_counts_a_cyclic_scan_exactly)
     EXPECT_EQ(model.distance(50'000, 1), 0);
 }
 
+TEST(WatchEstimate, what_may_be_touched_is_what_was_resident_without_code_and_what_was_only_read) {
+    EXPECT_EQ((Touchable{10 << 20, 4 << 20, 1 << 20}.all()), 13u << 20);
+    EXPECT_EQ((Touchable{0, 4 << 20, 1 << 20}.all()), 0u);  // not known
+}
+
 TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
     Samples samples;
-    samples.resident = 64 * 100;
+    samples.touchable.resident = 64 * 100;
     ThreadSamples& thread = samples.threads[1];
     for (std::uint64_t i = 1; i <= 50; i++) {
         Sample sample;

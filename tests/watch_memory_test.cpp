@@ -8,6 +8,7 @@
 
 #include "watch/clock/clock.h"
 #include "watch/outside/remote_memory.h"
+#include "watch/outside/resident.h"
 
 namespace revisit::watch {
 namespace {
@@ -86,6 +87,28 @@ TEST_F(WatchMemory, little_is_read_at_random_and_nothing_beyond_the_limit) {
 }
 
 // Two loops in turn: 2 accesses per nanosecond in the one that the sample met, 0.5 in the mean.
+// Pages that are only read are the kernel's page of zeros: touched, and resident in no process.
+TEST(WatchResident, pages_that_are_only_read_count_as_touched) {
+    constexpr std::size_t kBytes = 16u << 20;
+    auto* zeros = static_cast<volatile char*>(
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(zeros, MAP_FAILED);
+    madvise(const_cast<char*>(zeros), kBytes, MADV_NOHUGEPAGE);
+    auto only_read = [] {
+        const outside::Resident resident = outside::resident(getpid());
+        const outside::Present present = outside::present(getpid());
+        EXPECT_GT(present.code, 0u);
+        EXPECT_LT(present.code, resident.peak);
+        return static_cast<double>(present.anonymous) - static_cast<double>(resident.anonymous);
+    };
+    const double before = only_read();
+    char sum = 0;
+    for (std::size_t at = 0; at < kBytes; at += 4096) sum = static_cast<char>(sum + zeros[at]);
+    EXPECT_EQ(sum, 0);
+    EXPECT_NEAR(only_read() - before, kBytes, kBytes / 8.0);
+    munmap(const_cast<char*>(zeros), kBytes);
+}
+
 TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_there) {
     AccessClock::ThreadClock clock;
     clock.time = {1e6, 2e6, 100e6};

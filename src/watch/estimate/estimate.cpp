@@ -78,8 +78,9 @@ void divide(Histogram& histogram, double by) {
 // No more blocks are touched for the first time than were resident. What was not seen to come back
 // beyond that does so, after all others at most.
 void bound_cold(Profile& profile, const Samples& samples, const EstimateOptions& options) {
-    if (samples.resident == 0) return;
-    double resident = static_cast<double>(samples.resident) / static_cast<double>(options.granularity);
+    if (samples.touchable.all() == 0) return;
+    double resident =
+        static_cast<double>(samples.touchable.all()) / static_cast<double>(options.granularity);
     // Threads may be those of several processes, or runs.
     double most = resident * static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
     if (profile.reuse.cold <= most) return;
@@ -197,8 +198,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     for (const Bin& bin : profile.reuse.bins)
         if (bin.count > 0)
             profile.distinct = std::max(profile.distinct, static_cast<double>(bin.low) + 1);
-    if (samples.resident > 0)
-        profile.distinct = std::min(profile.distinct, static_cast<double>(samples.resident) /
+    if (samples.touchable.all() > 0)
+        profile.distinct = std::min(profile.distinct, static_cast<double>(samples.touchable.all()) /
                                                           static_cast<double>(options.granularity));
     profile.sampled = Sampling{all > 0 ? profile.accesses / static_cast<double>(all) : 0,
                                static_cast<double>(all), 0};

@@ -111,6 +111,15 @@ struct Ended {  // look-aheads that ended at an instruction: before the first ac
     unsigned before = 0, after = 0;
 };
 
+// The memory that a process may have touched, in bytes.
+struct Touchable {
+    std::uint64_t resident = 0;   // at most at one time; 0 = not known
+    std::uint64_t only_read = 0;  // never written, and so not resident
+    std::uint64_t code = 0;       // of what is resident
+
+    std::uint64_t all() const { return resident > code ? resident - code + only_read : resident; }
+};
+
 struct Samples {
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
@@ -123,9 +132,7 @@ struct Samples {
     WindowLineUse line_use;                               // … and about the bytes of blocks
     std::map<std::uint64_t, std::uint32_t> places_by_pc;  // … whose sites are these places
     ConflictTally conflicts;  // lines that threads invalidate for each other
-    // The most that the process had resident, in bytes: nothing can be further than that. 0 = not
-    // known.
-    std::uint64_t resident = 0;
+    Touchable touchable;
 };
 
 }  // namespace revisit::watch

@@ -260,9 +260,9 @@ SeenThread see(const Samples& samples, const ThreadSamples& thread,
     for (Seen& one : seen.pairs) one.weight *= seen.length / sum;
 
     FootprintModel model = model_of(seen, thread, clock, model_time_bins(options.bins));
-    double most = samples.resident > 0
-                      ? static_cast<double>(samples.resident) / static_cast<double>(options.granularity)
-                      : seen.length;
+    double most = samples.touchable.all() > 0 ? static_cast<double>(samples.touchable.all()) /
+                                                    static_cast<double>(options.granularity)
+                                              : seen.length;
     auto distance = [&](double moment, double time) {
         return std::round(std::min({time - 1, most, model.distance(moment, time)}));
     };

@@ -6,10 +6,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
+#include "watch/outside/resident.h"
 #include "watch/outside/scheduled.h"
 
 namespace revisit::watch::outside {
@@ -376,17 +377,18 @@ void Sampler::watch_use(Task& t, const Noted& use) {
     sample.use_address = use.address;
 }
 
-// The most memory that a process has had, in bytes; 0 = not known.
-static std::uint64_t peak_resident(pid_t pid) {
-    std::ifstream status(fmt::format("/proc/{}/status", pid));
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with("VmHWM:")) return 1024 * std::strtoull(line.c_str() + 6, nullptr, 10);
-    return 0;
-}
-
+// The page table is looked at more and more rarely.
 void Sampler::note_peak(Task& t) {
-    std::uint64_t& most = samples(t).resident;
-    most = std::max(most, peak_resident(t.process->pid));
+    const Resident now = resident(t.process->pid);
+    if (now.peak == 0) return;  // it has ended
+    Touchable& touchable = samples(t).touchable;
+    touchable.resident = std::max(touchable.resident, now.peak);
+    const bool ends = t.ended && t.id == t.process->pid;
+    if (!ends && !std::has_single_bit(t.samples().samples.size())) return;
+    const Present found = present(t.process->pid);
+    if (found.anonymous > now.anonymous)
+        touchable.only_read = std::max(touchable.only_read, found.anonymous - now.anonymous);
+    if (found.code != 0) touchable.code = found.code;
 }
 
 // What the window says about visits to blocks. It takes as long as a fifth of a sample, and one of four
