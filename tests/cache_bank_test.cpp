@@ -8,6 +8,7 @@
 #include <random>
 
 #include "engines/set_associative.h"
+#include "record/block_workers.h"
 #include "report/advice.h"
 #include "report/set_conflicts.h"
 #include "revisit/cache.h"
@@ -33,6 +34,32 @@ std::vector<Lines> traces() {
         out[3].push_back(~std::uint64_t{0} / 64 - random() % 700);  // the last lines there are
     }
     return out;
+}
+
+// An engine's profile with these caches, each part of which has a thread where there are several.
+Profile profile_of(const Lines& lines, std::span<const std::uint32_t> sites,
+                   const std::vector<CacheSpec>& caches, unsigned threads = 1) {
+    auto engine = make_engine("exact", {.sites = !sites.empty()}).value();
+    CacheParts parts(caches, 64, threads);
+    std::vector<record::BlockWorkers::Work> workers;
+    workers.emplace_back([&](const BlockBatch& batch) { return engine->add(batch); });
+    for (std::size_t part = 0; part < parts.count(); ++part)
+        workers.emplace_back([&parts, part](const BlockBatch& batch) -> Result<void> {
+            parts.access(part, batch);
+            return {};
+        });
+    record::BlockWorkers all(std::move(workers), threads > 1);
+    for (std::size_t at = 0; at < lines.size(); at += 777) {
+        const auto many = std::min<std::size_t>(777, lines.size() - at);
+        EXPECT_TRUE(all.add({std::span(lines).subspan(at, many),
+                             sites.empty() ? sites : sites.subspan(at, many),
+                             {},
+                             {}}));
+    }
+    EXPECT_TRUE(all.finish());
+    Profile profile = engine->finish().value();
+    parts.fill(profile);
+    return profile;
 }
 
 TEST(CacheBank, counts_as_one_simulator_per_cache_does) {
@@ -185,18 +212,8 @@ TEST(CacheBank, parts_count_as_the_whole_does) {
             for (std::size_t i = 0; i < sites.size(); ++i)
                 sites[i] = 1 + static_cast<std::uint32_t>(i % 3);
             std::vector<Profile> profiles;
-            for (unsigned threads : {1u, 4u, 8u}) {
-                auto engine =
-                    with_caches(make_engine("exact", {.sites = true}).value(), caches, 64, threads);
-                for (std::size_t at = 0; at < lines.size(); at += 777) {
-                    const auto many = std::min<std::size_t>(777, lines.size() - at);
-                    ASSERT_TRUE(engine->add({std::span(lines).subspan(at, many),
-                                             std::span(sites).subspan(at, many),
-                                             {},
-                                             {}}));
-                }
-                profiles.push_back(engine->finish().value());
-            }
+            for (unsigned threads : {1u, 4u, 8u})
+                profiles.push_back(profile_of(lines, sites, caches, threads));
             for (const Profile& profile : profiles) {
                 ASSERT_EQ(profiles[0].caches.size(), profile.caches.size());
                 for (std::size_t i = 0; i < profile.caches.size(); ++i) {
@@ -250,9 +267,7 @@ TEST(CacheBank, names_crowded_sets_and_their_data) {
             lines.push_back(10 + i % 8);
             sites.insert(sites.end(), {1, 2});
         }
-    auto engine = with_caches(make_engine("exact", {.sites = true}).value(), caches, 64);
-    ASSERT_TRUE(engine->add({lines, sites, {}, {}}));
-    Profile profile = engine->finish().value();
+    Profile profile = profile_of(lines, sites, caches);
     for (const Site& site : profile.sites)
         profile.objects.push_back({site.id == 1 ? "heap" : "global",
                                    site.id == 1 ? "rows" : "few",
@@ -289,9 +304,7 @@ TEST(CacheBank, its_count_is_what_a_profile_answers_with) {
     Lines lines;
     for (int round = 0; round < 50; ++round)
         for (std::uint64_t i = 0; i < 32; ++i) lines.push_back(i * 64);  // 32 lines, all in one set
-    auto engine = with_caches(make_engine("exact", {}).value(), caches, 64);
-    ASSERT_TRUE(engine->add({lines, {}, {}, {}}));
-    Profile profile = engine->finish().value();
+    Profile profile = profile_of(lines, {}, caches);
     EXPECT_EQ(predict_cache(profile, caches[0]).miss_rate, 1.0);
     EXPECT_TRUE(predict_cache(profile, caches[0]).simulated);
     EXPECT_LT(predict_by_model(profile, caches[0]).miss_rate, 0.1);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -108,26 +107,20 @@ TEST(record_stream, producer_goes_on_when_the_analyzer_stops_or_dies) {
     waitpid(child, nullptr, 0);
 }
 
-// Accesses of all shapes, cut into slots at random; the long way and the short way must tell the same
-// blocks in the same order.
+// All that becomes of accesses, the long way or by readers.
 class BlockList : public ProcessSink {
  public:
-    BlockList(std::vector<std::uint64_t>& to, bool plain) : to_(to), plain_(plain) {}
+    explicit BlockList(std::vector<std::uint64_t>& to) : to_(to) {}
     Result<void> add(const AccessBatch& batch) override {
-        return cutter_.cut(batch, [&](const BlockBatch& piece) { return add_blocks(piece.blocks); });
+        return cutter_.cut(batch, [&](const BlockBatch& piece) -> Result<void> {
+            to_.insert(to_.end(), piece.blocks.begin(), piece.blocks.end());
+            return {};
+        });
     }
     Result<void> finish(const Decoder&) override { return {}; }
-    std::optional<unsigned> plain_shift() const override {
-        return plain_ ? std::optional<unsigned>(6) : std::nullopt;
-    }
-    Result<void> add_blocks(std::span<const std::uint64_t> blocks) override {
-        to_.insert(to_.end(), blocks.begin(), blocks.end());
-        return {};
-    }
 
  private:
     std::vector<std::uint64_t>& to_;
-    bool plain_;
     BlockCutter cutter_{64};
 };
 
@@ -159,7 +152,7 @@ TEST(record_stream, what_a_process_hands_over_before_it_dies_is_taken_once) {
     waitpid(child, nullptr, 0);
     std::vector<std::uint64_t> blocks;
     Consumer consumer(*slots, {}, [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
-        return std::make_unique<BlockList>(blocks, false);
+        return std::make_unique<BlockList>(blocks);
     });
     auto first = consumer.step(milliseconds(100));
     ASSERT_TRUE(first && *first);
@@ -168,69 +161,6 @@ TEST(record_stream, what_a_process_hands_over_before_it_dies_is_taken_once) {
     Result<void> finished = consumer.finish();
     ASSERT_TRUE(finished) << finished.error().sentence();
     EXPECT_EQ(blocks.size(), 2u);
-}
-
-TEST(record_stream, slots_of_accesses_alone_are_read_to_the_same_blocks) {
-    constexpr std::uint32_t kSizes[] = {1, 8, 64, 200, 0};
-    auto blocks_of = [&](bool plain, unsigned threads, std::uint64_t& accesses) {
-        auto slots = Slots::create(0);
-        revisit_stream* s = slots->stream();
-        std::uint32_t me = revisit_producer_start(s);
-        std::vector<std::uint64_t> blocks;
-        DecodeOptions options;
-        options.readers = threads;
-        Consumer consumer(*slots, options, [&](const StartedProcess&) {
-            return Result<std::unique_ptr<ProcessSink>>(std::make_unique<BlockList>(blocks, plain));
-        });
-        std::mt19937_64 random(5);
-        std::uint64_t defined = 0;
-        for (int n = 0; n < 60; n++) {
-            std::vector<std::uint64_t> words;
-            if (n == 0) words = {REVISIT_RECORD(REVISIT_PROCESS, 0), 1, REVISIT_NO_PARENT};
-            while (words.size() < 3000) {
-                const bool seldom = random() % 3000 == 0;
-                if (defined == 0 || seldom) {
-                    const std::uint64_t count = 1 + random() % 7;
-                    words.push_back(REVISIT_RECORD(REVISIT_DEFINE_BLOCK, count));
-                    words.push_back(defined++);
-                    for (std::uint64_t i = 0; i < count; i++) {
-                        const bool guarded = random() % 5 == 0;
-                        words.push_back(REVISIT_ACCESS(kSizes[random() % std::size(kSizes)],
-                                                       guarded ? REVISIT_GUARDED : 0));
-                        words.push_back(0x1000 + i);
-                    }
-                    continue;
-                }
-                if (random() % 4000 == 0)
-                    words.insert(words.end(), {REVISIT_RECORD(REVISIT_BULK, 0), 0x2000, random() % 9999,
-                                               random() % 5000});
-                if (random() % 200 == 0)
-                    words.insert(words.end(), {REVISIT_RECORD(REVISIT_SYNC, 1), 0x77});
-                // Counts may fall short of the definition: of one access, all are sure to have that.
-                words.push_back(REVISIT_BLOCK(random() % defined, 1));
-                words.push_back(random() % 4 == 0 ? REVISIT_NO_ACCESS : random() % 100000);
-            }
-            const auto slot = static_cast<std::uint32_t>(revisit_slot_open(s, me, n % 3));
-            std::copy(words.begin(), words.end(), revisit_slot_data(s, slot));
-            revisit_slot_hand_over(s, static_cast<std::int32_t>(slot),
-                                   static_cast<std::uint32_t>(words.size()));
-            if (n % 8 == 7)  // before the slots that may be full are
-                while (consumer.step(milliseconds(0)).value()) {
-                }
-        }
-        while (consumer.step(milliseconds(0)).value()) {
-        }
-        EXPECT_TRUE(consumer.finish());
-        accesses = consumer.accesses();
-        return blocks;
-    };
-    std::uint64_t long_accesses = 0, short_accesses = 0;
-    const auto expected = blocks_of(false, 1, long_accesses);
-    EXPECT_GT(expected.size(), 60000u);
-    for (unsigned threads : {1u, 3u}) {
-        EXPECT_EQ(blocks_of(true, threads, short_accesses), expected) << threads;
-        EXPECT_EQ(short_accesses, long_accesses);
-    }
 }
 
 }  // namespace

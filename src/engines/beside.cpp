@@ -37,6 +37,7 @@ Result<Beside> Beside::create(const AnalyzeOptions& options) {
 bool Beside::take_lines_of(std::uint64_t granularity) {
     if (!line_use_ || !lines_ || lines_->granularity() != granularity) return false;
     lines_.reset();
+    line_use_->work_in_callers_thread();
     return true;
 }
 

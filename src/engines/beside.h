@@ -42,9 +42,11 @@ class Beside {
     static Result<Beside> create(const AnalyzeOptions& options);
 
     bool empty() const { return sizes_.empty() && !line_use_; }
+    // Nothing but the lines that the caller took over, if any.
+    bool wants_no_accesses() const { return sizes_.empty() && !lines_; }
     // Leaves the cutting of lines to the caller, whose blocks are of this size, so that accesses are
-    // not cut twice: they go to add_lines, with parts. False where line use is not counted in such
-    // blocks.
+    // not cut twice: they go to add_lines, with parts, on any one thread. False where line use is not
+    // counted in such blocks.
     bool take_lines_of(std::uint64_t granularity);
     void add_lines(const BlockBatch& lines) { line_use_->add(lines); }
     Result<void> add(const AccessBatch& batch);

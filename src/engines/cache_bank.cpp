@@ -4,9 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "core/parallel.h"
-#include "core/try.h"
-
 namespace revisit {
 namespace {
 
@@ -19,67 +16,6 @@ constexpr unsigned kFewestParts = 4, kMostParts = 8;              // powers of t
 constexpr std::uint64_t kMostRecent = 4096;                       // lines
 constexpr std::size_t kAtOnce = 4096;  // accesses that pass one level before the next
 static_assert(kAtOnce <= RecentLines::kMostAtOnce);
-
-class WithCaches final : public Engine {
- public:
-    WithCaches(std::unique_ptr<Engine> engine, std::vector<CacheBank> parts,
-               std::vector<CacheSpec> caches, std::uint64_t line, bool side_by_side)
-        : engine_(std::move(engine)),
-          caches_(std::move(caches)),
-          line_(line),
-          parts_(std::move(parts)),
-          shares_(parts_.size()),
-          crew_(side_by_side ? static_cast<unsigned>(parts_.size()) + 1 : 1) {}
-
-    Result<void> add(const BlockBatch& batch) override {
-        Result<void> counted;
-        crew_.run(parts_.size() + 1, [&](std::size_t piece) {
-            if (piece == 0)
-                counted = engine_->add(batch);
-            else
-                access(piece - 1, batch);
-        });
-        return counted;
-    }
-    Result<Profile> finish() override {
-        Profile profile = TRY(engine_->finish());
-        const CacheBank bank = CacheBank::joined(std::move(parts_), caches_, line_);
-        profile.caches = bank.results();
-        for (Site& site : profile.sites) site.simulated = bank.misses_of(site.id);
-        return profile;
-    }
-    Result<Histogram> reuse_so_far() override { return engine_->reuse_so_far(); }
-
- private:
-    void access(std::size_t part, const BlockBatch& batch) {
-        if (parts_.size() == 1) return parts_[0].access(batch.blocks, batch.sites);
-        auto& [lines, sites] = shares_[part];
-        // All are written, those of others over each other: which are ours cannot be foreseen, and a
-        // branch would take longer than the rest (2.9 ns per access instead of 1.1).
-        if (lines.size() < batch.count()) lines.resize(batch.count());
-        if (sites.size() < batch.sites.size()) sites.resize(batch.sites.size());
-        const std::size_t last = parts_.size() - 1, shift = std::bit_width(last);
-        std::size_t ours = 0;
-        for (std::size_t i = 0; i < batch.count(); ++i) {
-            lines[ours] = batch.blocks[i] >> shift;
-            if (!batch.sites.empty()) sites[ours] = batch.sites[i];
-            ours += (batch.blocks[i] & last) == part;
-        }
-        parts_[part].access(std::span(lines).first(ours),
-                            std::span(sites).first(batch.sites.empty() ? 0 : ours));
-    }
-
-    std::unique_ptr<Engine> engine_;
-    std::vector<CacheSpec> caches_;
-    std::uint64_t line_;
-    std::vector<CacheBank> parts_;
-    struct Share {
-        std::vector<std::uint64_t> lines;
-        std::vector<std::uint32_t> sites;
-    };
-    std::vector<Share> shares_;
-    Crew crew_;
-};
 
 }  // namespace
 
@@ -248,16 +184,36 @@ CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<Cach
     return whole;
 }
 
-std::unique_ptr<Engine> with_caches(std::unique_ptr<Engine> engine,
-                                    const std::vector<CacheSpec>& caches, std::uint64_t line,
-                                    unsigned threads) {
-    std::vector<CacheBank> parts;
-    for (unsigned many = kMostParts; many >= kFewestParts && parts.size() < 2; many /= 2)
-        if (threads >= many) parts = CacheBank::in_parts(caches, line, many);
-    if (parts.empty()) parts = CacheBank::in_parts(caches, line, 1);
-    if (parts[0].empty()) return engine;
-    return std::make_unique<WithCaches>(std::move(engine), std::move(parts), caches, line,
-                                        threads >= kFewestParts);
+CacheParts::CacheParts(const std::vector<CacheSpec>& caches, std::uint64_t line, unsigned threads)
+    : caches_(caches), line_(line) {
+    for (unsigned many = kMostParts; many >= kFewestParts && parts_.size() < 2; many /= 2)
+        if (threads >= many) parts_ = CacheBank::in_parts(caches, line, many);
+    if (parts_.empty()) parts_ = CacheBank::in_parts(caches, line, 1);
+    shares_.resize(parts_.size());
+}
+
+void CacheParts::access(std::size_t part, const BlockBatch& batch) {
+    if (parts_.size() == 1) return parts_[0].access(batch.blocks, batch.sites);
+    auto& [lines, sites] = shares_[part];
+    // All are written, those of others over each other: which are ours cannot be foreseen, and a
+    // branch would take longer than the rest (2.9 ns per access instead of 1.1).
+    if (lines.size() < batch.count()) lines.resize(batch.count());
+    if (sites.size() < batch.sites.size()) sites.resize(batch.sites.size());
+    const std::size_t last = parts_.size() - 1, shift = std::bit_width(last);
+    std::size_t ours = 0;
+    for (std::size_t i = 0; i < batch.count(); ++i) {
+        lines[ours] = batch.blocks[i] >> shift;
+        if (!batch.sites.empty()) sites[ours] = batch.sites[i];
+        ours += (batch.blocks[i] & last) == part;
+    }
+    parts_[part].access(std::span(lines).first(ours),
+                        std::span(sites).first(batch.sites.empty() ? 0 : ours));
+}
+
+void CacheParts::fill(Profile& profile) {
+    const CacheBank bank = CacheBank::joined(std::move(parts_), caches_, line_);
+    profile.caches = bank.results();
+    for (Site& site : profile.sites) site.simulated = bank.misses_of(site.id);
 }
 
 }  // namespace revisit

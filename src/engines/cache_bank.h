@@ -87,9 +87,27 @@ class CacheBank {
     std::uint64_t accesses_ = 0;
 };
 
-// An engine whose profile has these caches simulated; the engine itself where there is nothing to add.
-std::unique_ptr<Engine> with_caches(std::unique_ptr<Engine> engine,
-                                    const std::vector<CacheSpec>& caches, std::uint64_t line,
-                                    unsigned threads = 1);
+// A bank in parts, each of which may have a thread: every batch goes to every part, in order.
+class CacheParts {
+ public:
+    // As many parts as `threads` allow and the caches can be divided into.
+    CacheParts(const std::vector<CacheSpec>& caches, std::uint64_t line, unsigned threads);
+
+    bool empty() const { return parts_[0].empty(); }
+    std::size_t count() const { return parts_.size(); }
+    void access(std::size_t part, const BlockBatch& batch);
+    // Into Profile::caches and the sites, once, when all parts have seen all batches.
+    void fill(Profile& profile);
+
+ private:
+    struct Share {
+        std::vector<std::uint64_t> lines;
+        std::vector<std::uint32_t> sites;
+    };
+    std::vector<CacheSpec> caches_;
+    std::uint64_t line_;
+    std::vector<CacheBank> parts_;
+    std::vector<Share> shares_;
+};
 
 }  // namespace revisit

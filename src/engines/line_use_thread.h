@@ -18,6 +18,9 @@ class LineUseThread {
           apart_(apart),
           relay_(kMostWaiting, [this](Job& job) { count(job); }) {}
 
+    // For a caller that has a thread for it.
+    void work_in_callers_thread() { apart_ = false; }
+
     void add(const BlockBatch& batch) {
         if (!apart_) return tally_.add(batch);
         Job job = relay_.take();
@@ -50,7 +53,7 @@ class LineUseThread {
     }
 
     LineUseTally tally_;
-    const bool apart_;
+    bool apart_;
     bool out_of_memory_ = false;  // the thread's own until it has finished
     Relay<Job> relay_;            // last: its thread uses the others
 };

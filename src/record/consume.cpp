@@ -10,8 +10,10 @@
 namespace revisit::record {
 namespace {
 
-constexpr std::size_t kSlotsAtOnce = 32;
-constexpr std::size_t kPlainRoom = 2 * REVISIT_SLOT_WORDS;  // few accesses touch two blocks
+constexpr std::size_t kSlotsAtOnce = REVISIT_SLOTS_FULL;
+static_assert(kSlotsAtOnce < BlockWorkers::kMostRooms);
+constexpr std::size_t kMostLeft =
+    31;  // slots that are left to the decoder after one that it had to read
 
 }  // namespace
 
@@ -81,8 +83,8 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
     std::optional<SlotView> slot = slots_.take(patience);
     if (!slot) return false;
     auto known = by_producer_.find(slot->producer);
-    if (known != by_producer_.end() && !known->second.finished)
-        if (std::optional<unsigned> shift = known->second.sink->plain_shift()) {
+    if (known != by_producer_.end() && !known->second.finished && !known->second.order)
+        if (const std::optional<BlocksWanted> wanted = known->second.sink->blocks_wanted()) {
             // As many as are there, up to one of another process.
             taken_.assign(1, *slot);
             slot.reset();
@@ -91,7 +93,7 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
                 taken_.push_back(*slot);
                 slot.reset();
             }
-            TRY(feed_plain(known->second, *shift, taken_));
+            TRY(feed_readers(known->second, *wanted, taken_));
             if (!slot) return true;
         }
     Result<void> fed = feed(*slot);
@@ -100,33 +102,41 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
     return true;
 }
 
-// Slots are read side by side and given back at once, then handed on in order. One that holds more than
-// accesses takes the long way, and what follows it is read again where it defined what they lacked.
-Result<void> Consumer::feed_plain(Process& process, unsigned shift, std::span<const SlotView> slots) {
+// A slot with something new takes the long way. In a program that has much of it, the ones after it are
+// not tried either: twice as many each time, up to a bound.
+Result<void> Consumer::feed_readers(Process& process, const BlocksWanted& wanted,
+                                    std::span<const SlotView> slots) {
     if (!crew_) crew_ = std::make_unique<Crew>(options_.readers);
-    plain_.resize(std::max(plain_.size(), slots.size() * kPlainRoom));
-    std::optional<Decoder::Plain> read[kSlotsAtOnce];
-    auto room = [&](std::size_t i) { return std::span(plain_).subspan(i * kPlainRoom, kPlainRoom); };
-    crew_->run(slots.size(), [&](std::size_t i) {
-        read[i] = process.decoder->read_plain(slots[i], shift, room(i));
-        if (read[i]) slots_.clean(slots[i]);
-    });
+    if (!process.readers) process.readers = std::make_unique<SlotReaders>(*process.decoder, *crew_);
     Result<void> fed;
-    for (std::size_t i = 0; i < slots.size(); i++) {
-        if (read[i]) slots_.give_back_clean(slots[i]);
-    }
-    for (std::size_t i = 0; i < slots.size() && fed; i++) {
-        const bool given_back = read[i].has_value();
-        if (!read[i]) read[i] = process.decoder->read_plain(slots[i], shift, room(i));
-        if (read[i]) {
-            fed = process.decoder->pass_plain(read[i]->accesses);
-            if (fed) fed = process.sink->add_blocks(room(i).first(read[i]->blocks));
-        } else
-            fed = process.decoder->feed(slots[i]);
-        if (!given_back) slots_.give_back(slots[i]);
+    while (!slots.empty() && fed) {
+        if (process.left == 0) {
+            while (process.rooms.size() < slots.size())
+                process.rooms.push_back(process.sink->take_room());
+            fed = process.decoder->flush();
+            if (!fed) break;
+            const std::size_t read =
+                process.readers->read(slots, wanted, process.rooms, [this](const SlotView& slot) {
+                    slots_.clean(slot);
+                    slots_.give_back_clean(slot);
+                });
+            fed = process.sink->add_rooms(std::span(process.rooms).first(read));
+            process.rooms.erase(process.rooms.begin(),
+                                process.rooms.begin() + static_cast<std::ptrdiff_t>(read));
+            slots = slots.subspan(read);
+            if (read > 1 || slots.empty()) process.leave = 0;
+            if (slots.empty() || !fed) break;
+            process.left = 1 + process.leave;
+            process.leave = std::min(2 * process.leave + 1, kMostLeft);
+        }
+        process.left--;
+        fed = process.decoder->feed(slots[0]);
+        slots_.give_back(slots[0]);
+        slots = slots.subspan(1);
     }
     accesses_ += process.decoder->accesses() - process.counted;
     process.counted = process.decoder->accesses();
+    reached_most_ |= process.decoder->reached_most();
     return fed;
 }
 

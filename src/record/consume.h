@@ -13,6 +13,7 @@
 
 #include "core/parallel.h"
 #include "record/decode.h"
+#include "record/slot_readers.h"
 #include "record/slots.h"
 #include "revisit/error.h"
 
@@ -26,10 +27,12 @@ class ProcessSink {
     virtual void add(const SampleRecord&) {}  // from a recorder that samples
     virtual Result<void> finish(const Decoder& process) = 0;
 
-    // Where all that matters of an access is which blocks it touches: log2 of their bytes. Blocks may
-    // then come by themselves as well (Decoder::read_plain).
-    virtual std::optional<unsigned> plain_shift() const { return std::nullopt; }
-    virtual Result<void> add_blocks(std::span<const std::uint64_t>) { return {}; }
+    // Where accesses need not be seen whole, what is wanted of the blocks that they touch. They may
+    // then come in rooms as well, which are filled by several readers (slot_readers.h): with sites and
+    // flags, if the decoder was asked for labels and flags, and without threads.
+    virtual std::optional<BlocksWanted> blocks_wanted() const { return std::nullopt; }
+    virtual BlockRoom take_room() { return {}; }
+    virtual Result<void> add_rooms(std::span<BlockRoom>) { return {}; }
 };
 
 struct StartedProcess {
@@ -65,13 +68,17 @@ class Consumer {
         std::unique_ptr<ProcessSink> sink;
         std::unique_ptr<Decoder> decoder;
         std::unique_ptr<Interleaver> order;  // null: as slots come
+        std::unique_ptr<SlotReaders> readers;
+        std::vector<BlockRoom> rooms;     // taken from the sink and not filled yet
+        std::size_t left = 0, leave = 0;  // slots for the decoder: now, and when the next one fails
         bool finished = false;
         std::uint64_t counted = 0;
     };
     Result<Process*> process(const SlotView& slot);
     std::uint32_t parent_of(std::uint32_t pid, const Process* forked_from);
     Result<void> feed(const SlotView& slot);
-    Result<void> feed_plain(Process& process, unsigned shift, std::span<const SlotView> slots);
+    Result<void> feed_readers(Process& process, const BlocksWanted& wanted,
+                              std::span<const SlotView> slots);
     Result<void> finish(std::uint32_t producer, Process& process, bool dead);
 
     Slots& slots_;
@@ -80,7 +87,6 @@ class Consumer {
     std::map<std::uint32_t, std::uint32_t> parents_;  // by process
     std::unique_ptr<Crew> crew_;
     std::vector<SlotView> taken_;
-    std::vector<std::uint64_t> plain_;  // read from the slots taken, kPlainRoom for each
     std::map<std::uint32_t, Process> by_producer_;
     std::uint64_t accesses_ = 0;
     std::size_t processes_ = 0, cut_off_ = 0;

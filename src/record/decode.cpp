@@ -13,16 +13,6 @@ namespace {
 constexpr std::size_t kBatch = std::size_t{1} << 15;
 constexpr std::uint64_t kNearBlocks = std::uint64_t{1} << 24;
 constexpr std::uint32_t kThreadsApart = 256;
-constexpr std::size_t kVector = 16;  // bytes
-
-// A few values by whole vectors: a call to memcpy takes longer than that. Both sides have room for
-// them.
-template <class T>
-void copy_vectors(const T* from, std::size_t count, T* to) {
-    constexpr std::size_t kStep = kVector / sizeof(T);
-    for (std::size_t i = 0; i < count; i += kStep) std::memcpy(to + i, from + i, kVector);
-}
-
 std::string_view text_of(const std::uint64_t* words, std::size_t bytes) {
     return {reinterpret_cast<const char*>(words), bytes};
 }
@@ -126,12 +116,6 @@ Decoder::Thread& Decoder::thread(std::uint32_t number) {
     return found->second;
 }
 
-inline Decoder::Block* Decoder::find_block(std::uint64_t id) const {
-    if (id < blocks_.size()) return blocks_[id].get();
-    auto found = far_blocks_.find(id);
-    return found == far_blocks_.end() ? nullptr : found->second.get();
-}
-
 // Addresses, and sizes unless the accesses are cut here; then whether none of them reaches into a
 // second block.
 inline bool Decoder::copy_addresses(const Block& block, const std::uint64_t* addresses,
@@ -207,69 +191,6 @@ Result<void> Decoder::feed(const SlotView& slot) {
         }
         words = words.subspan(*used);
     }
-    return {};
-}
-
-std::optional<Decoder::Plain> Decoder::read_plain(const SlotView& slot, unsigned shift,
-                                                  std::span<std::uint64_t> out) const {
-    if (options_.only_regions || !options_.stack || objects_ || slot.salvaged ||
-        options_.most_accesses != ~std::uint64_t{0})
-        return std::nullopt;
-    const std::uint64_t inside = (std::uint64_t{1} << shift) - 1;
-    const std::span<const std::uint64_t> words = slot.words;
-    Plain read;
-    for (std::size_t at = 0; at < words.size();) {
-        const std::uint64_t first = words[at];
-        if (!(first & REVISIT_BLOCK_BIT)) {
-            switch (REVISIT_TAG(first)) {
-                case REVISIT_THREAD:
-                case REVISIT_THREAD_START:
-                case REVISIT_THREAD_EXIT:
-                case REVISIT_SYNC:
-                    at += 1 + *record_length(first);
-                    continue;
-                default:
-                    return std::nullopt;
-            }
-        }
-        const std::uint32_t count = REVISIT_BLOCK_COUNT(first);
-        const Block* const block = find_block(REVISIT_BLOCK_ID(first));
-        if (!block || count > block->sizes.size() || at + count >= words.size() ||
-            read.blocks + count > out.size())
-            return std::nullopt;
-        const std::uint64_t* const addresses = words.data() + at + 1;
-        const std::uint32_t* const sizes = block->sizes.data();
-        std::uint64_t* const to = out.data() + read.blocks;
-        std::uint64_t beyond = block->guarded ? inside + 1 : 0;  // not 0: one by one
-        for (std::uint32_t i = 0; i < count; i++) {
-            beyond |= (addresses[i] & inside) + (sizes[i] - (sizes[i] != 0 ? 1u : 0u));
-            to[i] = addresses[i] >> shift;
-        }
-        read.accesses += count;
-        at += 1 + count;
-        if (beyond <= inside) [[likely]] {
-            read.blocks += count;
-            continue;
-        }
-        for (std::uint32_t i = 0; i < count; i++) {
-            if ((block->flags[i] & REVISIT_GUARDED) && addresses[i] == REVISIT_NO_ACCESS) {
-                read.accesses--;
-                continue;
-            }
-            const std::uint64_t reach = std::max(1u, sizes[i]) - 1;
-            const std::uint64_t last = addresses[i] > ~reach ? ~std::uint64_t{0} : addresses[i] + reach;
-            for (std::uint64_t id = addresses[i] >> shift; id <= last >> shift; id++) {
-                if (read.blocks == out.size()) return std::nullopt;
-                out[read.blocks++] = id;
-            }
-        }
-    }
-    return read;
-}
-
-Result<void> Decoder::pass_plain(std::size_t accesses) {
-    TRY(flush());
-    accesses_ += accesses;
     return {};
 }
 
@@ -352,7 +273,7 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             if (follows_calls()) enter(place_of_site(n), rest[0]);
             break;
         case REVISIT_LEAVE:
-            leave(n);
+            running_->leave(n);
             break;
         case REVISIT_ALLOC:
             if (objects_ && n != 0)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,20 @@ std::optional<std::size_t> record_length(std::uint64_t word);
 // Text of a record that has parts: each ends with a zero.
 std::vector<std::string> split_text(std::string_view text);
 
+// Keys of the decoder's tables are pairs of numbers.
+inline std::uint64_t both_in_one(std::uint32_t high, std::uint32_t low) {
+    return std::uint64_t{high} << 32 | low;
+}
+
+// A few values by whole vectors: a call to memcpy takes longer than that. Both sides have room for
+// them.
+constexpr std::size_t kVector = 16;  // bytes
+template <class T>
+void copy_vectors(const T* from, std::size_t count, T* to) {
+    constexpr std::size_t kStep = kVector / sizeof(T);
+    for (std::size_t i = 0; i < count; i += kStep) std::memcpy(to + i, from + i, kVector);
+}
+
 struct DecodeOptions {
     bool labels = true;     // sites of accesses are wanted
     bool threads = true;    // so are their threads
@@ -45,7 +60,7 @@ struct DecodeOptions {
     bool extents = false;   // and where they lay, in programs with threads
     bool stack = true;      // accesses to thread stacks count
     std::uint64_t sampled_block = 0;   // bytes of a block, where the program samples itself
-    unsigned readers = 1;              // threads for slots of which only the blocks are wanted
+    unsigned readers = 1;              // threads that read slots (slot_readers.h)
     bool only_regions = false;         // accesses count only inside of the regions named below
     std::vector<std::string> regions;  // "()" is what was chosen by --function; empty: any
     std::uint64_t most_accesses = ~std::uint64_t{0};
@@ -86,18 +101,8 @@ class Decoder {
 
     Result<void> feed(const SlotView& slot);
 
-    // The short way, for sinks that want to know which blocks of 2^shift bytes were touched and no
-    // more. A slot that holds nothing but accesses is read straight into `out`; nothing comes back when
-    // there is something else in it, when the options ask about every access, or when `out` is too
-    // small: then it takes the long way. Nothing is changed, so several slots can be read at once.
-    struct Plain {
-        std::size_t accesses = 0, blocks = 0;
-    };
-    std::optional<Plain> read_plain(const SlotView& slot, unsigned shift,
-                                    std::span<std::uint64_t> out) const;
-    // Counts what was read that way, after handing on what came before it.
-    Result<void> pass_plain(std::size_t accesses);
-    Result<void> finish();  // hands on what is still gathered
+    Result<void> flush();   // hands on what is gathered
+    Result<void> finish();  // and that it was all
 
     std::uint32_t pid() const { return pid_; }
     std::uint64_t accesses() const { return accesses_; }
@@ -110,6 +115,9 @@ class Decoder {
     bool leaves_paths_out() const { return paths_.is_selective(); }  // rare ones are merged
 
  private:
+    friend class SlotReader;  // reads what is known already on other threads
+    friend class SlotReaders;
+
     // Pages around the one that an access of a block met last, all of one object, and its label there.
     struct NearLabel {
         std::uint64_t low = 0, size = 0;
@@ -135,13 +143,22 @@ class Decoder {
         std::uint32_t context = 0;  // of the caller
         std::uint32_t place = 0;    // of the call
     };
-    struct Thread {
-        std::uint16_t number = 0;
+    // What a thread is in the middle of.
+    struct Calls {
         std::uint32_t context = 0;
+        std::vector<CallFrame> frames;
+
+        // A call from the same depth means that the call before it has come back, however it did.
+        void enter(std::uint32_t place, std::uint64_t stack_pointer);
+        void leave(std::uint64_t stack_pointer);
+        // The place whose frame a stack address is in: of the call below it, or else `place`.
+        std::uint32_t place_of_frame(std::uint64_t address, std::uint32_t place) const;
+    };
+    struct Thread : Calls {
+        std::uint16_t number = 0;
         std::uint32_t root = 0;  // the context that its calls begin in
         std::uint32_t open_regions = 0;
         std::uint64_t stack_low = 0, stack_high = 0;
-        std::vector<CallFrame> frames;
     };
 
     Result<std::size_t> record(std::span<const std::uint64_t> words, bool salvaged);
@@ -155,15 +172,20 @@ class Decoder {
     void unload(std::uint64_t low, std::uint64_t high);
     void bulk(const std::uint64_t* words);
     void enter(std::uint32_t place, std::uint64_t stack_pointer);
-    void leave(std::uint64_t stack_pointer);
     void region(std::string_view name, bool begins);
     void sample(const std::uint64_t* words);
     std::uint32_t child_context(std::uint32_t context, std::uint32_t place);
     std::uint32_t sampled_context(const Thread& of, std::uint64_t path);
 
     bool follows_calls() const { return options_.contexts || options_.objects; }
+    // Accesses gathered so far: what is frequent depends on nothing but the stream.
+    std::uint64_t now() const { return accesses_ + filled_; }
     std::uint32_t object_context() const { return options_.contexts ? running_->context : 0; }
-    Block* find_block(std::uint64_t id) const;
+    Block* find_block(std::uint64_t id) const {
+        if (id < blocks_.size()) return blocks_[id].get();
+        auto found = far_blocks_.find(id);
+        return found == far_blocks_.end() ? nullptr : found->second.get();
+    }
     std::uint32_t place_of_address(std::uint64_t address);
     std::uint32_t place_of_site(std::uint64_t site);
     std::uint32_t label(std::uint32_t place, std::uint32_t context);
@@ -180,7 +202,6 @@ class Decoder {
     void find_shared_object(std::uint64_t address);
     Thread& thread(std::uint32_t number);
     std::uint32_t thread_root(std::uint32_t number);
-    Result<void> flush();
 
     DecodeOptions options_;
     bool one_by_one_ = false;         // accesses have to be looked at each

@@ -13,10 +13,6 @@ namespace {
 constexpr int kRecursionReach = 32;
 constexpr std::size_t kMostContexts = std::size_t{1} << 20;  // calls beyond stay in their caller
 
-std::uint64_t both(std::uint32_t high, std::uint32_t low) {
-    return std::uint64_t{high} << 32 | low;
-}
-
 }  // namespace
 
 std::vector<std::string> split_text(std::string_view text) {
@@ -108,14 +104,14 @@ std::uint32_t Decoder::place_of_site(std::uint64_t site) {
 }
 
 std::uint32_t Decoder::label(std::uint32_t place, std::uint32_t context) {
-    auto [found, is_new] = label_ids_.try_emplace(both(context, place),
+    auto [found, is_new] = label_ids_.try_emplace(both_in_one(context, place),
                                                   static_cast<std::uint32_t>(origins_.labels.size()));
     if (is_new) origins_.labels.push_back({place, context, kNowhere});
     return found->second;
 }
 
 const std::uint32_t* Decoder::make_labels(const Block& block, std::uint32_t context) {
-    const std::uint64_t key = both(block.number, context);
+    const std::uint64_t key = both_in_one(block.number, context);
     if (std::uint32_t known = label_list_of_.find(key); known != KeyTable::kNone)
         return label_lists_[known].get();
     // Read by whole vectors.
@@ -130,9 +126,9 @@ const std::uint32_t* Decoder::make_labels(const Block& block, std::uint32_t cont
 // very many and rare, on any path.
 const std::uint32_t* Decoder::labels(Block& block, std::uint32_t count) {
     const std::uint32_t context = running_->context;
-    const std::uint64_t key = both(block.number, context);
+    const std::uint64_t key = both_in_one(block.number, context);
     const std::uint32_t known = label_list_of_.find(key);
-    if (known != KeyTable::kNone || context == running_->root || paths_.admit(key, count, accesses_)) {
+    if (known != KeyTable::kNone || context == running_->root || paths_.admit(key, count, now())) {
         block.labels =
             known != KeyTable::kNone ? label_lists_[known].get() : make_labels(block, context);
         block.context = context;
@@ -148,11 +144,9 @@ const std::uint32_t* Decoder::labels(Block& block, std::uint32_t count) {
 // A stack access belongs to the function whose frame it is in: the one that made the call below it, or,
 // in the lowest frame, the one that accesses.
 std::uint32_t Decoder::object_at(std::uint64_t address, std::uint32_t place) {
-    Thread& t = *running_;
+    const Thread& t = *running_;
     if (address < t.stack_low || address >= t.stack_high) return objects_->find(address);
-    std::size_t depth = t.frames.size();
-    while (depth > 0 && t.frames[depth - 1].stack_pointer <= address) depth--;
-    return objects_->stack_object(depth == t.frames.size() ? place : t.frames[depth].place);
+    return objects_->stack_object(t.place_of_frame(address, place));
 }
 
 // Most accesses of an instruction are to pages it met before.
@@ -192,7 +186,7 @@ std::uint32_t Decoder::label_with_object(std::uint32_t label, std::uint64_t addr
 void Decoder::widen(NearLabel& near, std::uint64_t address, std::uint32_t label) const {
     constexpr std::uint64_t kPage = std::uint64_t{1} << ObjectMap::kPageShift, kReach = 16 * kPage;
     const std::uint64_t low = address & ~(kPage - 1), near_high = near.low + near.size;
-    if (near.size != 0 && near.label == label) {
+    if (near.size != 0 && near.label == label && near_high != 0) {  // 0: the last page there is
         const std::uint64_t high = near_high + std::min(low + kPage - near_high, kReach);
         if (low >= near_high && objects_->is_one_object(near_high - kPage, high)) {
             near.size = high - near.low;
@@ -211,12 +205,12 @@ void Decoder::widen(NearLabel& near, std::uint64_t address, std::uint32_t label)
 // told.
 std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint32_t object,
                                                  std::uint64_t address) {
-    const std::uint64_t key = both(label, object);
+    const std::uint64_t key = both_in_one(label, object);
     std::uint32_t found = object_labels_.find(key);
     if (found == KeyTable::kNone) {
         const Label on_path = origins_.labels[label];
         const bool any_path = on_path.context == running_->root;
-        if (!(any_path ? objects_of_sites_ : objects_on_paths_).admit(key, 1, accesses_))
+        if (!(any_path ? objects_of_sites_ : objects_on_paths_).admit(key, 1, now()))
             return any_path ? label
                             : find_or_make_object_label(this->label(on_path.place, running_->root),
                                                         object, address);
@@ -231,7 +225,7 @@ std::uint32_t Decoder::find_or_make_object_label(std::uint32_t label, std::uint3
 }
 
 std::uint32_t Decoder::thread_root(std::uint32_t number) {
-    const std::uint64_t key = both(0, kThreadBegins + number);
+    const std::uint64_t key = both_in_one(0, kThreadBegins + number);
     std::uint32_t found = context_children_.find(key);
     if (found == KeyTable::kNone) {
         found = static_cast<std::uint32_t>(origins_.contexts.size());
@@ -241,19 +235,36 @@ std::uint32_t Decoder::thread_root(std::uint32_t number) {
     return found;
 }
 
-void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
-    Thread& t = *running_;
-    // A call from the same depth means that the call before it has come back, however it did.
-    while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {
-        t.context = t.frames.back().context;
-        t.frames.pop_back();
+void Decoder::Calls::enter(std::uint32_t place, std::uint64_t stack_pointer) {
+    while (!frames.empty() && frames.back().stack_pointer <= stack_pointer) {
+        context = frames.back().context;
+        frames.pop_back();
     }
-    t.frames.push_back({stack_pointer, t.context, place});
-    if (options_.contexts) t.context = child_context(t.context, place);
+    frames.push_back({stack_pointer, context, place});
+}
+
+void Decoder::Calls::leave(std::uint64_t stack_pointer) {
+    while (!frames.empty() && frames.back().stack_pointer <= stack_pointer) {
+        const bool this_one = frames.back().stack_pointer == stack_pointer;
+        context = frames.back().context;
+        frames.pop_back();
+        if (this_one) break;
+    }
+}
+
+std::uint32_t Decoder::Calls::place_of_frame(std::uint64_t address, std::uint32_t place) const {
+    std::size_t depth = frames.size();
+    while (depth > 0 && frames[depth - 1].stack_pointer <= address) depth--;
+    return depth == frames.size() ? place : frames[depth].place;
+}
+
+void Decoder::enter(std::uint32_t place, std::uint64_t stack_pointer) {
+    running_->enter(place, stack_pointer);
+    if (options_.contexts) running_->context = child_context(running_->context, place);
 }
 
 std::uint32_t Decoder::child_context(std::uint32_t context, std::uint32_t place) {
-    const std::uint64_t key = both(context, place);
+    const std::uint64_t key = both_in_one(context, place);
     std::uint32_t node = context_children_.find(key);
     if (node == KeyTable::kNone) {
         node = context;
@@ -281,16 +292,6 @@ std::uint32_t Decoder::sampled_context(const Thread& of, std::uint64_t path) {
     for (std::size_t i = sites.size(); i-- > 0;)
         context = child_context(context, place_of_site(sites[i]));
     return context;
-}
-
-void Decoder::leave(std::uint64_t stack_pointer) {
-    Thread& t = *running_;
-    while (!t.frames.empty() && t.frames.back().stack_pointer <= stack_pointer) {
-        bool this_one = t.frames.back().stack_pointer == stack_pointer;
-        t.context = t.frames.back().context;
-        t.frames.pop_back();
-        if (this_one) break;
-    }
 }
 
 }  // namespace revisit::record

@@ -87,6 +87,31 @@ bool ObjectMap::is_one_object(std::uint64_t low, std::uint64_t high) const {
     return true;
 }
 
+std::optional<ObjectMap::Known> ObjectMap::known(std::uint64_t address) const {
+    const auto page = pages_.find(address >> kPageShift);
+    if (page == pages_.end()) {
+        const auto after = mappings_.upper_bound(address | kPageMask);
+        const bool is_mapped =
+            after != mappings_.begin() && std::prev(after)->second.high > (address & ~kPageMask);
+        if (is_mapped) return std::nullopt;  // find() notes the page
+        return Known{kNowhere, true};
+    }
+    const bool is_mixed = page->second.all == kMixed;
+    std::uint32_t held = page->second.all;
+    if (is_mixed) held = page->second.cells[(address & kPageMask) >> page->second.cell_shift];
+    if (held >= kSymbol && held != kNowhere) {
+        held = symbols_[held - kSymbol].object;
+        if (held == kNowhere) return std::nullopt;
+    }
+    return Known{held, !is_mixed};
+}
+
+std::optional<std::uint32_t> ObjectMap::known_stack_object(std::uint32_t place) const {
+    const auto found = stack_objects_.find(place);
+    if (found == stack_objects_.end()) return std::nullopt;
+    return found->second;
+}
+
 std::uint32_t ObjectMap::object_of(const char* kind, std::uint32_t place, std::uint32_t context) {
     auto [found, is_new] = heap_objects_.try_emplace(
         std::uint64_t{context} << 32 | place, static_cast<std::uint32_t>(origins_.objects.size()));

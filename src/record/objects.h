@@ -51,6 +51,14 @@ class ObjectMap {
         return held >= kSymbol && held != kNowhere ? symbol_object(held - kSymbol) : held;
     }
 
+    // What find() would answer, where that changes nothing here: for any number of threads at once.
+    struct Known {
+        std::uint32_t object;
+        bool is_whole_page;
+    };
+    std::optional<Known> known(std::uint64_t address) const;
+    std::optional<std::uint32_t> known_stack_object(std::uint32_t place) const;
+
     // Whether find() answers alike for all of the page that it was asked about last.
     bool is_one_object(std::uint64_t address) const {
         const Page* page = found_[(address >> kPageShift) % std::size(found_)].page;

@@ -12,7 +12,7 @@
 #include "engines/beside.h"
 #include "engines/cache_bank.h"
 #include "engines/sample_tally.h"
-#include "record/engine_thread.h"
+#include "record/block_workers.h"
 #include "revisit/accuracy.h"
 #include "revisit/blocks.h"
 #include "symbols/origins.h"
@@ -25,42 +25,40 @@ constexpr const char* kByStamps =
 
 class ProfileSink : public ProcessSink {
  public:
-    ProfileSink(std::unique_ptr<Engine> engine, const AnalyzeOptions& how, Beside beside,
-                TakeProfile take)
+    ProfileSink(std::unique_ptr<Engine> engine, CacheParts caches, const AnalyzeOptions& how,
+                Beside beside, TakeProfile take)
         : engine_(std::move(engine)),
+          caches_(std::move(caches)),
           beside_(std::move(beside)),
           placement_(how.cores),
           cutter_(how.engine.granularity),
           take_(std::move(take)) {
         const EngineOptions& options = how.engine;
-        has_line_use_ = beside_.take_lines_of(options.granularity);
-        if (options.sharing || has_line_use_) cutter_.keep_parts();
-        engine_parts_ = options.sharing;
+        const bool has_line_use = beside_.take_lines_of(options.granularity);
+        if (options.sharing || has_line_use) cutter_.keep_parts();
+        workers_.emplace(workers(options.sharing, has_line_use), options.threads != 1);
         // Granularity 1 counts addresses, not bytes; samples belong to threads.
-        if (how.method != "sample" && beside_.empty() && !options.sites && !options.pairs &&
+        if (how.method != "sample" && beside_.wants_no_accesses() &&
             options.model == StackModel::single && options.granularity > 1 &&
             std::has_single_bit(options.granularity))
-            plain_shift_ = static_cast<unsigned>(std::countr_zero(options.granularity));
+            wanted_ = {static_cast<unsigned>(std::countr_zero(options.granularity)), has_line_use};
     }
 
     Result<void> add(const AccessBatch& threads) override {
         const AccessBatch batch = placement_.apply(threads);
-        TRY(cutter_.cut(batch, [&](BlockBatch piece) {
-            if (has_line_use_) beside_.add_lines(piece);
-            if (!engine_parts_) piece.parts = {};
-            return engine_->add(piece);
-        }));
+        TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return workers_->add(piece); }));
         return beside_.add(batch);
     }
 
-    std::optional<unsigned> plain_shift() const override { return plain_shift_; }
-    Result<void> add_blocks(std::span<const std::uint64_t> blocks) override {
-        return engine_->add({blocks, {}, {}, {}});
-    }
+    std::optional<BlocksWanted> blocks_wanted() const override { return wanted_; }
+    BlockRoom take_room() override { return workers_->take(); }
+    Result<void> add_rooms(std::span<BlockRoom> rooms) override { return workers_->hand_over(rooms); }
 
     Result<void> finish(const Decoder& process) override {
+        TRY(workers_->finish());
         Profile profile = TRY(engine_->finish());
         engine_.reset();
+        if (!caches_.empty()) caches_.fill(profile);
         TRY(beside_.fill(profile));
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1)
@@ -77,13 +75,33 @@ class ProfileSink : public ProcessSink {
     }
 
  private:
+    std::vector<BlockWorkers::Work> workers(bool engine_parts, bool has_line_use) {
+        std::vector<BlockWorkers::Work> all;
+        all.emplace_back([this, engine_parts](BlockBatch batch) {
+            if (!engine_parts) batch.parts = {};
+            return engine_->add(batch);
+        });
+        for (std::size_t part = 0; part < caches_.count() && !caches_.empty(); ++part)
+            all.emplace_back([this, part](const BlockBatch& batch) -> Result<void> {
+                caches_.access(part, batch);
+                return {};
+            });
+        if (has_line_use)
+            all.emplace_back([this](const BlockBatch& batch) -> Result<void> {
+                beside_.add_lines(batch);
+                return {};
+            });
+        return all;
+    }
+
     std::unique_ptr<Engine> engine_;
+    CacheParts caches_;
     Beside beside_;
     Placement placement_;
     BlockCutter cutter_;
-    bool has_line_use_ = false, engine_parts_ = false;
-    std::optional<unsigned> plain_shift_;
+    std::optional<BlocksWanted> wanted_;
     TakeProfile take_;
+    std::optional<BlockWorkers> workers_;  // last: its threads use the others
 };
 
 // Samples begin in one thread and may end in another, so that either may arrive first. What is open at
@@ -245,11 +263,9 @@ Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& opt
     streamed.streamed = true;
     // The program and the engine have processors of their own.
     const unsigned for_caches = options.engine.threads == 1 ? 1 : thread_count(0) / 2;
-    std::unique_ptr<Engine> engine = with_caches(TRY(make_engine(options.method, streamed)), caches,
-                                                 options.engine.granularity, for_caches);
-    if (options.engine.threads != 1) engine = std::make_unique<EngineThread>(std::move(engine));
-    return std::make_unique<ProfileSink>(std::move(engine), options, TRY(Beside::create(options)),
-                                         std::move(take));
+    return std::make_unique<ProfileSink>(TRY(make_engine(options.method, streamed)),
+                                         CacheParts(caches, options.engine.granularity, for_caches),
+                                         options, TRY(Beside::create(options)), std::move(take));
 }
 
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {

@@ -12,11 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "record/block_workers.h"
 #include "record/consume.h"
 #include "record/decode.h"
-#include "record/engine_thread.h"
 #include "record/slots.h"
 #include "revisit/blocks.h"
+#include "revisit/engine.h"
 
 namespace revisit {
 Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options);
@@ -51,6 +52,11 @@ void produce(revisit_stream* s, std::uint32_t producer, std::uint32_t thread) {
             }
         }
         while (n + 1 + kAccesses <= REVISIT_SLOT_WORDS - 100) {
+            if (n % 5 == 0 && i > 0) {  // a call, which has returned by the next one
+                to[n] = REVISIT_RECORD(REVISIT_ENTER, 0x2000 + n % 3);
+                to[n + 1] = 0x700000;
+                n += 2;
+            }
             to[n] = REVISIT_BLOCK(5 + thread, kAccesses);
             for (std::uint32_t k = 0; k < kAccesses; k++)
                 to[n + 1 + k] = 0x100000 + (n * 64 + k * 4096 + thread * 512) % (1u << 20);
@@ -60,6 +66,17 @@ void produce(revisit_stream* s, std::uint32_t producer, std::uint32_t thread) {
     }
 }
 
+// An engine, and one that only looks at the blocks.
+std::vector<BlockWorkers::Work> counting(Engine& engine) {
+    std::vector<BlockWorkers::Work> all;
+    all.emplace_back([&](const BlockBatch& batch) { return engine.add(batch); });
+    all.emplace_back([seen = std::uint64_t{0}](const BlockBatch& batch) mutable -> Result<void> {
+        for (const std::uint64_t block : batch.blocks) seen ^= block;
+        return {};
+    });
+    return all;
+}
+
 void run(const EngineOptions& options, bool labels) {
     Result<Slots> slots = Slots::create(0);
     expect(slots.has_value(), "no shared memory");
@@ -67,7 +84,7 @@ void run(const EngineOptions& options, bool labels) {
     std::uint32_t me = revisit_producer_start(s);
     Result<std::unique_ptr<Engine>> engine = make_exact(options);
     expect(engine.has_value(), "no engine");
-    EngineThread counter(std::move(*engine));
+    BlockWorkers workers(counting(**engine), true);
     BlockCutter cutter(64);
     DecodeOptions decode;
     decode.labels = decode.flags = decode.threads = labels;
@@ -75,7 +92,7 @@ void run(const EngineOptions& options, bool labels) {
     std::uint64_t handed_on = 0;
     Decoder decoder(decode, [&](const AccessBatch& batch) {
         handed_on += batch.count();
-        return cutter.cut(batch, [&](const BlockBatch& piece) { return counter.add(piece); });
+        return cutter.cut(batch, [&](const BlockBatch& piece) { return workers.add(piece); });
     });
     std::vector<std::thread> threads;
     for (std::uint32_t t = 0; t < kThreads; t++) threads.emplace_back(produce, s, me, t);
@@ -88,7 +105,8 @@ void run(const EngineOptions& options, bool labels) {
     }
     for (std::thread& thread : threads) thread.join();
     expect(decoder.finish().has_value(), "not finished");
-    Result<Profile> profile = counter.finish();
+    expect(workers.finish().has_value(), "not counted");
+    Result<Profile> profile = (*engine)->finish();
     expect(profile.has_value(), "no profile");
     expect(slots->words_handed_over() == slots->words_taken(), "words were lost");
     expect(profile->accesses == static_cast<double>(handed_on), "accesses were lost");
@@ -98,48 +116,53 @@ void run(const EngineOptions& options, bool labels) {
     expect(!options.sites || by_site == profile->accesses, "the sites do not add up");
 }
 
-std::uint64_t plain_blocks_seen = 0;
+std::uint64_t blocks_of_readers = 0;
 
-// Blocks alone, into an engine that has a thread.
+// Blocks alone, or with labels, into an engine that has a thread.
 class BlocksSink : public ProcessSink {
  public:
-    BlocksSink(EngineThread& counter, std::uint64_t& handed_on)
-        : counter_(counter), handed_on_(handed_on) {}
+    BlocksSink(BlockWorkers& workers, std::uint64_t& handed_on)
+        : workers_(workers), handed_on_(handed_on) {}
     Result<void> add(const AccessBatch& batch) override {
         handed_on_ += batch.count();
-        return cutter_.cut(batch, [&](const BlockBatch& piece) { return counter_.add(piece); });
+        return cutter_.cut(batch, [&](const BlockBatch& piece) { return workers_.add(piece); });
     }
-    std::optional<unsigned> plain_shift() const override { return 6; }
-    Result<void> add_blocks(std::span<const std::uint64_t> blocks) override {
-        handed_on_ += blocks.size();
-        plain_blocks_seen += blocks.size();
-        return counter_.add(BlockBatch{.blocks = blocks, .sites = {}, .threads = {}, .flags = {}});
+    std::optional<BlocksWanted> blocks_wanted() const override { return BlocksWanted{6, false}; }
+    BlockRoom take_room() override { return workers_.take(); }
+    Result<void> add_rooms(std::span<BlockRoom> rooms) override {
+        for (const BlockRoom& room : rooms) {
+            handed_on_ += room.count;
+            blocks_of_readers += room.count;
+        }
+        return workers_.hand_over(rooms);
     }
     Result<void> finish(const Decoder&) override { return {}; }
 
  private:
-    EngineThread& counter_;
+    BlockWorkers& workers_;
     std::uint64_t& handed_on_;
     BlockCutter cutter_{64};
 };
 
-void run_readers() {
+void run_readers(bool labels) {
     Result<Slots> slots = Slots::create(0);
     expect(slots.has_value(), "no shared memory");
     revisit_stream* s = slots->stream();
     std::uint32_t me = revisit_producer_start(s);
     EngineOptions options;
     options.threads = 2;
+    options.sites = options.pairs = labels;
     Result<std::unique_ptr<Engine>> engine = make_exact(options);
     expect(engine.has_value(), "no engine");
-    EngineThread counter(std::move(*engine));
+    BlockWorkers workers(counting(**engine), true);
     std::uint64_t handed_on = 0;
     DecodeOptions decode;
-    decode.labels = decode.flags = decode.threads = false;
+    decode.threads = false;
+    decode.labels = decode.flags = decode.contexts = decode.objects = labels;
     decode.readers = 3;
     Consumer consumer(*slots, decode,
                       [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
-                          return std::make_unique<BlocksSink>(counter, handed_on);
+                          return std::make_unique<BlocksSink>(workers, handed_on);
                       });
     std::int32_t first = revisit_slot_open(s, me, 0);
     expect(first >= 0, "no slot");
@@ -159,10 +182,11 @@ void run_readers() {
     while (busy > 0) expect(consumer.step(std::chrono::milliseconds(10)).has_value(), "not consumed");
     for (std::thread& thread : threads) thread.join();
     expect(consumer.finish().has_value(), "not finished");
-    Result<Profile> profile = counter.finish();
+    expect(workers.finish().has_value(), "not counted");
+    Result<Profile> profile = (*engine)->finish();
     expect(profile.has_value(), "no profile");
     expect(slots->words_handed_over() == slots->words_taken(), "words were lost");
-    expect(plain_blocks_seen > 0, "no slot was read by the readers");
+    expect(blocks_of_readers > 0, "no slot was read by the readers");
     expect(consumer.accesses() == handed_on, "accesses were lost on the way");
     expect(profile->accesses == static_cast<double>(handed_on), "accesses were lost");
 }
@@ -173,7 +197,9 @@ int main() {
     EngineOptions options;
     options.threads = 2;
     run(options, false);
-    run_readers();
+    run_readers(false);
+    blocks_of_readers = 0;
+    run_readers(true);
     options.sites = options.pairs = true;
     run(options, true);
     options.model = StackModel::private_;
