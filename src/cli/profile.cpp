@@ -5,6 +5,7 @@
 #include "watch/outside/profile.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -94,8 +95,9 @@ class ProfileCommand : public Command {
 
     Result<int> run() override {
         EngineOptions engine = TRY(analysis_.engine_options());
-        // The program wants the other cores, and more than four are not kept busy by one stream.
-        if (engine.threads == 0) engine.threads = thread_count(0) >= 6 ? 4 : 2;
+        // The program, the readers of its stream and the simulated caches want the other cores.
+        if (engine.threads == 0)
+            engine.threads = thread_count(0) >= 12 ? 6 : thread_count(0) >= 6 ? 4 : 2;
         engine.time = time_;
         engine.sites = !no_sites_;
         engine.device = device_ == "gpu" ? Device::gpu : Device::cpu;
@@ -157,6 +159,7 @@ class ProfileCommand : public Command {
                 run.decode.cut = engine.granularity;
         }
         analysis.engine = engine;
+        share_free_memory();
         if (engine.shared) analysis.engine.filters = TRY(private_caches());
         // One stack is one cache. Private stacks invalidate each other, which these do not.
         std::vector<CacheSpec> caches;
@@ -183,6 +186,13 @@ class ProfileCommand : public Command {
                engine.model == StackModel::single &&
                std::ranges::all_of(
                    caches, [&](const CacheSpec& one) { return one.line == engine.granularity; });
+    }
+
+    // Each thread keeps what it frees to itself otherwise: 20 to 30 MiB more on 16 cores.
+    static void share_free_memory() {
+#ifdef M_ARENA_MAX
+        mallopt(M_ARENA_MAX, 1);
+#endif
     }
 
     // This machine's, and those asked for.

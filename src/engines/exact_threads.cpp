@@ -83,6 +83,13 @@ struct Collected {
     BigVector<std::uint32_t> sites;
     BigVector<std::uint8_t> flags;
 
+    // Growing by itself it would take up to twice that.
+    void reserve(std::size_t count, bool columns) {
+        blocks.reserve(count);
+        if (!columns) return;
+        sites.reserve(count);
+        flags.reserve(count);
+    }
     // Columns that are missing in one batch and there in the next are zeros, as everywhere.
     void append(const BlockBatch& batch, bool columns) {
         blocks.insert(blocks.end(), batch.blocks.begin(), batch.blocks.end());
@@ -141,6 +148,7 @@ class ThreadedExactEngine : public Engine {
             }
             while (batch.count() != 0) {
                 const std::size_t take = std::min(batch.count(), threads_ * chunk_ - collected_.size());
+                collected_.reserve(threads_ * chunk_, attributes());
                 collected_.append(batch.part(0, take), attributes());
                 drop(take);
                 if (collected_.size() < threads_ * chunk_) break;
