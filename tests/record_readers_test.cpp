@@ -223,6 +223,7 @@ TEST(record_readers, blocks_alone_are_the_decoders) {
 }
 
 TEST(record_readers, labels_and_tables_are_the_decoders) {
+    std::uint64_t seed = 7;
     for (const bool contexts : {false, true})
         for (const bool objects : {false, true})
             for (const std::uint64_t cut : {0, 64}) {
@@ -233,7 +234,8 @@ TEST(record_readers, labels_and_tables_are_the_decoders) {
                 how.decode.threads = false;
                 how.decode.cut = cut;
                 how.slots = 400;
-                const Program program(7, {.sites = 2, .depth = 1, .seldom = 60000, .reach = 1 << 18});
+                const Program program(seed++,
+                                      {.sites = 2, .depth = 1, .seldom = 60000, .reach = 1 << 18});
                 const Seen expected = seen_of(program, how);
                 how.wanted = BlocksWanted{6, true};
                 for (unsigned readers : {1u, 3u, 8u}) {

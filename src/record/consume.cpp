@@ -83,7 +83,8 @@ Result<bool> Consumer::step(std::chrono::milliseconds patience) {
     std::optional<SlotView> slot = slots_.take(patience);
     if (!slot) return false;
     auto known = by_producer_.find(slot->producer);
-    if (known != by_producer_.end() && !known->second.finished && !known->second.order)
+    if (known != by_producer_.end() && !known->second.finished && !known->second.order &&
+        SlotReaders::can_read(options_))
         if (const std::optional<BlocksWanted> wanted = known->second.sink->blocks_wanted()) {
             // As many as are there, up to one of another process.
             taken_.assign(1, *slot);

@@ -202,9 +202,7 @@ bool SlotReader::one_by_one(const Decoder::Block& block, Met* met, const std::ui
 std::optional<std::size_t> SlotReader::read(const SlotView& slot, const BlocksWanted& wanted,
                                             Decoder::Calls& calls, BlockRoom& room) {
     const DecodeOptions& options = decoder_.options_;
-    if (options.only_regions || !options.stack || slot.salvaged ||
-        options.most_accesses != ~std::uint64_t{0})
-        return std::nullopt;
+    if (slot.salvaged) return std::nullopt;
     const auto thread = decoder_.threads_.find(slot.thread);
     if (thread == decoder_.threads_.end()) return std::nullopt;
     thread_ = &thread->second;

@@ -96,6 +96,11 @@ class SlotReaders {
  public:
     SlotReaders(Decoder& decoder, Crew& crew) : decoder_(decoder), crew_(crew) {}
 
+    // Whether what is asked about accesses can be told without looking at each.
+    static bool can_read(const DecodeOptions& options) {
+        return !options.only_regions && options.stack && options.most_accesses == ~std::uint64_t{0};
+    }
+
     // Reads slots from the first on, as many as hold nothing new, each into its room, and gives their
     // number. Calls done(slot), on any thread, when a slot's words are no longer needed. What the
     // decoder has gathered must have been handed on.
