@@ -7,6 +7,8 @@
 #include <random>
 
 #include "watch/clock/clock.h"
+#include "watch/clock/stretches.h"
+#include "watch/clock/time_shares.h"
 #include "watch/outside/remote_memory.h"
 #include "watch/outside/resident.h"
 
@@ -207,6 +209,47 @@ TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop
     EXPECT_GT(rate_of_other(5), 1.5);
     EXPECT_LT(rate_of_other(250), 0.4);
     EXPECT_LT(rate_of_other(400), 0.4);
+}
+
+// A loop that samples met once in ten, and other moments half of the time.
+TEST(WatchClock, moments_between_samples_tell_which_loop_takes_the_time) {
+    Origins origins;
+    origins.modules.emplace_back().path = "/no/such/file";
+    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    auto time_of_second = [&](bool with_others) {
+        Samples samples = ten_samples();
+        samples.threads[0].samples[4].place = 1;
+        for (std::uint32_t i = 0; with_others && i < 10; i++)
+            samples.threads[0].met.insert(samples.threads[0].met.end(), {{i, 1}, {i, 1}, {i, 0}});
+        samples.threads[0].met.push_back({10, 1});  // after the last: of no sample's time
+        double whole = 0;
+        samples.threads[0].for_places(
+            [&](std::size_t, std::uint32_t, double share) { whole += share; });
+        EXPECT_NEAR(whole, 10, 1e-9);
+        FunctionNames names(origins);
+        const std::map<std::string, double> over = time_over_samples(samples, names);
+        EXPECT_EQ(over.size(), 2u);
+        EXPECT_NEAR(9 * over.at(names.loop(0)) + over.at(names.loop(1)), 10, 1e-9);
+        return over.at(names.loop(1));
+    };
+    EXPECT_NEAR(time_of_second(false), 1, 1e-9);
+    EXPECT_GT(time_of_second(true), 2);  // 5.25, if one sample were enough to believe it
+    EXPECT_LT(time_of_second(true), 5.25);
+}
+
+// Two of rate 2, and those that end in a loop of rate 0.2 after half the way, or a fifth of it.
+TEST(WatchClock, stretches_that_end_in_another_loop_count_without_what_they_made_there) {
+    const std::string slow = "slow";
+    Measured loop;
+    loop.stretches.push_back({1, 200000, 100000});
+    loop.stretches.push_back({2, 200000, 100000});
+    for (double there : {0.2, 0.5, 0.8})
+        loop.stretches.push_back(
+            {3, 100000 * (2 * (1 - there) + 0.2 * there), 100000, false, true, true, &slow});
+    Measured as_it_is = loop;
+    EXPECT_LT(as_it_is.rate_at(2), 1.7);
+    loop.correct_those_that_leave({{slow, 0.2}});
+    EXPECT_NEAR(loop.rate_at(2), 2, 0.1);
 }
 
 // Which of two loops a sample meets is chance, unless each goes on for many.

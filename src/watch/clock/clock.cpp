@@ -9,142 +9,11 @@
 #include <optional>
 #include <set>
 
+#include "watch/clock/stretches.h"
+#include "watch/clock/time_shares.h"
+
 namespace revisit::watch {
 namespace {
-
-// Kernel time between two samples belongs to nobody's accesses: samples are
-// taken in user code alone, one a period of it. But replays take pages that are
-// met for the first time as the program does, and the kernel's work for these
-// is in their rates.
-double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kernel = false) {
-    double before = i == 0 ? 0 : static_cast<double>(samples[i - 1].time);
-    double time = std::max(0.0, static_cast<double>(samples[i].time) - before);
-    return with_kernel ? time : std::min(time, static_cast<double>(samples[i].period));
-}
-
-double median(std::vector<double> values) {
-    auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, half);
-    return *half;
-}
-
-// What was measured in one function: accesses in so many nanoseconds, several times, in order of the
-// program's time.
-struct Measured {
-    struct Stretch {
-        double when = 0, accesses = 0, time = 0;
-        bool foreseen = false;
-        bool leaves_loop = false, leaves_function = false;  // it ends elsewhere
-
-        double rate() const { return accesses / time; }
-        // What is short says less: how long the program is slow at its beginning is not known well. The
-        // rates of stretches differ by a fifth or so, and this by 3 microseconds.
-        double weight() const {
-            constexpr double kShort = 15000;
-            return 1 / (1 + std::pow(kShort / time, 2));
-        }
-    };
-    std::vector<Stretch> stretches;
-
-    std::size_t size() const { return stretches.size(); }
-    // Rates of one loop differ by a third or so, those of two loops by a factor of three: one
-    // measurement of its own says more of a loop than many of others.
-    double share_of_own() const {
-        constexpr double kDoubt = 0.3;
-        return static_cast<double>(size()) / (static_cast<double>(size()) + kDoubt);
-    }
-    void sort() { std::ranges::stable_sort(stretches, {}, &Stretch::when); }
-
-    // How long the program goes on in a loop: an exponential distribution's mean, of which stretches
-    // see the beginning. One that ends elsewhere has left it half-way.
-    double stays() const {
-        double time = 0, left = 0.5;
-        for (const Stretch& one : stretches) {
-            if (one.foreseen) continue;
-            time += one.leaves_loop ? one.time / 2 : one.time;
-            left += one.leaves_loop;
-        }
-        return time / left;
-    }
-
-    // Without those that end elsewhere, which have the rate of two loops: a tenth of the stretches of a
-    // slow loop ran into a fast one, and its samples counted a quarter too much. Where most do, as in
-    // an interpreter, they are what there is.
-    void leave_out(bool Stretch::*leaves) {
-        constexpr std::ptrdiff_t kEnough = 4;
-        if (std::ranges::count(stretches, false, leaves) >= kEnough)
-            std::erase_if(stretches, [&](const Stretch& one) { return one.*leaves; });
-    }
-
-    // The mean of the rates around a moment. Stretches begin at moments of time, and each stands for
-    // the time around it: accesses are rate times time, and the sum of accesses over that of times
-    // would count slow ones twice where these are longer. One during which the machine did something
-    // else comes out far too slow and is left out. (The mean over all of a function was taken once: of
-    // one that builds a list and then walks it a hundred times, most stretches were of the building.)
-    double rate_at(double when, bool leaves_out = true) const {
-        constexpr std::size_t kNear = 16;
-        constexpr double kFar = 4;
-        auto low = std::ranges::lower_bound(stretches, when, {}, &Stretch::when), high = low;
-        while (high - low < static_cast<std::ptrdiff_t>(std::min(kNear, size())))
-            if (high == stretches.end() ||
-                (low != stretches.begin() && when - (low - 1)->when < high->when - when))
-                low--;
-            else
-                high++;
-        std::vector<double> rates;
-        for (auto one = low; one != high; one++) rates.push_back(one->rate());
-        double usual = median(rates), sum = 0, weights = 0;
-        for (auto one = low; one != high; one++) {
-            if (leaves_out && one->rate() * kFar < usual) continue;
-            double weight = one->weight() * time_around(one);
-            sum += weight * one->rate();
-            weights += weight;
-        }
-        return sum / weights;
-    }
-
-    // Of one measurement, squared and relative.
-    double spread() const {
-        return mean([&](const Stretch& one) {
-            return std::min(1.0, std::pow(one.rate() / rate_at(one.when) - 1, 2));
-        });
-    }
-
-    // Of the rate, by chance. What is usual counts as much as one measurement.
-    double error_by_chance() const {
-        constexpr double kUsual = 0.1;
-        auto count = static_cast<double>(size());
-        return (spread() * count + kUsual) / (count * count);
-    }
-
-    // … and by what is wrong with all of them alike: how long the program is slow after an
-    // interruption, what samples cost it besides, and that looking ahead has fetched what a stretch
-    // needs that was foreseen.
-    double error_of_all() const {
-        constexpr double kLeast = 0.025, kDelayError = 5000, kForeseen = 0.35;
-        return mean([&](const Stretch& one) {
-            return one.foreseen ? kForeseen : std::hypot(kLeast, kDelayError / one.time);
-        });
-    }
-
- private:
-    // From half the way from the one before to half the way to the next.
-    double time_around(std::vector<Stretch>::const_iterator one) const {
-        double from = one == stretches.begin() ? 0 : (one - 1)->when;
-        double to = one + 1 == stretches.end() ? 2 * one->when - from : (one + 1)->when;
-        return 1 + (to - from) / 2;
-    }
-
-    template <class Value>
-    double mean(Value value) const {
-        double sum = 0, weights = 0;
-        for (const Stretch& one : stretches) {
-            sum += one.weight() * value(one);
-            weights += one.weight();
-        }
-        return weights > 0 ? sum / weights : 0;
-    }
-};
 
 struct FunctionRate {
     double nanoseconds = 0;  // that samples found it running
@@ -240,7 +109,8 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
         out[names.loop(one.place)].stretches.push_back(
             {static_cast<double>(one.when), one.accesses, one.nanoseconds, false,
              is_known && names.loop(one.end) != names.loop(one.place),
-             is_known && names.of(one.end) != names.of(one.place)});
+             is_known && names.of(one.end) != names.of(one.place),
+             is_known ? &names.loop(one.end) : nullptr});
     }
     return out;
 }
@@ -305,6 +175,8 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
     }
     for (const std::string& name : by_replay) rates.of[name].with_kernel = true;
     std::vector<Measured::Stretch>& all = rates.all.stretches;
+    std::map<std::string, double> usual;
+    for (const auto& [name, values] : measured) usual[name] = values.usual_rate();
     for (auto& [name, values] : measured) {
         values.sort();
         all.insert(all.end(), values.stretches.begin(), values.stretches.end());
@@ -312,6 +184,7 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
         function.insert(function.end(), values.stretches.begin(), values.stretches.end());
         rates.of[name].stays = values.stays();
         values.leave_out(&Measured::Stretch::leaves_loop);
+        values.correct_those_that_leave(usual);
         rates.of[name].measured = std::move(values);
     }
     for (auto& [name, values] : rates.functions) {
@@ -482,6 +355,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     const ClockError off = by_runs ? *by_runs : by_counts ? ClockError{} : ClockError{1.2, 0.5};
     double chance = 0;  // of the accesses, squared
     Delay delay = delay_after_samples(samples, names, rates);
+    const std::map<std::string, double> time_over = time_over_samples(samples, names);
     for (const auto& [number, thread] : samples.threads) {
         ThreadClock& clock = threads_[number];
         clock.delay = delay.typical;
@@ -497,6 +371,8 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             clock.stays.push_back(loop.stays);
             auto own = delay.of.find(name);
             clock.lost.push_back(own != delay.of.end() ? own->second : delay.typical);
+            if (auto over = time_over.find(name); by_runs && over != time_over.end())
+                times.back() *= over->second;
             clock.made.push_back(times.back() * clock.rate.back());
         }
         const double by_samples = clock.error_by_samples(times);

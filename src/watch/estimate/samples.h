@@ -85,14 +85,32 @@ struct ThreadSamples {
     struct Entry {  // a distance in a window, and how many uses had it
         std::uint16_t value, count;
     };
+    struct Met {
+        std::uint32_t sample, place;  // in the time that this sample stands for
+    };
     std::vector<Sample> samples;  // in order of time; sample number i is at i - 1
+    std::vector<Met> met;         // at other moments: where stretches begin and end
     std::vector<Entry> entries;
     std::uint64_t keeps = 1;      // windows: every so many
     std::uint64_t end = 0;        // the thread's time at its end; 0 = unknown
     std::uint64_t recording = 0;  // nanoseconds that sampling took
     std::uint64_t checked = 0, missed = 0, stray = 0;
 
-    void add_window(const Window& window);                  // of the last sample
+    void add_window(const Window& window);  // of the last sample
+    // Where the thread was: take(number of a sample, place, share of the sample's time). All moments of
+    // that time count alike, the sample's own among them.
+    template <class Take>
+    void for_places(Take take) const {
+        std::vector<std::uint32_t> moments(samples.size(), 1);
+        auto is_known = [&](const Met& one) {
+            return one.sample < samples.size() && one.place != kNowhere;
+        };
+        for (const Met& one : met)
+            if (is_known(one)) moments[one.sample]++;
+        for (std::uint32_t i = 0; i < samples.size(); i++) take(i, samples[i].place, 1.0 / moments[i]);
+        for (const Met& one : met)
+            if (is_known(one)) take(one.sample, one.place, 1.0 / moments[one.sample]);
+    }
     static constexpr std::size_t kMostEntries = 32u << 20;  // then half of the windows go
 };
 

@@ -105,14 +105,14 @@ void add_site_facts(Profile& profile, const Samples& samples, const Origins& ori
     std::map<Instruction, SiteVisits> visits;
     double all = 0;
     for (const auto& [number, thread] : samples.threads)
-        for (const Sample& sample : thread.samples) {
-            if (sample.place == kNowhere) continue;
-            const Found& at = finder.at(sample.place);
-            auto time = static_cast<double>(sample.period);
+        thread.for_places([&](std::size_t sample, std::uint32_t place, double share) {
+            if (place == kNowhere) return;
+            const Found& at = finder.at(place);
+            double time = share * static_cast<double>(thread.samples[sample].period);
             lines[at.line] += time;
             instructions[at.instruction] += time;
             all += time;
-        }
+        });
     for (const auto& [pc, place] : samples.places_by_pc)
         if (auto seen = samples.visits.sites().find(pc); seen != samples.visits.sites().end()) {
             SiteVisits& site = visits[finder.at(place).instruction];

@@ -111,6 +111,7 @@ class Sampler {
     void begin_following(Task& task);
     void end_following(Task& task, std::uint64_t now);
     void begin_replay(Task& task);
+    void met(Task& task, std::uint64_t pc);
     void count_replay(Task& task, bool on_another_processor);
 
     void trapped(Task& task, const Trap& trap);

@@ -107,6 +107,7 @@ void Sampler::end_following(Task& t, std::uint64_t now) {
     constexpr std::uint64_t kLeast = 200000;  // nanoseconds
     t.replay.ended = now - t.traps_cost;
     Replayer(bench_, t).compare_stack();
+    met(t, bench_.stopped.pc);
     const std::uint64_t planned = t.due_since + t.period;  // the next sample
     t.events.set_timer(planned > now + kLeast ? planned - now : kLeast);
 }
@@ -118,6 +119,12 @@ void Sampler::after_stretch(Task& t, bool on_another_processor) {
     std::uint64_t rating = worked_beside(own_time() - since, !on_another_processor);
     t.rating += rating;
     t.stopped_for += rating;
+}
+
+// The thread was at a place at a moment that no place was chosen for.
+void Sampler::met(Task& t, std::uint64_t pc) {
+    ThreadSamples& thread = t.samples();
+    thread.met.push_back({static_cast<std::uint32_t>(thread.samples.size()), t.process->place(pc)});
 }
 
 void Sampler::begin_replay(Task& t) {
