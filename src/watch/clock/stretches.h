@@ -3,9 +3,8 @@
 // A stretch that ends in another loop has the rate of two. Where enough others stay, it is left out;
 // else what it made elsewhere is taken off.
 //
-//     gather, filling indices 0.26 accesses per ns: 340 K in 163 us, stays      2.1
-//                                                   353 K in 315 us, leaves     1.1 → 2 * 1.1 - 0.26
-//                                                   = 2.0
+//     gather; filling, 0.26 per ns: 340 K in 163 us, stays      2.1
+//                                   353 K in 315 us, leaves     1.1 → 2.0 (2 * 1.1 - 0.26)
 //
 // The mean of what stays and leaves was 1.4 there, and the gather had half of its accesses.
 #pragma once
