@@ -3,9 +3,10 @@
 // Problem. A sample stands for the time since the one before. Where a loop takes turns with one ten
 // times as slow, thirty samples meet it two to eight times, and its accesses come out by a factor of
 // two wrong. Idea. There are more moments at which a thread was seen, that no place was chosen for:
-// where stretches begin and end. All moments of a sample's time count alike; the samples of a loop are
-// then worth as much time as all moments say. Simulated, with 30 samples: the error of such a loop's
-// share is 0.052 instead of 0.066 (of 0.156), of sixty loops' shares in sum 0.44 instead of 0.46.
+// ticks, and where stretches begin and end. All moments of a sample's time count alike; the samples of
+// a loop are then worth as much time as all moments say. Measured, ten runs each (aarch64): the
+// accesses of quicksort were found to 0.90 to 2.37 of their number, and are to 0.94 to 1.11; those of a
+// gather that takes turns with the filling of its indices to 0.94 to 1.28, and are to 0.99 to 1.18.
 #pragma once
 
 #include <map>

@@ -22,16 +22,16 @@ EventFile::~EventFile() {
     if (file_ >= 0) ::close(file_);
 }
 
-int TaskEvents::open_event(perf_event_attr& attributes, EventFile& to) {
+int TaskEvents::open_event(perf_event_attr& attributes, EventFile& to, bool in_group) {
     attributes.size = sizeof attributes;
     attributes.exclude_hv = 1;
     attributes.exclude_kernel = 1;
-    attributes.read_format = PERF_FORMAT_GROUP;
+    if (in_group) attributes.read_format = PERF_FORMAT_GROUP;
     bool refused = refuse & kRefuseEvents ||
                    (refuse & kRefuseWatchpoints && attributes.type == PERF_TYPE_BREAKPOINT);
     if (refused) return EACCES;
-    long file = syscall(SYS_perf_event_open, &attributes, thread_, -1, clock_ ? clock_.get() : -1,
-                        PERF_FLAG_FD_CLOEXEC);
+    long file = syscall(SYS_perf_event_open, &attributes, thread_, -1,
+                        in_group && clock_ ? clock_.get() : -1, PERF_FLAG_FD_CLOEXEC);
     if (file < 0) return errno;
     to = EventFile(static_cast<int>(file));
     return 0;
@@ -78,6 +78,7 @@ void TaskEvents::close() {
     for (EventFile& one : watchpoint_) one.close();
     if (ring_ != nullptr) munmap(ring_, ring_bytes_);
     ring_ = nullptr;
+    ticks_.close();
     timer_.close();
     clock_.close();
 }
@@ -107,6 +108,26 @@ void TaskEvents::timer_fired() {
     if (timer_period_ >= kShort) return;
     timer_period_ = kLongPeriod;
     ioctl(timer_.get(), PERF_EVENT_IOC_PERIOD, &timer_period_);
+}
+
+// Not of the clock's group: every event of it is read for every record. A small ring is left to traps.
+void TaskEvents::set_ticks(std::uint64_t nanoseconds) {
+    if (ticks_) {
+        ioctl(ticks_.get(), PERF_EVENT_IOC_PERIOD, &nanoseconds);
+        return;
+    }
+    if (!timer_ || stack_bytes_ < kStackBytes) return;
+    perf_event_attr ticks{};
+    ticks.type = PERF_TYPE_SOFTWARE;
+    ticks.config = PERF_COUNT_SW_CPU_CLOCK;
+    ticks.sample_period = nanoseconds;
+    ticks.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP;
+    ticks.remove_on_exec = 1;
+    EventFile event;
+    if (open_event(ticks, event, false) == 0 &&
+        ioctl(event.get(), PERF_EVENT_IOC_ID, &ticks_id_) == 0 &&
+        ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, timer_.get()) == 0)
+        ticks_ = std::move(event);
 }
 
 int TaskEvents::set_watchpoint(unsigned which, std::uint64_t word, std::uint64_t touches) {
@@ -205,15 +226,18 @@ void TaskEvents::take_records(const Takers& takers) {
         tail += header.size;
         __atomic_store_n(&ring_->data_tail, tail, __ATOMIC_RELEASE);
         Words words(whole + sizeof header, header.size - sizeof header);
-        if (header.type == PERF_RECORD_MMAP2)
-            takers.mapped();
-        else if (header.type == PERF_RECORD_SAMPLE && words.next() == timer_id_) {
+        if (header.type == PERF_RECORD_MMAP2) takers.mapped();
+        if (header.type != PERF_RECORD_SAMPLE) continue;
+        const std::uint64_t event = words.next();
+        if (event == timer_id_) {
             auto processor = static_cast<int>(words.next() & 0xffffffff);
             timer_left_--;
             if (timer_fired_) continue;
             timer_fired();
             takers.timer(group_clock(words), processor);
-        } else if (header.type == PERF_RECORD_SAMPLE)
+        } else if (ticks_ && event == ticks_id_)
+            takers.tick(words.next());
+        else
             takers.trap(read_trap(words));
     }
     __atomic_store_n(&ring_->data_tail, tail, __ATOMIC_RELEASE);

@@ -1,5 +1,5 @@
 // The perf events of one thread of another process: its processor time, what wakes us when a sample is
-// due, and its watchpoints.
+// due, ticks that note where it is, and its watchpoints.
 //
 // All are opened on the thread from outside and write records into one ring, so that one file per
 // thread is waited on; the program gets no signal from any. The clock counts the thread's processor
@@ -70,6 +70,9 @@ class TaskEvents {
     // The timer fires after so much processor time of user code. It is reported once.
     void set_timer(std::uint64_t nanoseconds);
 
+    // From now on the thread's place is noted every so often, for take_records; nobody is woken for it.
+    void set_ticks(std::uint64_t nanoseconds);
+
     // Fires once, at the `touches`-th instruction that touches the aligned word. 0, or the error.
     int set_watchpoint(unsigned which, std::uint64_t word, std::uint64_t touches);
     void clear_watchpoint(unsigned which) { watchpoint_[which].close(); }
@@ -78,17 +81,18 @@ class TaskEvents {
         std::function<void(std::uint64_t time, int processor)> timer;
         std::function<void(const Trap&)> trap;
         std::function<void()> mapped;  // a file with code was
+        std::function<void(std::uint64_t pc)> tick;
     };
     void take_records(const Takers& takers);
 
  private:
-    int open_event(perf_event_attr& attributes, EventFile& to);
+    int open_event(perf_event_attr& attributes, EventFile& to, bool in_group = true);
     bool map_ring();
     void timer_fired();
 
     pid_t thread_ = 0;
-    EventFile clock_, timer_, watchpoint_[kWatchpoints];
-    std::uint64_t timer_id_ = 0, timer_period_ = 0;
+    EventFile clock_, timer_, ticks_, watchpoint_[kWatchpoints];
+    std::uint64_t timer_id_ = 0, timer_period_ = 0, ticks_id_ = 0;
     bool timer_fired_ = false;  // since it was set
     int timer_left_ = 0;        // times that it still fires, as far as we have seen
     perf_event_mmap_page* ring_ = nullptr;

@@ -112,6 +112,7 @@ class Sampler {
     void end_following(Task& task, std::uint64_t now);
     void begin_replay(Task& task);
     void met(Task& task, std::uint64_t pc);
+    void tick(Task& task, std::uint64_t pc);
     void count_replay(Task& task, bool on_another_processor);
 
     void trapped(Task& task, const Trap& trap);

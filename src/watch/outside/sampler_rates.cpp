@@ -127,6 +127,13 @@ void Sampler::met(Task& t, std::uint64_t pc) {
     thread.met.push_back({static_cast<std::uint32_t>(thread.samples.size()), t.process->place(pc)});
 }
 
+// A tick shows where a thread is and nothing else, at a thirtieth of a sample's cost.
+void Sampler::tick(Task& t, std::uint64_t pc) {
+    constexpr std::uint64_t kMany = 4096;  // then half as often
+    met(t, pc);
+    if (++t.ticks % kMany == 0) t.events.set_ticks(t.tick_period *= 2);
+}
+
 void Sampler::begin_replay(Task& t) {
     Replayer(bench_, t).keep();
     t.replay.runs = true;
