@@ -3,6 +3,7 @@
 #include <linux/hw_breakpoint.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,13 @@
 namespace revisit::watch::outside {
 
 constexpr std::uint64_t kLongPeriod = 1000000000;  // nanoseconds
+
+void allow_many_files() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 EventFile::~EventFile() {
     if (file_ >= 0) ::close(file_);
@@ -52,7 +60,7 @@ int TaskEvents::open(pid_t thread) {
     timer.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
     timer.disabled = 1;
     timer.wakeup_events = 1;
-    timer.mmap = timer.mmap2 = 1;
+    timer.mmap = timer.mmap2 = timer.task = timer.comm = timer.comm_exec = 1;
     int error = open_event(timer, timer_);
     if (error == 0 && (ioctl(timer_.get(), PERF_EVENT_IOC_ID, &timer_id_) != 0 || !map_ring()))
         error = errno;
@@ -227,6 +235,11 @@ void TaskEvents::take_records(const Takers& takers) {
         __atomic_store_n(&ring_->data_tail, tail, __ATOMIC_RELEASE);
         Words words(whole + sizeof header, header.size - sizeof header);
         if (header.type == PERF_RECORD_MMAP2) takers.mapped();
+        if (header.type == PERF_RECORD_COMM && header.misc & PERF_RECORD_MISC_COMM_EXEC &&
+            takers.executed)
+            takers.executed();
+        if (header.type == PERF_RECORD_FORK && takers.forked)
+            takers.forked(static_cast<pid_t>(words.next() & 0xffffffff));
         if (header.type != PERF_RECORD_SAMPLE) continue;
         const std::uint64_t event = words.next();
         if (event == timer_id_) {

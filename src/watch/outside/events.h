@@ -25,6 +25,9 @@
 
 namespace revisit::watch::outside {
 
+// Every thread has a handful of files.
+void allow_many_files();
+
 class EventFile {
  public:
     EventFile() = default;
@@ -81,7 +84,9 @@ class TaskEvents {
         std::function<void(std::uint64_t time, int processor)> timer;
         std::function<void(const Trap&)> trap;
         std::function<void()> mapped;  // a file with code was
-        std::function<void(std::uint64_t pc)> tick;
+        std::function<void(std::uint64_t pc)> tick = {};
+        std::function<void(pid_t process)> forked = {};  // its own process: a thread
+        std::function<void()> executed = {};
     };
     void take_records(const Takers& takers);
 

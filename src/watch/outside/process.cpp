@@ -7,11 +7,29 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include "symbols/contexts.h"
+#include "watch/outside/attach.h"
 #include "watch/outside/remote_memory.h"
 
 namespace revisit::watch::outside {
+
+Program* program_at(const std::string& path, std::vector<std::unique_ptr<Program>>& known) {
+    for (const auto& one : known)
+        if (one->path == path) return one.get();
+    known.push_back(std::make_unique<Program>());
+    known.back()->path = path;
+    known.back()->traces_others = imports_ptrace(path);
+    return known.back().get();
+}
+
+std::vector<std::string> command_of(pid_t process) {
+    std::ifstream file(fmt::format("/proc/{}/cmdline", process), std::ios::binary);
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    return words;
+}
 
 bool is_running(pid_t process, pid_t thread) {
     char text[16] = {};
@@ -21,6 +39,26 @@ bool is_running(pid_t process, pid_t thread) {
     ssize_t got = read(file, text, sizeof text - 1);
     close(file);
     return got < 7 || std::memcmp(text, "running", 7) == 0;
+}
+
+std::unique_ptr<Process> Process::summary(Program* copy) const {
+    auto out = std::make_unique<Process>();
+    out->pid = pid;
+    out->parent = parent;
+    out->command = command;
+    out->program = copy;
+    out->threads = threads;
+    out->time = time;
+    return out;
+}
+
+std::unique_ptr<Process> Process::make_child(pid_t number) const {
+    auto out = std::make_unique<Process>();
+    out->pid = number;
+    out->parent = pid;
+    out->command = command;
+    out->program = program;
+    return out;
 }
 
 bool Process::know_code(std::uint64_t pc) {

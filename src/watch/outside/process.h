@@ -28,6 +28,10 @@ struct Program {
     std::uint64_t time = 0;      // nanoseconds of processor time
 };
 
+// The program of an executable, among those that are known; a new one is added.
+Program* program_at(const std::string& path, std::vector<std::unique_ptr<Program>>& known);
+
+std::vector<std::string> command_of(pid_t process);
 // The thread is on a processor, or wants to be.
 bool is_running(pid_t process, pid_t thread);
 
@@ -37,9 +41,21 @@ class Process {
     pid_t pid = 0, parent = 0;
     std::vector<std::string> command;
     Program* program = nullptr;
-    std::vector<std::uint16_t> threads;   // numbers of those that were sampled
-    std::uint64_t time = 0;               // nanoseconds of processor time
+    std::vector<std::uint16_t> threads;  // numbers of those that were sampled
+    std::uint64_t time = 0;              // nanoseconds of processor time
+    std::uint64_t began = 0;             // wall time
+    struct Forks {                       // see unseized.h
+        unsigned ended_young = 0;        // children, one after the other
+        bool often = false;
+        void are_few() { ended_young = 0, often = false; }
+        std::uint64_t known = 0;  // processor time of ended children that is in their own account
+    } forks;
     std::unique_ptr<Machine::Kept> kept;  // from its first sample on
+
+    // What is reported of it, for a copy of its program.
+    std::unique_ptr<Process> summary(Program* copy) const;
+    // A child of the same program of which no more is known.
+    std::unique_ptr<Process> make_child(pid_t number) const;
 
     const Maps& maps() const { return maps_; }
     void maps_have_changed() { maps_changed_ = true; }

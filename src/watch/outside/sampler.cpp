@@ -151,6 +151,7 @@ void Sampler::start(Task& t) {
         clock(t);
     } else
         t.clock_seen = t.events.clock();  // of a thread that ran before
+    t.switches = scheduled(t.process->pid, t.id).switches;
     if (no_watchpoints_ != 0 && t.number == 0) note(t, Hindrance::looks_only, no_watchpoints_);
     t.events.set_timer(t.period);
 }
@@ -163,7 +164,11 @@ void Sampler::take_records(Task& t) {
                            },
                            [&](const Trap& trap) { trapped(t, trap); },
                            [&] { t.process->maps_have_changed(); },
-                           [&](std::uint64_t pc) { tick(t, pc); }});
+                           [&](std::uint64_t pc) { tick(t, pc); },
+                           [&](pid_t process) {
+                               if (t.process->forks.often) t.forked.push_back(process);
+                           },
+                           [&] { t.has_executed |= t.is_loose; }});
 }
 
 bool Sampler::is_due_by_time(Task& t) {

@@ -43,6 +43,10 @@ class Sampler {
     bool wants_another(const Task& task) const { return pairing_.wants(task); }
     void look_at_another(Task& task, const std::vector<Task*>& others);
 
+    // Children that are not sampled ran so long; to fork each took the run longer where the heap
+    // library is loaded.
+    void ran_unseen(Process& process, std::uint64_t nanoseconds, bool has_heap_library);
+    bool has_budget_left() const { return wait_for_budget(spent_) == 0; }
     // It was stopped for something else, so long.
     void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }
     // All our processor time counts, of whatever process of the run: in full while a thread stands

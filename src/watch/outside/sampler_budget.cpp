@@ -49,11 +49,18 @@ std::uint64_t Sampler::to_first_sample(Task& t) {
 // 1.0 to 1.7 us. A server that waits for each request may switch 50 000 times per second.
 void Sampler::charge_switches(Task& t) {
     constexpr std::uint64_t kSwitchCost = 1300;  // nanoseconds
-    constexpr std::size_t kEvery = 8;            // samples
-    if (!t.events.is_open() || t.samples().samples.size() % kEvery != 1) return;
+    if (!t.events.is_open()) return;
     std::uint64_t now = scheduled(t.process->pid, t.id).switches;
-    if (now > t.switches && t.switches != 0) imposed_ += (now - t.switches) * kSwitchCost;
+    if (now > t.switches) imposed_ += (now - t.switches) * kSwitchCost;
     t.switches = now;
+}
+
+void Sampler::ran_unseen(Process& process, std::uint64_t nanoseconds, bool has_heap_library) {
+    constexpr std::uint64_t kForkCost = 80000;  // nanoseconds: pages of the library's that are copied
+    ran_ += nanoseconds;
+    process.time += nanoseconds;
+    process.program->time += nanoseconds;
+    if (has_heap_library) imposed_ += kForkCost;
 }
 
 }  // namespace revisit::watch::outside

@@ -68,6 +68,13 @@ struct Task {
     unsigned missed = 0;                              // stops that came too late in a row
     int processor = -1;                               // where it was then
 
+    // It is not seized at present, as its process forks often: see unseized.h.
+    bool is_loose = false;
+    bool awaits_fork = false;       // it is seized for the next
+    bool has_executed = false;      // another program, since it is loose
+    std::vector<pid_t> forked;      // processes, since its process forks often; its own: a thread
+    std::uint64_t fork_seized = 0;  // wall time
+
     // Its timer is another thread's doing: see pairing.h.
     struct {
         bool asked = false, let_go = false;        // … and no longer

@@ -6,27 +6,25 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "core/try.h"
 #include "record/process_status.h"
 #include "record/signals.h"
 #include "watch/outside/attach.h"
+#include "watch/outside/child_signals.h"
+#include "watch/outside/looks.h"
 #include "watch/outside/preload.h"
 #include "watch/outside/processors.h"
+#include "watch/outside/unseized.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -34,79 +32,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kGrace{3};  // from SIGTERM to SIGKILL at a limit
 constexpr std::uint64_t kYoung = 1500000;  // nanoseconds: many processes end before
-
-bool is_group_stop(int signal) {
-    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
-}
-
-std::vector<std::string> command_of(pid_t process) {
-    std::ifstream file(fmt::format("/proc/{}/cmdline", process), std::ios::binary);
-    std::vector<std::string> words;
-    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-    return words;
-}
-
-// SIGCHLD comes through a file, not by a handler.
-class ChildSignals {
- public:
-    ChildSignals() {
-        sigset_t child;
-        sigemptyset(&child);
-        sigaddset(&child, SIGCHLD);
-        sigprocmask(SIG_BLOCK, &child, &before_);
-        file_ = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
-    }
-    ~ChildSignals() {
-        if (file_ >= 0) close(file_);
-        sigprocmask(SIG_SETMASK, &before_, nullptr);
-    }
-    ChildSignals(const ChildSignals&) = delete;
-    int file() const { return file_; }
-    void take() {
-        signalfd_siginfo info[8];
-        while (read(file_, info, sizeof info) > 0) {
-        }
-    }
-
- private:
-    sigset_t before_;
-    int file_;
-};
-
-// Every thread has a handful of files.
-void allow_many_files() {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// Looks at what was sampled so far, one after the other, beside the sampling.
-class Looks {
- public:
-    Looks(const RunOptions& options, Clock::time_point now)
-        : options_(options), due_(now + options.look_every) {}
-    ~Looks() {
-        if (thread_.joinable()) thread_.join();
-    }
-    Looks(const Looks&) = delete;
-    bool are_due(Clock::time_point now) const { return options_.look && now >= due_ && !busy_; }
-    void begin(Outcome so_far, Clock::time_point now) {
-        if (thread_.joinable()) thread_.join();
-        due_ = std::max(due_ + options_.look_every, now);
-        busy_ = true;
-        thread_ = std::thread([this, outcome = std::move(so_far)]() mutable {
-            options_.look(std::move(outcome));
-            busy_ = false;
-        });
-    }
-
- private:
-    const RunOptions& options_;
-    Clock::time_point due_;
-    std::atomic<bool> busy_ = false;
-    std::thread thread_;
-};
 
 class Tracer {
  public:
@@ -145,6 +70,7 @@ class Tracer {
             } else if (now - told_to_end >= kGrace)
                 kill(root_, SIGKILL);
         }
+        take_unseized(~std::uint64_t{0});
         outcome_.outlived = options_.attach != 0 ? 0 : living_.size();
         outcome_.detached = !ended_ && !tasks_.empty();
         let_all_go();
@@ -176,27 +102,36 @@ class Tracer {
     Result<void> attach() {
         root_ = options_.attach;
         catch_interrupts();
+        return seize_process(root_);
+    }
+
+    Result<void> seize_process(pid_t process) {
         std::set<pid_t> seized;
         for (bool found = true; found;) {
             found = false;
-            std::error_code error;
-            for (const auto& entry :
-                 std::filesystem::directory_iterator(fmt::format("/proc/{}/task", root_), error)) {
-                pid_t thread = std::atoi(entry.path().filename().c_str());
-                if (thread == 0 || !seized.insert(thread).second) continue;
+            std::vector<pid_t> threads = threads_of(process);
+            if (threads.empty()) return fail(fmt::format("no process has the number {}", process));
+            for (pid_t thread : threads) {
+                if (tasks_.contains(thread) || !seized.insert(thread).second) continue;
                 if (ptrace(PTRACE_SEIZE, thread, 0, kOptions) != 0) {
-                    if (errno == ESRCH && thread != root_) continue;
-                    return fail(why_not_seized(root_, errno));
+                    if (errno == ESRCH && thread != process) continue;
+                    return fail(why_not_seized(process, errno));
                 }
                 found = true;
             }
-            if (error) return fail(fmt::format("no process has the number {}", root_));
         }
         for (pid_t thread : seized) {
             Task* task = adopt(thread, false);
             if (task != nullptr) begin(*task);
         }
         return {};
+    }
+
+    // … with what it has started before.
+    void seize_tree(pid_t process) {
+        if (living_.contains(process) || !seize_process(process)) return;
+        for (pid_t thread : threads_of(process))
+            for (pid_t child : children_of(process, thread)) seize_tree(child);
     }
 
     // As if all threads ended now; they go on.
@@ -208,14 +143,7 @@ class Tracer {
             copies[program.get()] = out.programs.back().get();
         }
         for (const auto& process : outcome_.processes) {
-            auto copy = std::make_unique<Process>();
-            copy->pid = process->pid;
-            copy->parent = process->parent;
-            copy->command = process->command;
-            copy->program = copies[process->program];
-            copy->threads = process->threads;
-            copy->time = process->time;
-            out.processes.push_back(std::move(copy));
+            out.processes.push_back(process->summary(copies[process->program]));
         }
         for (const auto& [id, task] : tasks_) {
             if (!task->started) continue;
@@ -227,9 +155,10 @@ class Tracer {
     }
 
     void step() {
-        constexpr int kMost = 64, kIdle = 200, kTick = 4, kYoungWait = 1;  // milliseconds
+        constexpr int kMost = 64, kIdle = 200, kTick = 4, kYoungWait = 1, kLoose = 10;  // milliseconds
         epoll_event events[kMost];
         int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : kIdle;
+        if (has_loose()) wait = std::min(wait, kLoose);
         if (options_.look) wait = std::min(wait, static_cast<int>(options_.look_every.count()));
         int count = epoll_wait(epoll_, events, kMost, wait);
         std::uint64_t since = own_time(), counted = sampler_.own_time_counted();
@@ -246,12 +175,14 @@ class Tracer {
             sampler_.take_records(task);
             // Its thread has ended, and the file would be ready until that is known from waitpid: for
             // as long as other threads live, if it is the first one.
-            if (events[i].events & (EPOLLHUP | EPOLLERR))
+            if (events[i].events & (EPOLLHUP | EPOLLERR)) {
                 epoll_ctl(epoll_, EPOLL_CTL_DEL, task.events.file(), nullptr);
-            else if (task.is_due)
+                if (task.is_loose && (task.id != root_ || options_.attach != 0)) gone(task.id, 0);
+            } else if (task.is_due)
                 ask_to_stop(task);
         }
         if (stops) take_stops();
+        if (has_loose()) look_after_loose();
         begin_grown();
         if (without_events_ > 0) tick();
         std::uint64_t all = own_time() - since, rest = sampler_.own_time_counted() - counted;
@@ -298,7 +229,7 @@ class Tracer {
         busy_ = crowd_ >= 2;
         if (!busy_) processors_.leave(task.processor);
         std::uint64_t since = wall_time();
-        if (ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
+        if (!seize_again(task) || ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
         task.is_interrupted = true;
         // Mostly it stops at once; one that cannot (it waits for a child by vfork) is not waited for.
         take_stop_of(task.id, since + kPatience);
@@ -325,7 +256,7 @@ class Tracer {
         auto found = tasks_.find(id);
         Task* task = found != tasks_.end() ? found->second.get() : nullptr;
         if (event == PTRACE_EVENT_EXEC)
-            task = executed(id);
+            task = executed(id, true);
         else if (task == nullptr)
             task = adopt(id, true);
         if (task == nullptr) {  // not ours to sample
@@ -351,8 +282,10 @@ class Tracer {
         unsigned long child = 0;
         if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK)
             ptrace(PTRACE_GETEVENTMSG, id, 0, &child);
+        if (child != 0) announced(*task, static_cast<pid_t>(child));
+        if (event == PTRACE_EVENT_CLONE) task->process->forks.are_few();
         // Where it stood for long, its processor sleeps and is woken by the host: 50 to 120 us.
-        go_on(id, event == 0 ? signal : 0);
+        go_on(*task, event == 0 ? signal : 0);
         const std::uint64_t went_on = wall_time();
         sampler_.worked_at_stop(own_time() - since);
         using Taken = Sampler::Taken;
@@ -379,19 +312,85 @@ class Tracer {
 
     // On aarch64 the kernel steps over an access that is watched, all watchpoints of the thread off
     // until then. PTRACE_CONT would take the step away, and they would stay off for good.
-    void go_on(pid_t id, int signal) {
-        if (!Machine::is_stepping(id)) {
-            ptrace(PTRACE_CONT, id, 0, signal);
-            return;
-        }
-        stepping_.insert(id);
-        ptrace(PTRACE_SINGLESTEP, id, 0, signal);
+    void go_on(Task& task, int signal) {
+        if (Machine::is_stepping(task.id)) {
+            stepping_.insert(task.id);
+            ptrace(PTRACE_SINGLESTEP, task.id, 0, signal);
+        } else if (task.process->forks.often && !task.awaits_fork && task.events.is_open()) {
+            ptrace(PTRACE_DETACH, task.id, 0, signal);
+            task.is_loose = true;
+            loose_.insert(task.id);
+        } else
+            ptrace(PTRACE_CONT, task.id, 0, signal);
     }
 
-    // The kernel keeps the end of its own step to itself; that of ours is not the program's.
-    static bool is_end_of_step(pid_t id) {
-        siginfo_t info{};
-        return ptrace(PTRACE_GETSIGINFO, id, 0, &info) == 0 && info.si_code == TRAP_TRACE;
+    // Of one that forks often.
+    void note_children(Task& task, std::uint64_t now) {
+        sampler_.take_records(task);
+        for (pid_t child : std::exchange(task.forked, {}))
+            if (child == task.process->pid)  // a thread
+                task.process->forks.are_few();
+            else if (!living_.contains(child))
+                unseized_.add(child, *task.process, now);
+    }
+
+    // A child that is seized from its beginning.
+    void announced(Task& task, pid_t child) {
+        task.awaits_fork = false;
+        if (!task.process->forks.often) return;
+        note_children(task, wall_time());
+        unseized_.forget(child);
+    }
+
+    bool seize_again(Task& task) {
+        if (!task.is_loose) return true;
+        if (ptrace(PTRACE_SEIZE, task.id, 0, kOptions) != 0) return task.is_due = false;
+        loose_.erase(task.id);
+        task.is_loose = false;
+        return true;
+    }
+
+    bool has_loose() const { return !loose_.empty() || !unseized_.is_empty(); }
+
+    void look_after_loose() {
+        constexpr std::uint64_t kForkCost = 200000, kEvery = 10000000;  // nanoseconds
+        const std::uint64_t now = wall_time();
+        for (pid_t id : std::vector(loose_.begin(), loose_.end())) {
+            Task& task = *tasks_.at(id);
+            Process& process = *task.process;
+            note_children(task, now);
+            if (task.has_executed) {
+                if (seize_again(task)) executed(id, false);
+            } else if (!process.forks.often) {
+                if (seize_again(task)) (void)seize_process(id);
+            } else if (now - task.fork_seized >= kEvery && sampler_.has_budget_left()) {
+                sampler_.lost_time(kForkCost);
+                task.fork_seized = now;
+                task.awaits_fork = seize_again(task);
+            }
+        }
+        take_unseized(now);
+    }
+
+    // Those that live on are seized, if they may be.
+    void take_unseized(std::uint64_t now) {
+        std::map<Process*, std::vector<Process*>> ended;
+        for (const auto& [pid, parent, since] : unseized_.take_grown(now)) {
+            const bool has_parent = living_.contains(parent->pid);
+            if (Unseized::is_there(pid, has_parent ? parent->pid : 0)) seize_tree(pid);
+            if (auto found = living_.find(pid); found != living_.end()) {
+                // Other programs are to be sampled from their beginning.
+                if (found->second->program != parent->program) parent->forks.are_few();
+                continue;
+            }
+            outcome_.processes.push_back(parent->make_child(pid));
+            ended[parent].push_back(outcome_.processes.back().get());
+        }
+        for (auto& [parent, children] : ended) {
+            const std::uint64_t time = Unseized::time_of_ended(*parent);
+            for (Process* child : children)
+                sampler_.ran_unseen(*child, time / children.size(), !options_.preloaded.empty());
+        }
     }
 
     // A timer would wake us some fifty microseconds late, which is as long as the stretch is to be.
@@ -407,12 +406,14 @@ class Tracer {
     Task* adopt(pid_t id, bool stands) {
         pid_t pid = record::status_field(id, "Tgid:");
         if (pid == 0) return nullptr;
-        bool is_new = !living_.contains(pid);
+        unseized_.forget(pid);
+        bool is_new = !living_.contains(pid), at_once = pid == root_ || options_.attach != 0;
         if (is_new) {
             pid_t parent = record::status_field(pid, "PPid:");
             auto from = living_.find(parent);
             if (from != living_.end() && (from->second->program->traces_others || !options_.children))
                 return nullptr;
+            at_once |= from != living_.end() && from->second->forks.often;
             make_process(pid, parent);
         }
         auto task = std::make_unique<Task>();
@@ -421,7 +422,7 @@ class Tracer {
         task->process = living_[pid];
         Task* made = task.get();
         tasks_[id] = std::move(task);
-        if (pid == root_ || options_.attach != 0)
+        if (at_once)
             begin(*made);
         else
             young_.emplace_back(id, wall_time());
@@ -432,21 +433,16 @@ class Tracer {
         auto process = std::make_unique<Process>();
         process->pid = pid;
         process->parent = parent;
+        process->began = wall_time();
         process->command = command_of(pid);
         std::error_code ignored;
-        process->program = program_at(
-            std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string());
+        auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string();
+        auto from = living_.find(parent);
+        // One that is ending has none any more.
+        process->program = path.empty() && from != living_.end() ? from->second->program
+                                                                 : program_at(path, outcome_.programs);
         living_[pid] = process.get();
         outcome_.processes.push_back(std::move(process));
-    }
-
-    Program* program_at(const std::string& path) {
-        for (const auto& one : outcome_.programs)
-            if (one->path == path) return one.get();
-        outcome_.programs.push_back(std::make_unique<Program>());
-        outcome_.programs.back()->path = path;
-        outcome_.programs.back()->traces_others = imports_ptrace(path);
-        return outcome_.programs.back().get();
     }
 
     void begin(Task& task) {
@@ -483,7 +479,10 @@ class Tracer {
 
     // Another program in the same process: all threads but one are gone, and that has the process's
     // number.
-    Task* executed(pid_t pid) {
+    Task* executed(pid_t pid, bool stands) {
+        if (auto before = living_.find(pid); before != living_.end())
+            if (auto parent = living_.find(before->second->parent); parent != living_.end())
+                parent->second->forks.are_few();
         for (auto one = tasks_.begin(); one != tasks_.end();) {
             if (one->second->process->pid != pid) {
                 one++;
@@ -493,21 +492,26 @@ class Tracer {
             one = tasks_.erase(one);
         }
         living_.erase(pid);
-        if (!options_.preloaded.empty()) {
+        if (!options_.preloaded.empty() && stands) {
             if (pid != root_) sampler_.lost_time(kLoadCost);
             withdraw_unloadable(pid, options_.preloaded);
         }
-        return adopt(pid, true);
+        return adopt(pid, stands);
     }
 
     void gone(pid_t id, int status) {
         if (auto found = tasks_.find(id); found != tasks_.end()) {
+            loose_.erase(id);
+            if (found->second->process->forks.often) note_children(*found->second, wall_time());
             end(*found->second);
             tasks_.erase(found);
         }
         if (auto found = living_.find(id); found != living_.end()) {
             found->second->kept.reset();
+            const Process& ended = *found->second;
             living_.erase(found);
+            if (auto parent = living_.find(ended.parent); parent != living_.end())
+                child_ended(*parent->second, ended);
         }
         if (id != root_) return;
         ended_ = true;
@@ -520,6 +524,22 @@ class Tracer {
             outcome_.exit_status = WEXITSTATUS(status);
     }
 
+    // From then on its children are not seized at once (unseized.h).
+    void child_ended(Process& parent, const Process& child) {
+        constexpr unsigned kMany = 16;
+        const bool is_young = wall_time() - child.began < Unseized::kShortLife;
+        parent.forks.ended_young = is_young ? parent.forks.ended_young + 1 : 0;
+        if (parent.forks.often)
+            parent.forks.known += child.time;
+        else if (parent.forks.ended_young >= kMany && threads_of(parent.pid).size() == 1 &&
+                 can_be_seized_again(parent.pid)) {
+            if (auto task = tasks_.find(parent.pid); task != tasks_.end())
+                sampler_.take_records(*task->second);  // of those that were seized
+            Unseized::time_of_ended(parent);           // likewise
+            parent.forks.often = true;
+        }
+    }
+
     // Threads are let go where they stand; one that does not stop soon is let go when we end.
     void let_all_go() {
         constexpr std::uint64_t kPatience = 300000000;  // nanoseconds
@@ -527,6 +547,7 @@ class Tracer {
             end(*task);
             ptrace(PTRACE_INTERRUPT, id, 0, 0);
         }
+        for (pid_t id : loose_) tasks_.erase(id);
         std::uint64_t since = wall_time();
         while (!tasks_.empty() && wall_time() - since < kPatience) {
             int status = 0;
@@ -559,7 +580,9 @@ class Tracer {
     std::unordered_map<pid_t, std::unique_ptr<Task>> tasks_;
     std::unordered_map<pid_t, Process*> living_;
     std::vector<std::pair<pid_t, std::uint64_t>>
-        young_;  // not sampled yet, and since when they are there
+        young_;              // not sampled yet, and since when they are there
+    std::set<pid_t> loose_;  // threads that are not seized at present
+    Unseized unseized_;
     std::size_t without_events_ = 0;
     std::set<pid_t> stepping_;  // threads that were let go for one instruction
     Outcome outcome_;
