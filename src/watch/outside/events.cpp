@@ -45,8 +45,9 @@ int TaskEvents::open_event(perf_event_attr& attributes, EventFile& to, bool in_g
     return 0;
 }
 
-int TaskEvents::open(pid_t thread) {
+int TaskEvents::open(pid_t thread, std::uint64_t before) {
     close();
+    before_ = before;
     thread_ = thread;
     perf_event_attr clock{};
     clock.type = PERF_TYPE_SOFTWARE;
@@ -94,7 +95,7 @@ void TaskEvents::close() {
 std::uint64_t TaskEvents::clock() const {
     std::uint64_t values[3 + kWatchpoints] = {};  // their number, and the clock's first
     if (!clock_ || ::read(clock_.get(), values, sizeof values) < 16) return 0;
-    return values[1];
+    return before_ + values[1];
 }
 
 // Each time that it fires takes the thread some 10 us, and we may be busy for many milliseconds: after
@@ -196,11 +197,11 @@ std::uint64_t group_clock(Words& words) {
     return clock;
 }
 
-Trap read_trap(Words& words) {
+Trap read_trap(Words& words, std::uint64_t before) {
     constexpr auto kRegisters = static_cast<unsigned>(std::popcount(Machine::kSampledRegisters));
     Trap trap;
     trap.word = words.next();
-    trap.time = group_clock(words);
+    trap.time = before + group_clock(words);
     if (words.next() != PERF_SAMPLE_REGS_ABI_64) return trap;
     trap.registers = reinterpret_cast<const std::uint64_t*>(words.bytes(8 * kRegisters));
     std::uint64_t size = words.next();
@@ -247,11 +248,11 @@ void TaskEvents::take_records(const Takers& takers) {
             timer_left_--;
             if (timer_fired_) continue;
             timer_fired();
-            takers.timer(group_clock(words), processor);
+            takers.timer(before_ + group_clock(words), processor);
         } else if (ticks_ && event == ticks_id_)
             takers.tick(words.next());
         else
-            takers.trap(read_trap(words));
+            takers.trap(read_trap(words, before_));
     }
     __atomic_store_n(&ring_->data_tail, tail, __ATOMIC_RELEASE);
 }

@@ -62,8 +62,8 @@ class TaskEvents {
     static inline std::uint64_t refuse = 0;
 
     ~TaskEvents() { close(); }
-    // 0, or the error's number.
-    int open(pid_t thread);
+    // 0, or the error's number. The clock goes on from there.
+    int open(pid_t thread, std::uint64_t clock = 0);
     void close();
     bool is_open() const { return static_cast<bool>(timer_); }
     int file() const { return timer_.get(); }  // readable when there is a record
@@ -96,6 +96,7 @@ class TaskEvents {
     void timer_fired();
 
     pid_t thread_ = 0;
+    std::uint64_t before_ = 0;  // on the clock when it was opened
     EventFile clock_, timer_, ticks_, watchpoint_[kWatchpoints];
     std::uint64_t timer_id_ = 0, timer_period_ = 0, ticks_id_ = 0;
     bool timer_fired_ = false;  // since it was set

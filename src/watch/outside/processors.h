@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -48,6 +49,12 @@ class Processors {
         return running != nullptr && std::strtol(running, nullptr, 10) > count_;
     }
 
+    // … again and again: one thread of the kernel, for a moment, is no crowd.
+    bool are_crowded() {
+        crowd_ = are_busy() ? std::min(crowd_ + 1, 3) : std::max(crowd_ - 1, 0);
+        return crowd_ >= 2;
+    }
+
     void leave(int processor) const {
         if (!several_ || processor < 0 || processor >= CPU_SETSIZE || sched_getcpu() != processor)
             return;
@@ -77,6 +84,7 @@ class Processors {
     cpu_set_t allowed_;
     bool several_ = false;
     long count_;
+    int crowd_ = 0;
     int load_ = -1;
 };
 

@@ -121,7 +121,11 @@ void Sampler::calibrate() {
 // Without events, what the scheduler counts.
 std::uint64_t Sampler::clock(Task& t) {
     std::uint64_t now = t.events.clock();
-    if (!t.events.is_open()) now = std::max(scheduled(t.process->pid, t.id).time, t.clock_seen);
+    if (!t.events.is_open()) {
+        now = scheduled(t.process->pid, t.id).time;
+        if (t.rest.is_resting && now != 0) now = now - t.rest.scheduled + t.rest.since;
+        now = std::max(now, t.clock_seen);
+    }
     ran_ += now - t.clock_seen;
     t.process->time += now - t.clock_seen;
     t.process->program->time += now - t.clock_seen;
@@ -172,7 +176,7 @@ void Sampler::take_records(Task& t) {
 }
 
 bool Sampler::is_due_by_time(Task& t) {
-    if (t.events.is_open()) return false;
+    if (t.events.is_open() || t.rest.is_resting) return false;
     std::uint64_t before = t.clock_seen, now = clock(t);
     return now > before && now >= t.due_since + t.period;
 }
@@ -525,6 +529,8 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     const bool follows = !t.replay.runs && wants_following(t);
     const bool sampled = t.replay.runs || follows || !wants_replay(t);
     if (sampled) {
+        t.rest.user += t.period;
+        t.rest.sampled = now;
         t.replay.ended = now - t.traps_cost;
         if (t.replay.runs) Replayer(bench_, t).compare_stack();
         sample(t);

@@ -64,6 +64,10 @@ class Sampler {
         return cost;
     }
     std::uint64_t own_time_counted() const { return own_time_counted_; }
+    // Switches cost a thread more than they may: its events are to be closed for a while.
+    bool wants_rest(Task& task);
+    void begin_rest(Task& task);
+    bool end_rest(Task& task);  // if it is time
     // Where the kernel gives no events: whether enough time has gone by for a sample.
     bool is_due_by_time(Task& task);
 
@@ -127,6 +131,7 @@ class Sampler {
     std::uint64_t to_first_sample(Task& task);
     double wait_for_budget(std::uint64_t spent) const;
     void charge_switches(Task& task);
+    std::uint64_t switching_allowed() const;
     void calibrate();
     void spend(Task& task, std::uint64_t own, std::uint64_t others) {
         worked_at_stop(own);
@@ -146,6 +151,7 @@ class Sampler {
     std::uint64_t own_time_counted_ = 0;  // … of our own processor time that are in it, at full length
     std::uint64_t ran_ = 0;               // … that they ran
     std::uint64_t imposed_ = 0;           // … that the heap library and switches of threads take
+    std::uint64_t switching_ = 0;         // … the latter alone
     std::uint64_t spent_at_last_ = 0;     // when the last sample was taken
     std::uint64_t usual_cost_ = 0;        // … that a sample takes
     std::uint64_t trap_cost_ = 0, step_cost_ = 0;

@@ -75,6 +75,17 @@ struct Task {
     std::vector<pid_t> forked;      // processes, since its process forks often; its own: a thread
     std::uint64_t fork_seized = 0;  // wall time
 
+    // Its events are closed for a while, as it is switched often: see sampler_budget.cpp.
+    struct Rest {
+        bool is_resting = false;
+        std::uint64_t since = 0;      // its clock when that, or the time between two rests, began
+        std::uint64_t scheduled = 0;  // the scheduler's count then
+        std::uint64_t imposed = 0;    // nanoseconds that switches took since then
+        std::uint64_t user = 0;       // … of user code up to the last sample
+        std::uint64_t sampled = 0;    // its clock then
+        double duty = 1;              // the part of its time that its events are open
+    } rest;
+
     // Its timer is another thread's doing: see pairing.h.
     struct {
         bool asked = false, let_go = false;        // … and no longer

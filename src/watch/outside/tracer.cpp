@@ -24,6 +24,7 @@
 #include "watch/outside/looks.h"
 #include "watch/outside/preload.h"
 #include "watch/outside/processors.h"
+#include "watch/outside/resting.h"
 #include "watch/outside/unseized.h"
 
 namespace revisit::watch::outside {
@@ -155,9 +156,9 @@ class Tracer {
     }
 
     void step() {
-        constexpr int kMost = 64, kIdle = 200, kTick = 4, kYoungWait = 1, kLoose = 10;  // milliseconds
+        constexpr int kMost = 64, kTick = 4, kYoungWait = 1, kLoose = 10;  // milliseconds
         epoll_event events[kMost];
-        int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : kIdle;
+        int wait = !young_.empty() ? kYoungWait : without_events_ > 0 ? kTick : resting_.patience();
         if (has_loose()) wait = std::min(wait, kLoose);
         if (options_.look) wait = std::min(wait, static_cast<int>(options_.look_every.count()));
         int count = epoll_wait(epoll_, events, kMost, wait);
@@ -184,6 +185,7 @@ class Tracer {
         if (stops) take_stops();
         if (has_loose()) look_after_loose();
         begin_grown();
+        resting_.look(wall_time(), [&](const Task& task) { listen_to(task); });
         if (without_events_ > 0) tick();
         std::uint64_t all = own_time() - since, rest = sampler_.own_time_counted() - counted;
         if (busy_ && all > rest) sampler_.worked_beside(all - rest, busy_);
@@ -216,17 +218,14 @@ class Tracer {
         // rarely, and each try costs them as much: the next ones come later and later.
         if (!is_running(task.process->pid, task.id)) {
             bool is_own = !task.pair.asked;
-            std::uint64_t later =
-                is_own ? kSoonAgain << std::min(task.missed++, kMostMissed) : kSoonAgain;
+            auto later = is_own ? kSoonAgain << std::min(task.missed++, kMostMissed) : kSoonAgain;
             task.is_due = false;
             if (is_own) task.period += later;
             task.events.set_timer(later);
             return;
         }
         task.missed = 0;
-        // One thread of the kernel, for a moment, is no crowd.
-        crowd_ = processors_.are_busy() ? std::min(crowd_ + 1, 3) : std::max(crowd_ - 1, 0);
-        busy_ = crowd_ >= 2;
+        busy_ = processors_.are_crowded();
         if (!busy_) processors_.leave(task.processor);
         std::uint64_t since = wall_time();
         if (!seize_again(task) || ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
@@ -305,7 +304,8 @@ class Tracer {
     void look_at_another(Task& task) {
         std::vector<Task*> others;
         for (const auto& [id, one] : tasks_)
-            if (one.get() != &task && one->process == task.process && one->started)
+            if (one.get() != &task && one->process == task.process && one->started &&
+                !one->rest.is_resting)
                 others.push_back(one.get());
         if (!others.empty()) sampler_.look_at_another(task, others);
     }
@@ -445,6 +445,13 @@ class Tracer {
         outcome_.processes.push_back(std::move(process));
     }
 
+    void listen_to(const Task& task) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = static_cast<std::uint64_t>(task.id);
+        epoll_ctl(epoll_, EPOLL_CTL_ADD, task.events.file(), &event);
+    }
+
     void begin(Task& task) {
         if (task.started) return;
         task.started = true;
@@ -453,10 +460,8 @@ class Tracer {
             without_events_++;
             return;
         }
-        epoll_event event{};
-        event.events = EPOLLIN;
-        event.data.u64 = static_cast<std::uint64_t>(task.id);
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, task.events.file(), &event);
+        listen_to(task);
+        resting_.begins(task);
         // Events of a thread that runs begin when it is next put on a processor (events.h).
         if (!task.is_stopped && ptrace(PTRACE_INTERRUPT, task.id, 0, 0) == 0)
             task.is_interrupted = true;
@@ -473,7 +478,7 @@ class Tracer {
 
     void end(Task& task) {
         if (!task.started) return;
-        if (!task.events.is_open()) without_events_--;
+        if (!resting_.ends(task) && !task.events.is_open()) without_events_--;
         sampler_.end(task);
     }
 
@@ -517,11 +522,8 @@ class Tracer {
         ended_ = true;
         if (signals_) signals_->pass_to(0);
         if (options_.attach != 0) return;
-        if (WIFSIGNALED(status)) {
-            outcome_.signal = WTERMSIG(status);
-            outcome_.exit_status = 128 + outcome_.signal;
-        } else
-            outcome_.exit_status = WEXITSTATUS(status);
+        if (WIFSIGNALED(status)) outcome_.signal = WTERMSIG(status);
+        outcome_.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
 
     // From then on its children are not seized at once (unseized.h).
@@ -570,7 +572,6 @@ class Tracer {
     RunOptions options_;
     Sampler sampler_;
     Processors processors_;
-    int crowd_ = 0;
     bool busy_ = false;  // all of them were, when threads were last asked to stop
     ChildSignals children_;
     std::optional<record::SignalsPassedOn> signals_;
@@ -583,6 +584,7 @@ class Tracer {
         young_;              // not sampled yet, and since when they are there
     std::set<pid_t> loose_;  // threads that are not seized at present
     Unseized unseized_;
+    Resting resting_{sampler_};
     std::size_t without_events_ = 0;
     std::set<pid_t> stepping_;  // threads that were let go for one instruction
     Outcome outcome_;
