@@ -46,6 +46,40 @@ class Spinner {
     int tell_ = -1;
 };
 
+// Events of a thread that is switched often are closed for a while: its clock must not begin anew.
+TEST(WatchEvents, a_clock_goes_on_from_where_it_is_said_to) {
+    constexpr std::uint64_t kBefore = 7000000000, kPeriod = 100000;  // nanoseconds
+    Spinner child;
+    ASSERT_GT(child.pid(), 0);
+    TaskEvents events;
+    if (int error = events.open(child.pid(), kBefore))
+        GTEST_SKIP() << "no perf events: error " << error;
+    events.set_timer(kPeriod);
+    ASSERT_TRUE(child.go());
+    std::uint64_t fired = 0;
+    while (fired == 0 && events.clock() < 2 * kBefore)
+        events.take_records(
+            {[&](std::uint64_t time, int) { fired = time; }, [](const Trap&) {}, [] {}});
+    EXPECT_GE(fired, kBefore + kPeriod / 2);
+    EXPECT_GE(events.clock(), fired);
+    events.open(child.pid());
+    EXPECT_LT(events.clock(), kBefore);
+}
+
+// So that a process need not be stopped when it forks.
+TEST(WatchEvents, a_fork_is_reported) {
+    TaskEvents events;
+    if (int error = events.open(0)) GTEST_SKIP() << "no perf events: error " << error;
+    events.set_timer(1000000000);  // records come while it is on
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+    pid_t reported = 0;
+    events.take_records({[](std::uint64_t, int) {}, [](const Trap&) {}, [] {},
+                         [&](pid_t process) { reported = process; }});
+    EXPECT_EQ(reported, child);
+}
+
 // A sampled thread runs on while its next sample is put off, by microseconds: the timer must not wait
 // until the thread is put on a processor again, which on an idle machine it is not for seconds.
 TEST(WatchEvents, a_timer_that_is_set_while_the_thread_runs_fires_and_is_reported_once) {

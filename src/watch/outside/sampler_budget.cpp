@@ -4,8 +4,8 @@
 // more, so that short runs have samples enough to say something; half of these in the first 0.6
 // seconds. Against it counts what the samples of any thread cost (spent_), and what the run bears
 // whatever their number (imposed_): the heap library, by the samples that find a thread in it, and
-// switches of threads. Where that takes all of the budget, samples come half as often as else, not
-// never.
+// switches of threads, of which no more is borne than of samples. Where that takes all of the budget,
+// samples come half as often as else, not never.
 #include <algorithm>
 
 #include "watch/outside/sampler.h"

@@ -4,9 +4,10 @@
 // threads are seized (PTRACE_SEIZE): nothing is sent to them, and if this process dies the kernel lets
 // them go. Events of the kernel name new threads and processes; signals stop at us and are passed on as
 // they came, stops of job control are left as they are (PTRACE_LISTEN). When a thread's timer fires
-// (events.h) and it runs, it is interrupted, sampled and goes on. A thread that waits in the kernel is
-// never interrupted: some system calls would return EINTR. The timer fires in user code alone, and
-// whether it has blocked since is asked before.
+// (events.h) and it runs, it is interrupted, sampled and goes on. A process that forks often is let go
+// between samples (unseized.h). A thread that waits in the kernel is never interrupted: some system
+// calls would return EINTR. The timer fires in user code alone, and whether it has blocked since is
+// asked before.
 #pragma once
 
 #include <sys/types.h>
