@@ -1,9 +1,12 @@
 #include "watch/outside/profile.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "core/try.h"
@@ -42,9 +45,22 @@ double accesses_of(const Process& process, const Profile& profile) {
     return sum;
 }
 
+// libdw ends the process, or crashes, where a limit keeps it from mapping what it names functions by.
+bool has_room_for_names() {
+    constexpr rlim_t kRoom = 56u << 20;  // the C library's, and those of a few programs
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+    std::ifstream file("/proc/self/statm");
+    rlim_t pages = 0;
+    file >> pages;
+    return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kRoom <= limit.rlim_cur;
+}
+
 }  // namespace
 
 Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
+    if (!has_room_for_names())
+        return fail("out of memory: to name functions takes 56 MB more address space (ulimit -v)");
     std::map<const Program*, Profile> profiles;
     for (const auto& program : outcome.programs) {
         std::erase_if(program->samples.threads,
