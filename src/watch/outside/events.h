@@ -84,9 +84,9 @@ class TaskEvents {
         std::function<void(std::uint64_t time, int processor)> timer;
         std::function<void(const Trap&)> trap;
         std::function<void()> mapped;  // a file with code was
-        std::function<void(std::uint64_t pc)> tick = {};
         std::function<void(pid_t process)> forked = {};  // its own process: a thread
         std::function<void()> executed = {};
+        std::function<void(std::uint64_t pc)> tick = {};
     };
     void take_records(const Takers& takers);
 

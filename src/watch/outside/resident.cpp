@@ -96,4 +96,15 @@ Present present(pid_t process) {
     return {table.present(maps, is_anonymous), table.present(maps, is_code)};
 }
 
+void note_touchable(pid_t process, bool with_page_table, Touchable& touchable) {
+    const Resident now = resident(process);
+    if (now.peak == 0) return;  // it has ended
+    touchable.resident = std::max(touchable.resident, now.peak);
+    if (!with_page_table) return;
+    const Present found = present(process);
+    if (found.anonymous > now.anonymous)
+        touchable.only_read = std::max(touchable.only_read, found.anonymous - now.anonymous);
+    if (found.code != 0) touchable.code = found.code;
+}
+
 }  // namespace revisit::watch::outside

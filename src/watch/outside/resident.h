@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "watch/estimate/samples.h"
+
 namespace revisit::watch::outside {
 
 struct Resident {
@@ -24,5 +26,8 @@ struct Present {
     std::uint64_t anonymous = 0, code = 0;
 };
 Present present(pid_t process);
+
+// What is known so far, with what is found now.
+void note_touchable(pid_t process, bool with_page_table, Touchable& touchable);
 
 }  // namespace revisit::watch::outside

@@ -161,18 +161,17 @@ void Sampler::start(Task& t) {
 }
 
 void Sampler::take_records(Task& t) {
-    t.events.take_records({[&](std::uint64_t time, int processor) {
-                               t.is_due = true;
-                               t.due_since = time;
-                               t.processor = processor;
-                           },
-                           [&](const Trap& trap) { trapped(t, trap); },
-                           [&] { t.process->maps_have_changed(); },
-                           [&](std::uint64_t pc) { tick(t, pc); },
-                           [&](pid_t process) {
-                               if (t.process->forks.often) t.forked.push_back(process);
-                           },
-                           [&] { t.has_executed |= t.is_loose; }});
+    t.events.take_records(
+        {[&](std::uint64_t time, int processor) {
+             t.is_due = true;
+             t.due_since = time;
+             t.processor = processor;
+         },
+         [&](const Trap& trap) { trapped(t, trap); }, [&] { t.process->maps_have_changed(); },
+         [&](pid_t process) {
+             if (t.process->forks.often) t.forked.push_back(process);
+         },
+         [&] { t.has_executed |= t.is_loose; }, [&](std::uint64_t pc) { tick(t, pc); }});
 }
 
 bool Sampler::is_due_by_time(Task& t) {
@@ -391,16 +390,9 @@ void Sampler::watch_use(Task& t, const Noted& use) {
 
 // The page table is looked at more and more rarely.
 void Sampler::note_peak(Task& t) {
-    const Resident now = resident(t.process->pid);
-    if (now.peak == 0) return;  // it has ended
-    Touchable& touchable = samples(t).touchable;
-    touchable.resident = std::max(touchable.resident, now.peak);
     const bool ends = t.ended && t.id == t.process->pid;
-    if (!ends && !std::has_single_bit(t.samples().samples.size())) return;
-    const Present found = present(t.process->pid);
-    if (found.anonymous > now.anonymous)
-        touchable.only_read = std::max(touchable.only_read, found.anonymous - now.anonymous);
-    if (found.code != 0) touchable.code = found.code;
+    note_touchable(t.process->pid, ends || std::has_single_bit(t.samples().samples.size()),
+                   samples(t).touchable);
 }
 
 // What the window says about visits to blocks. It takes as long as a fifth of a sample, and one of four
