@@ -252,6 +252,30 @@ TEST(WatchClock, stretches_that_end_in_another_loop_count_without_what_they_made
     EXPECT_NEAR(loop.rate_at(2), 2, 0.1);
 }
 
+// Of a fast loop there is no stretch of its own; some of the slow loop's end in it.
+TEST(WatchClock, stretches_that_end_in_a_loop_tell_its_rate) {
+    Origins origins;
+    origins.modules.emplace_back().path = "/no/such/file";
+    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    auto clock_of = [&](bool enters) {
+        Samples samples = ten_samples();
+        for (unsigned i : {2, 7}) samples.threads[0].samples[i].place = 1;
+        for (unsigned i = 0; i < 6; i++)
+            samples.replays.push_back({0, 20000, 120000, i * std::uint64_t{1000000}, 0});
+        for (unsigned i = 0; enters && i < 3; i++) {
+            const double there = 0.3 + 0.2 * i;
+            samples.replays.push_back({0, 100000 * (2 * there + 0.2 * (1 - there)), 120000,
+                                       (i + 6) * std::uint64_t{1000000}, 1});
+        }
+        return AccessClock(samples, origins, nullptr).thread(0);
+    };
+    FunctionNames names(origins);
+    ASSERT_NE(names.loop(0), names.loop(1));
+    EXPECT_NEAR(clock_of(true).rate[2], 2, 0.7);
+    EXPECT_LT(clock_of(false).rate[2], 0.4);
+    EXPECT_GT(clock_of(false).error, clock_of(true).error / 2);
+}
+
 // Which of two loops a sample meets is chance, unless each goes on for many.
 TEST(WatchClock, loops_of_different_rates_that_take_turns_make_the_clock_uncertain) {
     AccessClock::ThreadClock even, turns, phases;
