@@ -240,8 +240,7 @@ void Sampler::sample(Task& t) {
     sample.time = program_time(t);
     sample.period = t.period;
     sample.place = t.process->place(interrupted);
-    constexpr std::uint64_t kFirstTicks = 2;  // what ends sooner needs none
-    if (number == kFirstTicks) t.events.set_ticks(t.tick_period);
+    begin_ticks(t);
     sample.has_address = look.use().pc != 0;
     if (!sample.has_address) return;
     sample.uses = static_cast<std::uint16_t>(bench_.window.uses());

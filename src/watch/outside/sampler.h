@@ -121,6 +121,7 @@ class Sampler {
     void begin_replay(Task& task);
     void met(Task& task, std::uint64_t pc);
     void tick(Task& task, std::uint64_t pc);
+    void begin_ticks(Task& task);
     void count_replay(Task& task, bool on_another_processor);
 
     void trapped(Task& task, const Trap& trap);

@@ -1,5 +1,6 @@
 // How fast accesses go: what the sampler does for the clock (clock/clock.h), beside taking samples.
 #include "watch/outside/sampler.h"
+#include "watch/outside/scheduled.h"
 
 namespace revisit::watch::outside {
 
@@ -132,6 +133,15 @@ void Sampler::tick(Task& t, std::uint64_t pc) {
     constexpr std::uint64_t kMany = 4096;  // then half as often
     met(t, pc);
     if (++t.ticks % kMany == 0) t.events.set_ticks(t.tick_period *= 2);
+}
+
+// Not of a thread that is switched often: every event more takes half a microsecond at each switch.
+void Sampler::begin_ticks(Task& t) {
+    constexpr std::size_t kFirst = 2;              // samples; what ends sooner needs none
+    constexpr std::uint64_t kMostOften = 1000000;  // nanoseconds from switch to switch
+    if (t.samples().samples.size() != kFirst) return;
+    const Scheduled now = scheduled(t.process->pid, t.id);
+    if (now.switches * kMostOften <= now.time + 4 * kMostOften) t.events.set_ticks(t.tick_period);
 }
 
 void Sampler::begin_replay(Task& t) {
