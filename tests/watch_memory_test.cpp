@@ -124,6 +124,14 @@ TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_the
     for (double t = 1e6; t < 90e6; t *= 1.3) EXPECT_LE(clock.since(0, t), clock.since(0, t * 1.3));
 }
 
+// Places 0 and 1 are in functions of their own.
+Origins two_functions() {
+    Origins origins;
+    origins.modules.emplace_back().path = "/no/such/file";
+    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    return origins;
+}
+
 // One thread and ten samples.
 Samples ten_samples() {
     Samples samples;
@@ -188,9 +196,7 @@ TEST(WatchClock, what_is_lost_after_a_sample_is_measured_by_stretches_that_follo
 // A loop that waits for memory, measured, and code that was not measured: whether that waits, its
 // windows tell.
 TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop) {
-    Origins origins;
-    origins.modules.emplace_back().path = "/no/such/file";
-    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    const Origins origins = two_functions();
     auto rate_of_other = [&](std::uint16_t open) {
         Samples samples = ten_samples();
         for (Sample& sample : samples.threads[0].samples) {
@@ -213,9 +219,7 @@ TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop
 
 // A loop that samples met once in ten, and other moments half of the time.
 TEST(WatchClock, moments_between_samples_tell_which_loop_takes_the_time) {
-    Origins origins;
-    origins.modules.emplace_back().path = "/no/such/file";
-    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    const Origins origins = two_functions();
     auto time_of_second = [&](bool with_others) {
         Samples samples = ten_samples();
         samples.threads[0].samples[4].place = 1;
@@ -254,9 +258,7 @@ TEST(WatchClock, stretches_that_end_in_another_loop_count_without_what_they_made
 
 // Of a fast loop there is no stretch of its own; some of the slow loop's end in it.
 TEST(WatchClock, stretches_that_end_in_a_loop_tell_its_rate) {
-    Origins origins;
-    origins.modules.emplace_back().path = "/no/such/file";
-    for (std::uint64_t offset : {0x1000, 0x9000}) origins.places.push_back({0, offset, kNowhere});
+    const Origins origins = two_functions();
     auto clock_of = [&](bool enters) {
         Samples samples = ten_samples();
         for (unsigned i : {2, 7}) samples.threads[0].samples[i].place = 1;

@@ -60,7 +60,7 @@ bool has_room_for_names() {
 
 Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
     if (!has_room_for_names())
-        return fail("out of memory: to name functions takes 56 MB more address space (ulimit -v)");
+        return fail("out of memory: naming functions needs 56 MB more address space (ulimit -v)");
     std::map<const Program*, Profile> profiles;
     for (const auto& program : outcome.programs) {
         std::erase_if(program->samples.threads,
