@@ -525,10 +525,8 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         t.replay.ended = now - t.traps_cost;
         if (t.replay.runs) Replayer(bench_, t).compare_stack();
         sample(t);
-    } else {
-        met(t, bench_.stopped.pc);
+    } else
         begin_replay(t);
-    }
     std::uint64_t cost = own_time() - since + others_cost();
     // A sample's period is all time since the one before, the replay's stop included.
     // Where nobody waits for the stretch to end, the timer ends it.

@@ -108,7 +108,6 @@ void Sampler::end_following(Task& t, std::uint64_t now) {
     constexpr std::uint64_t kLeast = 200000;  // nanoseconds
     t.replay.ended = now - t.traps_cost;
     Replayer(bench_, t).compare_stack();
-    met(t, bench_.stopped.pc);
     const std::uint64_t planned = t.due_since + t.period;  // the next sample
     t.events.set_timer(planned > now + kLeast ? planned - now : kLeast);
 }
@@ -130,9 +129,10 @@ void Sampler::met(Task& t, std::uint64_t pc) {
 
 // A tick shows where a thread is and nothing else, at a thirtieth of a sample's cost.
 void Sampler::tick(Task& t, std::uint64_t pc) {
-    constexpr std::uint64_t kMany = 4096;  // then half as often
+    constexpr std::uint64_t kFirst = 256, kMany = 4096;  // then a third and half as often
     met(t, pc);
-    if (++t.ticks % kMany == 0) t.events.set_ticks(t.tick_period *= 2);
+    if (++t.ticks == kFirst) t.events.set_ticks(t.tick_period *= 3);
+    if (t.ticks % kMany == 0) t.events.set_ticks(t.tick_period *= 2);
 }
 
 // Not of a thread that is switched often: every event more takes half a microsecond at each switch.

@@ -105,7 +105,7 @@ struct Task {
     std::uint64_t stopped_for = 0;  // nanoseconds it was stopped
     std::uint64_t rating = 0;       // … of all that it costs, to find out how fast accesses go
     std::uint64_t period = 0;       // up to the next sample
-    std::uint64_t ticks = 0, tick_period = 2300000;  // so far; nanoseconds
+    std::uint64_t ticks = 0, tick_period = 770000;  // so far; nanoseconds
     std::uint64_t switches = 0;    // how often it was put on a processor, when that was last read
     std::uint64_t clock_seen = 0;  // when it was last read
     std::uint8_t soon_share = 0;   // of the last reuses by watchpoint, in 255ths
