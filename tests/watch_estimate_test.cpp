@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "models/footprint_model.h"
+#include "watch/estimate/memoryless.h"
 #include "watch/estimate/share_errors.h"
 #include "watch_simulation.h"
 
@@ -228,6 +229,86 @@ TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {
     for (unsigned word = 0; word < 8; word++) all += chances[offset_index(word, 0)];
     EXPECT_NEAR(chances[offset_index(1, 0)] / all, 0.6, 0.05);
     EXPECT_NEAR(chances[offset_index(4, 0)] / all, 0.4 / 7, 0.02);
+}
+
+// Waits with these times, of which each is lost with its chance before it comes.
+std::vector<Waited> waits(unsigned count, double lost, const std::function<double(Random&)>& draw,
+                          std::uint64_t seed) {
+    Random random(seed);
+    std::vector<Waited> out;
+    for (unsigned i = 0; i < count; i++) {
+        Waited one;
+        one.time = draw(random);
+        one.lost = random.unit() < lost;
+        if (one.lost) one.time *= random.unit();
+        out.push_back(one);
+    }
+    return out;
+}
+
+unsigned taken_for_memoryless(unsigned count, const std::function<double(Random&)>& draw) {
+    unsigned taken = 0;
+    for (std::uint64_t seed = 1; seed <= 200; seed++)
+        taken += memoryless_rate(waits(count, 0, draw, seed)).has_value();
+    return taken;
+}
+
+TEST(WatchEstimate, memoryless_reuses_are_told_from_others) {
+    auto memoryless = [](Random& random) { return -1e5 * std::log(1 - random.unit()); };
+    auto constant = [](Random& random) { return 1e5 * (1 + 0.1 * random.unit()); };
+    auto mostly_short = [](Random& random) {
+        return random.below(8) ? 3e3 * (1 + random.unit()) : 1e6;
+    };
+    EXPECT_GE(taken_for_memoryless(20, memoryless), 180u);
+    EXPECT_EQ(taken_for_memoryless(4, constant), 0u);
+    EXPECT_EQ(taken_for_memoryless(20, constant), 0u);
+    EXPECT_LE(taken_for_memoryless(40, mostly_short), 20u);
+    EXPECT_FALSE(memoryless_rate(waits(3, 0, memoryless, 1)));
+    EXPECT_FALSE(memoryless_rate({}));
+}
+
+TEST(WatchEstimate, the_rate_of_memoryless_reuses_counts_what_was_lost) {
+    // Lost at a time that has nothing to do with the reuse: a twice as fast clock of losses.
+    double sum = 0;
+    constexpr int kSeeds = 100;
+    for (int seed = 1; seed <= kSeeds; seed++) {
+        Random random(static_cast<std::uint64_t>(seed));
+        std::vector<Waited> all(60);
+        for (Waited& one : all) {
+            double reuse = -1e5 * std::log(1 - random.unit()),
+                   loss = -5e4 * std::log(1 - random.unit());
+            one.time = std::min(reuse, loss);
+            one.lost = loss < reuse;
+        }
+        sum += memoryless_rate(all).value_or(1e-5) / kSeeds;
+    }
+    EXPECT_NEAR(sum, 1e-5, 0.1e-5);
+}
+
+TEST(WatchEstimate, times_of_memoryless_reuses_fill_their_ranks) {
+    std::vector<double> low = times_between(0.001, 0, 0.5, 8), high = times_between(0.001, 0.5, 1, 8);
+    EXPECT_TRUE(std::ranges::is_sorted(low));
+    EXPECT_LT(low.back(), 1000 * std::log(2));
+    EXPECT_GT(high.front(), 1000 * std::log(2));
+    double mean = 0;
+    for (double time : low) mean += time / 16;
+    for (double time : high) mean += time / 16;
+    EXPECT_NEAR(mean, 1000, 100);
+}
+
+TEST(WatchEstimate, few_samples_of_a_random_table_tell_all_of_its_distances) {
+    SimulatedTrace trace(6);
+    Random random(7);
+    for (std::uint64_t i = 0; i < 1'000'000; i++) {
+        trace.add(kSecond + 8 * (i % 16), 8, 1);
+        trace.add(kFirst + 64 * random.below(1 << 14), 8, 2);
+    }
+    trace.finish();
+    SimulationOptions options;
+    options.samples = 60;
+    Spread spread = simulate(trace, options, 12);
+    EXPECT_GT(spread.similarity, 0.89);  // 0.86 with each at the time that it was seen
+    EXPECT_GE(spread.covered, 0.9);
 }
 
 }  // namespace

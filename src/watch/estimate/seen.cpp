@@ -8,11 +8,14 @@
 
 #include "engines/time_profile.h"
 #include "models/footprint_model.h"
+#include "watch/estimate/memoryless.h"
 
 namespace revisit::watch {
 namespace {
 
 using Watched = Sample::Watched;
+
+constexpr unsigned kParts = 8;  // of a distance that is not known exactly
 
 std::vector<SeenThread::Mass> masses_of(const ThreadSamples& thread,
                                         const AccessClock::ThreadClock& clock) {
@@ -34,13 +37,6 @@ double sum_of(const std::vector<Seen>& pairs, bool far) {
     return sum;
 }
 
-// Those that waited for a trap, by how long; what stood for nothing at the end counts nothing.
-struct Waited {
-    double age = 0, weight = 0;
-    bool lost = false;  // its watchpoints went to another
-    std::size_t pair = 0;
-};
-
 // Efron: a weight that is lost goes to all that waited longer, in proportion to theirs. Those that
 // waited longer than any that came back keep theirs: they do not come back.
 void redistribute(std::vector<Waited>& waited) {
@@ -59,6 +55,34 @@ void redistribute(std::vector<Waited>& waited) {
         if (!one.lost || one.age > longest || longer <= 1e-9 * own) continue;
         factor *= 1 + own / longer;
         one.weight = 0;
+    }
+}
+
+// Takes those of memoryless sites out of `waited`, with weights and times as their law has them.
+void spread_memoryless(std::vector<Waited>& waited, std::vector<Seen>& pairs) {
+    std::map<std::uint64_t, std::vector<Waited>> by_site;
+    for (const Waited& one : waited)
+        if (one.site != 0) by_site[one.site].push_back(one);
+    for (auto& [site, all] : by_site) {
+        std::optional<double> rate = memoryless_rate(all);
+        if (!rate) continue;
+        double whole = 0, came = 0, below = 0;
+        for (const Waited& one : all) {
+            pairs[one.pair].weight = 0;
+            whole += one.weight;
+            if (!one.lost) came += one.weight;
+        }
+        std::ranges::sort(all, {}, &Waited::time);
+        for (const Waited& one : all) {
+            if (one.lost) continue;
+            Seen& pair = pairs[one.pair];
+            double window = pair.corrected - one.time, share = one.weight / came;
+            pair.weight = whole * share;
+            pair.time = times_between(*rate, below, below + share, kParts);
+            for (double& time : pair.time) time = std::max(1.0, std::round(time + window));
+            below += share;
+        }
+        std::erase_if(waited, [site](const Waited& one) { return one.site == site; });
     }
 }
 
@@ -84,12 +108,16 @@ void weigh_inverse(const SeenThread& seen, const ThreadSamples& thread, double r
             bool lost = seen.knows_losses && one.never;
             double kept = seen.knows_losses ? 1 : one.sample->chance_kept;
             double age = one.never && !lost ? std::numeric_limits<double>::infinity() : one.uncorrected;
-            waited.push_back(
-                {age, mass.open / std::max(1e-9, one.sample->chance_watched * kept), lost, k});
+            double weight = mass.open / std::max(1e-9, one.sample->chance_watched * kept);
+            waited.push_back({age, weight, lost, k, seen.knows_losses ? one.sample->use_pc : 0,
+                              std::max(1.0, one.corrected - one.sample->uses)});
         }
     }
+    spread_memoryless(waited, pairs);
     redistribute(waited);
-    for (const Waited& one : waited) lasting += pairs[one.pair].weight = one.weight;
+    for (const Waited& one : waited) pairs[one.pair].weight = one.weight;
+    for (const Seen& one : pairs)
+        if (one.far && one.sample->watched != Watched::foreseen) lasting += one.weight;
     for (Seen& one : pairs) {
         bool was_counted = one.sample->watched == Watched::foreseen;
         if (!one.far)
@@ -147,7 +175,7 @@ void weigh_proportional(const SeenThread& seen, const ThreadSamples& thread, con
 // reuses are of one length, they would all be counted over the edge of a bin, or none. The middles of
 // eight parts of a log-normal distribution.
 std::vector<double> may_be(double time, double uncertainty) {
-    constexpr double kMiddle[] = {-1.534, -0.887, -0.489, -0.157, 0.157, 0.489, 0.887, 1.534};
+    constexpr double kMiddle[kParts] = {-1.534, -0.887, -0.489, -0.157, 0.157, 0.489, 0.887, 1.534};
     constexpr double kMost = 0.5;
     std::vector<double> out;
     for (double middle : kMiddle)
@@ -178,6 +206,7 @@ Seen see_far(const Sample& sample, std::size_t number, const AccessClock::Thread
     // An open use does not come back within its window, whatever the other words say.
     double corrected = std::max(std::min(time, static_cast<double>(sample.uses)), time * scale);
     one.moment -= time - corrected;
+    one.corrected = corrected;
     one.time = may_be(corrected, clock.uncertainty(nanoseconds));
     return one;
 }

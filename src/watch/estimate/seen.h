@@ -31,6 +31,7 @@ struct Seen {
     double moment = 0;          // of the reuse, in accesses of its thread
     std::vector<double> time;   // distance: one, or several that it may be
     std::vector<double> reuse;  // … as many
+    double corrected = 0;       // time distance as the watchpoints had it, over all words
     double uncorrected = 0;     // reuse distance if all visits had been seen; never: the least it has
 
     bool cold() const { return never; }
