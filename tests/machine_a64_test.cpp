@@ -351,7 +351,7 @@ TEST(WatchReservoir, weights_stand_for_all_samples) {
                     }
                 if (i >= kSamples) continue;
                 int kind = i % 2;  // short reuses and long ones
-                Reservoir::Choice choice = reservoir.choose(random);
+                Reservoir::Choice choice = reservoir.choose(random, i / 10 % 2 ? 3 : 1);
                 if (choice.watchpoint < 0) continue;
                 auto w = static_cast<unsigned>(choice.watchpoint);
                 reservoir.set(w);
@@ -360,6 +360,28 @@ TEST(WatchReservoir, weights_stand_for_all_samples) {
         }
         for (double kind : sum) EXPECT_NEAR(kind / (kRuns * kSamples / 2), 1, 0.06) << watchpoints;
     }
+}
+
+// A phase of many samples and one of few that stand for ten times as much: the few are watched, too.
+TEST(WatchReservoir, a_sample_that_stands_for_more_gets_the_watchpoints_more_often) {
+    auto late = [](double mass) {
+        Random random(5);
+        int late = 0;
+        constexpr int kRuns = 2000, kMany = 400, kFew = 10;
+        for (int run = 0; run < kRuns; run++) {
+            Reservoir reservoir(1);
+            bool is_late = false;
+            for (int i = 0; i < kMany + kFew; i++) {
+                if (reservoir.choose(random, i < kMany ? 1 : mass).watchpoint < 0) continue;
+                reservoir.set(0);
+                is_late = i >= kMany;
+            }
+            late += is_late;
+        }
+        return late / double{kRuns};
+    };
+    EXPECT_LT(late(1), 0.6);
+    EXPECT_GT(late(10), 0.8);
 }
 
 }  // namespace

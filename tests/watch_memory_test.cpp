@@ -124,6 +124,23 @@ TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_the
     for (double t = 1e6; t < 90e6; t *= 1.3) EXPECT_LE(clock.since(0, t), clock.since(0, t * 1.3));
 }
 
+// The look-ahead went through what is left of a slow loop, 0.1 ms, and on into one ten times as fast.
+TEST(WatchClock, a_use_in_the_next_loop_goes_at_the_rate_of_that_loop) {
+    AccessClock::ThreadClock clock;
+    clock.time = {1e6, 100e6};
+    clock.accesses = {0.5e6, 50e6};
+    clock.rate = {0.2, 0.2};
+    clock.stays = {1e6, 1e6};
+    clock.lost = {0, 0};
+    clock.rate_of_use = {2, 0};
+    clock.stays_at_use = {1e6, 0};
+    clock.last_rate = 0.5;
+    EXPECT_NEAR(clock.since_use(0, 1e6 + 1.2e5, 2e4), 4e4, 1000);
+    EXPECT_NEAR(clock.since_use(0, 1e6 + 1e4, 1e3), 1e4, 500);
+    clock.rate_of_use = {0, 0};
+    EXPECT_NEAR(clock.since_use(0, 1e6 + 1.2e5, 2e4), clock.since(0, 1e6 + 1.2e5) - 2e4, 1e-6);
+}
+
 // Places 0 and 1 are in functions of their own.
 Origins two_functions() {
     Origins origins;

@@ -392,6 +392,16 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.rate.push_back(rates.at(name, clock.time.back()));
             clock.stays.push_back(loop.stays);
+            const std::uint32_t use = thread.samples[i].far_label;
+            const FunctionRate* at_use = &loop;
+            if (use != kNowhere)
+                if (auto found = rates.of.find(name_of(origins.labels[use].place));
+                    found != rates.of.end())
+                    at_use = &found->second;
+            const bool is_other = at_use != &loop && at_use->stays > 0;
+            clock.stays_at_use.push_back(is_other ? at_use->stays : 0);
+            clock.rate_of_use.push_back(
+                is_other ? rates.at(name_of(origins.labels[use].place), clock.time.back()) : 0);
             auto own = delay.of.find(name);
             clock.lost.push_back(own != delay.of.end() ? own->second : delay.typical);
             if (auto over = time_over.find(name); by_runs && over != time_over.end())
@@ -473,6 +483,20 @@ double AccessClock::ThreadClock::since(std::size_t sample, double nanoseconds) c
     if (sample >= rate.size() || stays[sample] <= 0 || taken <= 0) return even;
     double there = stays[sample] * (1 - std::exp(-taken / stays[sample]));
     return rate[sample] * there + even * (1 - there / taken);
+}
+
+double AccessClock::ThreadClock::since_use(std::size_t sample, double nanoseconds,
+                                           double accesses_to_use) const {
+    const double passed = nanoseconds - time[sample];
+    if (sample < rate_of_use.size() && rate_of_use[sample] > 0 && rate[sample] > 0) {
+        const double to_use = accesses_to_use / rate[sample] + lost[sample], left = passed - to_use;
+        if (left > 0) {
+            const double there = stays_at_use[sample] * (1 - std::exp(-left / stays_at_use[sample]));
+            const double even = at(nanoseconds) - at(time[sample] + to_use);
+            return rate_of_use[sample] * there + even * (1 - there / left);
+        }
+    }
+    return since(sample, nanoseconds) - accesses_to_use;
 }
 
 double AccessClock::ThreadClock::at(double nanoseconds) const {

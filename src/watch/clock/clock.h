@@ -58,6 +58,9 @@ class AccessClock {
         // The rate of the loop that a sample met, and for how many nanoseconds it goes on there, in the
         // mean. None = not known.
         std::vector<double> rate, stays;
+        // … of the loop that its open use is in, where that is another one: the look-ahead may go
+        // through the rest of a loop and come to the next.
+        std::vector<double> rate_of_use, stays_at_use;
         std::vector<double> lost;  // nanoseconds after it, in which nothing is done, in sum
         double last_rate = 0;
         double delay = 0;              // after each sample, in nanoseconds, until the program goes on
@@ -68,6 +71,8 @@ class AccessClock {
         double at(double nanoseconds) const;
         // Accesses from a sample to a moment after it.
         double since(std::size_t sample, double nanoseconds) const;
+        // … from its open use, which came so many accesses later.
+        double since_use(std::size_t sample, double nanoseconds, double accesses_to_use) const;
         // How far off the accesses are, relative, over so long a time.
         double uncertainty(double nanoseconds) const;
     };

@@ -198,9 +198,10 @@ Seen see_far(const Sample& sample, std::size_t number, const AccessClock::Thread
         one.uncorrected = one.time[0];
         return one;
     }
-    double since = clock.since(number, static_cast<double>(sample.trap_time));
-    one.moment = began + since;
-    double time = std::max(1.0, std::round(since - static_cast<double>(sample.far_accesses)));
+    const auto to_use = static_cast<double>(sample.far_accesses);
+    double time = std::max(
+        1.0, std::round(clock.since_use(number, static_cast<double>(sample.trap_time), to_use)));
+    one.moment = began + to_use + time;
     double nanoseconds = static_cast<double>(sample.trap_time) - static_cast<double>(sample.time);
     one.uncorrected = time;
     // An open use does not come back within its window, whatever the other words say.

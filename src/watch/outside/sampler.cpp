@@ -344,7 +344,10 @@ bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
 
 // Words of the block of a use, if the reservoir gives it the watchpoints.
 void Sampler::watch_use(Task& t, const Noted& use) {
-    Reservoir::Choice choice = t.reservoir.choose(t.random);
+    const Sample& last = t.samples().samples.back();
+    const double stands_for =
+        static_cast<double>(last.period) * last.open / std::max<int>(1, last.uses);
+    Reservoir::Choice choice = t.reservoir.choose(t.random, std::max(1.0, stands_for));
     if (choice.watchpoint < 0) return;
     auto block = static_cast<unsigned>(choice.watchpoint);
     if (t.reservoir.held(block)) sample_of(t, t.waiting[block]).trap_time = program_time(t);  // lost
