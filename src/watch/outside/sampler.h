@@ -79,10 +79,11 @@ class Sampler {
 
     std::uint64_t clock(Task& task);
     std::uint64_t program_time(Task& task) { return clock(task) - task.traps_cost; }
-    // For how fast accesses go no more is spent than its part.
+    // For how fast accesses go no more is spent than its part; twice that while nothing is known.
     bool may_rate(const Task& task) const {
+        const std::uint64_t part = task.replay.has_counted ? 1 : 2;
         return settings_.rates != 0 && task.events.is_open() &&
-               task.rating * settings_.rates <= task.stopped_for;
+               task.rating * settings_.rates <= part * task.stopped_for;
     }
     void note(Task& task, Hindrance what, int error);
     static Samples& samples(Task& task) { return task.process->program->samples; }

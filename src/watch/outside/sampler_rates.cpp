@@ -80,11 +80,21 @@ void Sampler::measure_rate(Task& t, Look& look) {
 
 // Where they came to nothing they are tried less and less often. That must not depend on the place:
 // else samples would come sooner at some than at others.
+namespace {
+
+// By code: what cannot be replayed, an allocator that fills a table, may be followed by what can.
+Task::Loops& replays_of(Task& t, std::uint64_t pc) {
+    return t.replays[pc >> 12 & 63];
+}
+
+}  // namespace
+
 bool Sampler::wants_replay(Task& t) {
     constexpr std::size_t kFirst = 3;  // samples that a short run may need more
     if (!may_rate(t) || t.samples().samples.size() < kFirst) return false;
-    if (t.replay.wait == 0) return true;
-    t.replay.wait--;
+    std::uint8_t& wait = replays_of(t, bench_.stopped.pc).wait;
+    if (wait == 0) return true;
+    wait--;
     return false;
 }
 
@@ -152,6 +162,7 @@ void Sampler::begin_replay(Task& t) {
 void Sampler::count_replay(Task& t, bool on_another_processor) {
     constexpr unsigned kMostFailed = 4;
     Replay& replay = t.replay;
+    Task::Loops& here = replays_of(t, replay.from.pc);
     // Until it goes on takes some 20 microseconds; and we may have been kept from stopping it.
     constexpr std::uint64_t kShort = 40000, kLong = 1000000;
     std::uint64_t taken = replay.ended - replay.start;
@@ -159,17 +170,20 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
     bool is_too_long = Replayer::is_too_long(counted), goes_shorter = Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
+    replay.has_counted |= counted.accesses != 0;
     if (counted.accesses != 0)
-        replay.failed = 0;
+        replay.failed = here.failed = 0;
     else if (is_too_long && goes_shorter)
         return;
     else if (is_too_long && on_another_processor && replay.far == Replay::Far::not_tried) {
         replay.far = Replay::Far::yes;
         return;
-    } else if (replay.failed < kMostFailed)
-        replay.failed++;
+    } else {
+        replay.failed = std::min(kMostFailed, replay.failed + 1);
+        here.failed = static_cast<std::uint8_t>(std::min(kMostFailed, here.failed + 1u));
+    }
     if (counted.accesses == 0 && replay.far == Replay::Far::yes) replay.far = Replay::Far::no;
-    replay.wait = (1u << replay.failed) - 1;
+    here.wait = static_cast<std::uint8_t>((1u << here.failed) - 1);
     samples(t).replays.push_back({t.process->place(replay.from.pc),
                                   static_cast<double>(counted.accesses), static_cast<double>(taken),
                                   replay.start, t.process->place(bench_.stopped.pc),

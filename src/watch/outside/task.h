@@ -49,9 +49,9 @@ struct Replay {
     std::uint64_t start = 0, ended = 0;  // program time
     double length = 0;                   // nanoseconds, of the next one; 0 = there was none yet
     unsigned failed = 0;                 // how many came to nothing in a row
+    bool has_counted = false;            // one that did not
     // Whether more is interpreted, as the shortest had too many instructions.
     enum class Far : std::uint8_t { not_tried, yes, no } far = Far::not_tried;
-    unsigned wait = 0;      // so many samples until the next
     unsigned followed = 0;  // samples that a stretch followed
 };
 
@@ -113,6 +113,7 @@ struct Task {
     struct Loops {               // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
     } loops[256];
+    Loops replays[64];  // by where it was stopped: counting its accesses to the next stop
     Loops passed[256];  // by where it was stopped: going through loops to where the window begins
     struct {
         std::uint64_t sample = 0;
