@@ -119,7 +119,10 @@ class ThreadedExactEngine : public Engine {
           most_window_(most_window()),
           chunk_(tuning.first_chunk),
           alone_(std::make_unique<ExactEngine>(options)) {}
-    ~ThreadedExactEngine() override { (void)wait(); }
+    ~ThreadedExactEngine() override {
+        (void)wait();
+        GrowingBytes::drop_spares();
+    }
 
     Result<void> add(const BlockBatch& whole) override {
         try {
