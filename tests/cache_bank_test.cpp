@@ -44,11 +44,11 @@ Profile profile_of(const Lines& lines, std::span<const std::uint32_t> sites,
     std::vector<record::BlockWorkers::Work> workers;
     workers.emplace_back([&](const BlockBatch& batch) { return engine->add(batch); });
     for (std::size_t part = 0; part < parts.count(); ++part)
-        workers.emplace_back([&parts, part](const BlockBatch& batch) -> Result<void> {
-            parts.access(part, batch);
+        workers.emplace_back([&parts, part](const record::BlockRoom& room) -> Result<void> {
+            parts.access(part, room.lines);
             return {};
         });
-    record::BlockWorkers all(std::move(workers), threads > 1);
+    record::BlockWorkers all(std::move(workers), threads > 1, {.lines = parts.plan()});
     for (std::size_t at = 0; at < lines.size(); at += 777) {
         const auto many = std::min<std::size_t>(777, lines.size() - at);
         EXPECT_TRUE(all.add({std::span(lines).subspan(at, many),

@@ -97,7 +97,7 @@ class ProfileCommand : public Command {
         EngineOptions engine = TRY(analysis_.engine_options());
         // The program, the readers of its stream and the simulated caches want the other cores.
         if (engine.threads == 0)
-            engine.threads = thread_count(0) >= 12 ? 6 : thread_count(0) >= 6 ? 4 : 2;
+            engine.threads = thread_count(0) >= 12 ? 8 : thread_count(0) >= 6 ? 4 : 2;
         engine.time = time_;
         engine.sites = !no_sites_;
         engine.device = device_ == "gpu" ? Device::gpu : Device::cpu;

@@ -28,23 +28,24 @@ Result<Beside> Beside::create(const AnalyzeOptions& options) {
         const bool apart = thread_count(options.engine.threads) >= kForLineUse;
         out.line_use_ =
             std::make_unique<LineUseThread>(TRY(LineUseTally::create(*options.line_use)), apart);
+        out.line_use_cache_ = options.line_use;
         out.lines_.emplace(options.line_use->line);
         out.lines_->keep_parts();
     }
     return out;
 }
 
-bool Beside::take_lines_of(std::uint64_t granularity) {
-    if (!line_use_ || !lines_ || lines_->granularity() != granularity) return false;
+std::optional<CacheSpec> Beside::take_line_use(std::uint64_t granularity) {
+    if (!line_use_ || line_use_cache_->line != granularity) return std::nullopt;
+    line_use_.reset();
     lines_.reset();
-    line_use_->work_in_callers_thread();
-    return true;
+    return line_use_cache_;
 }
 
 Result<void> Beside::add(const AccessBatch& batch) {
     for (Size& size : sizes_)
         TRY(size.cutter.cut(batch, [&](const BlockBatch& piece) { return size.engine->add(piece); }));
-    if (lines_)
+    if (line_use_)
         TRY(lines_->cut(batch, [&](const BlockBatch& piece) -> Result<void> {
             line_use_->add(piece);
             return {};

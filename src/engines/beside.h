@@ -42,13 +42,9 @@ class Beside {
     static Result<Beside> create(const AnalyzeOptions& options);
 
     bool empty() const { return sizes_.empty() && !line_use_; }
-    // Nothing but the lines that the caller took over, if any.
-    bool wants_no_accesses() const { return sizes_.empty() && !lines_; }
-    // Leaves the cutting of lines to the caller, whose blocks are of this size, so that accesses are
-    // not cut twice: they go to add_lines, with parts, on any one thread. False where line use is not
-    // counted in such blocks.
-    bool take_lines_of(std::uint64_t granularity);
-    void add_lines(const BlockBatch& lines) { line_use_->add(lines); }
+    // Leaves line use to the caller, whose blocks are of this size, so that accesses are not cut twice.
+    // Gives the cache; none where line use is not counted in such blocks.
+    std::optional<CacheSpec> take_line_use(std::uint64_t granularity);
     Result<void> add(const AccessBatch& batch);
     // Into Profile::granularities, the profile's own first, and Profile::line_use. Sites still have the
     // ids that the accesses had.
@@ -62,7 +58,8 @@ class Beside {
     };
     std::vector<Size> sizes_;
     std::unique_ptr<LineUseThread> line_use_;
-    std::optional<BlockCutter> lines_;
+    std::optional<BlockCutter> lines_;  // with line_use_
+    std::optional<CacheSpec> line_use_cache_;
 };
 
 }  // namespace revisit

@@ -11,11 +11,15 @@ constexpr std::size_t kMostBankWays = 64;
 constexpr std::uint32_t kMostBankSites = std::uint32_t{1} << 20;
 constexpr double kCrowded = 2;  // times the misses of the average set
 constexpr std::size_t kMostRanges = 16;
-constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;  // a cache of 1 GiB
-constexpr unsigned kFewestParts = 4, kMostParts = 8;              // powers of two
-constexpr std::uint64_t kMostRecent = 4096;                       // lines
+constexpr std::uint64_t kMostBankLines = std::uint64_t{1} << 24;         // a cache of 1 GiB
+constexpr unsigned kFewestParts = 4, kMostParts = LinePlan::kMostParts;  // powers of two
+constexpr std::uint64_t kMostRecent = 4096;                              // lines
 constexpr std::size_t kAtOnce = 4096;  // accesses that pass one level before the next
 static_assert(kAtOnce <= RecentLines::kMostAtOnce);
+
+std::uint64_t lowest_bit(std::uint64_t number) {
+    return std::uint64_t{1} << std::countr_zero(number);
+}
 
 }  // namespace
 
@@ -44,6 +48,12 @@ CacheBank::CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line) {
     for (const std::vector<std::size_t>& chain : chains) add_chain(chain);
 }
 
+std::uint64_t CacheBank::common_sets() const {
+    std::uint64_t sets = std::uint64_t{1} << 63;
+    for (const Cache& cache : caches_) sets = std::min(sets, lowest_bit(cache.sets));
+    return sets;
+}
+
 // The caches of a chain share the ways that the one with fewest of them and of those after it has. The
 // first level is small, whatever the caches are.
 void CacheBank::add_chain(std::span<const std::size_t> caches) {
@@ -67,14 +77,14 @@ void CacheBank::add_chain(std::span<const std::size_t> caches) {
 
 template <class Lines>
 void CacheBank::count(const Lines& of, std::size_t index, const MissedLines& missed,
-                      std::span<const std::uint32_t> sites) {
+                      const Sites& sites) {
     Cache& cache = caches_[index];
     for (const MissedLines::Miss& miss : missed) {
         if (miss.in_last_ways) continue;
         ++cache.misses;
         ++cache.set_misses[static_cast<std::size_t>(of.set_of(miss.line))];
-        if (sites.empty()) continue;
-        const std::uint32_t site = sites[miss.access];
+        if (sites.sites.empty()) continue;
+        const std::uint32_t site = sites.sites[sites.at.empty() ? miss.access : sites.at[miss.access]];
         if (site >= kMostBankSites) continue;
         if (site >= cache.site_misses.size())
             cache.site_misses.resize(std::bit_ceil(std::size_t{site} + 64));
@@ -82,8 +92,7 @@ void CacheBank::count(const Lines& of, std::size_t index, const MissedLines& mis
     }
 }
 
-void CacheBank::access_some(std::span<const std::uint64_t> lines,
-                            std::span<const std::uint32_t> sites) {
+void CacheBank::access_some(std::span<const std::uint64_t> lines, const Sites& sites) {
     for (Chain& chain : chains_) {
         chain.lines.access(lines, missed_);
         if (chain.first_cache) count(chain.lines, *chain.first_cache, missed_, sites);
@@ -95,11 +104,13 @@ void CacheBank::access_some(std::span<const std::uint64_t> lines,
     }
 }
 
-void CacheBank::access(std::span<const std::uint64_t> lines, std::span<const std::uint32_t> sites) {
+void CacheBank::access(std::span<const std::uint64_t> lines, std::span<const std::uint32_t> sites,
+                       std::span<const std::uint32_t> at_site) {
     accesses_ += lines.size();
     for (std::size_t at = 0; at < lines.size(); at += kAtOnce) {
         const std::size_t many = std::min(kAtOnce, lines.size() - at);
-        access_some(lines.subspan(at, many), sites.empty() ? sites : sites.subspan(at, many));
+        auto of = [&](auto column) { return column.empty() ? column : column.subspan(at, many); };
+        access_some(lines.subspan(at, many), {at_site.empty() ? of(sites) : sites, of(at_site)});
     }
 }
 
@@ -184,30 +195,23 @@ CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<Cach
     return whole;
 }
 
-CacheParts::CacheParts(const std::vector<CacheSpec>& caches, std::uint64_t line, unsigned threads)
+CacheParts::CacheParts(const std::vector<CacheSpec>& caches, std::uint64_t line, unsigned threads,
+                       const std::optional<CacheSpec>& line_use)
     : caches_(caches), line_(line) {
-    for (unsigned many = kMostParts; many >= kFewestParts && parts_.size() < 2; many /= 2)
-        if (threads >= many) parts_ = CacheBank::in_parts(caches, line, many);
-    if (parts_.empty()) parts_ = CacheBank::in_parts(caches, line, 1);
-    shares_.resize(parts_.size());
+    std::uint64_t sets = CacheBank(caches, line).common_sets();
+    if (line_use) sets = std::min(sets, lowest_bit(line_use->blocks() / line_use->associativity()));
+    plan_ = {1, sets, line_use.has_value()};
+    for (unsigned many = kMostParts; many >= kFewestParts && plan_.parts == 1; many /= 2)
+        if (threads >= many && sets >= 2 * many) plan_.parts = many;
+    parts_ = CacheBank::in_parts(caches, line, plan_.parts);
 }
 
-void CacheParts::access(std::size_t part, const BlockBatch& batch) {
-    if (parts_.size() == 1) return parts_[0].access(batch.blocks, batch.sites);
-    auto& [lines, sites] = shares_[part];
-    // All are written, those of others over each other: which are ours cannot be foreseen, and a
-    // branch would take longer than the rest (2.9 ns per access instead of 1.1).
-    if (lines.size() < batch.count()) lines.resize(batch.count());
-    if (sites.size() < batch.sites.size()) sites.resize(batch.sites.size());
-    const std::size_t last = parts_.size() - 1, shift = std::bit_width(last);
-    std::size_t ours = 0;
-    for (std::size_t i = 0; i < batch.count(); ++i) {
-        lines[ours] = batch.blocks[i] >> shift;
-        if (!batch.sites.empty()) sites[ours] = batch.sites[i];
-        ours += (batch.blocks[i] & last) == part;
-    }
-    parts_[part].access(std::span(lines).first(ours),
-                        std::span(sites).first(batch.sites.empty() ? 0 : ours));
+void CacheParts::access(std::size_t part, const DealtLines& batch) {
+    if (empty()) return;
+    const DealtLines::Part ours = batch.part(part);
+    parts_[part].access(ours.lines, batch.sites(), ours.at);
+    // Those that were dropped are of any part.
+    if (part == 0) parts_[0].add_hits(batch.blocks().size() - batch.kept());
 }
 
 void CacheParts::fill(Profile& profile) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/try.h"
 #include "engines/sharing.h"
 #include "revisit/units.h"
 
@@ -15,11 +16,10 @@ namespace {
 constexpr std::uint64_t kMostWays = 64;
 constexpr std::uint64_t kMostLines = std::uint64_t{1} << 26;
 constexpr std::uint64_t kKnownSteps = 2;  // fetches before a stride can be compared
-constexpr std::uint32_t kSitesWithoutHash = std::uint32_t{1} << 20;
 
 }  // namespace
 
-Result<LineUseTally> LineUseTally::create(const CacheSpec& spec) {
+Result<void> LineUseParts::check(const CacheSpec& spec) {
     if (spec.associativity() > kMostWays)
         return fail(fmt::format("line use: expected a cache of at most {} ways, found {}", kMostWays,
                                 spec.associativity()));
@@ -27,98 +27,156 @@ Result<LineUseTally> LineUseTally::create(const CacheSpec& spec) {
         return fail(fmt::format("line use: a cache of {} has too many lines to simulate",
                                 format_bytes(static_cast<double>(spec.bytes))));
     if (spec.line < 2) return fail("line use: expected lines of at least 2 bytes");
-    return LineUseTally(spec);
+    return {};
 }
 
-LineUseTally::LineUseTally(const CacheSpec& spec)
+LineUseParts::LineUseParts(const CacheSpec& spec, unsigned parts)
     : spec_(spec),
-      sets_(spec.blocks() / spec.associativity()),
+      sets_(spec.blocks() / spec.associativity() / parts),
       ways_(spec.associativity()),
       mask_(std::has_single_bit(sets_) ? sets_ - 1 : 0),
-      entries_(sets_ * ways_) {}
+      parts_(parts),
+      order_(std::make_unique<Order>()) {
+    for (Part& part : parts_) part.entries.resize(sets_ * ways_);
+}
 
-void LineUseTally::add(const BlockBatch& batch) {
-    for (std::size_t i = 0; i < batch.count(); ++i) {
-        const std::uint64_t line = batch.blocks[i];
-        const std::uint64_t parts = part_mask(batch.parts[i]);
-        Entry* const set = entries_.data() + (mask_ != 0 ? line & mask_ : line % sets_) * ways_;
-        if (set[0].line == line && set[0].parts != 0) {
-            set[0].parts |= parts;
+void LineUseParts::Part::leave(const Entry& entry) {
+    if (entry.bytes == 0) return;
+    Use& use = uses[entry.site];
+    use.fetches++;
+    use.bytes += static_cast<unsigned>(std::popcount(entry.bytes));
+    use.which |= entry.bytes;
+}
+
+template <bool kAlone>
+void LineUseParts::look_up(Part& part, const DealtLines::Part& ours,
+                           std::span<const std::uint32_t> sites) {
+    for (std::size_t i = 0; i < ours.lines.size(); ++i) {
+        const std::uint64_t line = ours.lines[i];
+        const std::uint64_t bytes = kAlone ? part_mask(ours.parts[i]) : ours.bytes[i];
+        Entry* const set = part.entries.data() + (mask_ != 0 ? line & mask_ : line % sets_) * ways_;
+        if (set[0].line == line && set[0].bytes != 0) {
+            set[0].bytes |= bytes;
             continue;
         }
         // The new one goes in front and the others move back by one, up to the place where it was, an
         // empty one or the end.
-        Entry moved{line, parts, batch.sites.empty() ? 0 : batch.sites[i]};
+        const std::size_t at = kAlone ? i : ours.at[i];
+        Entry moved{line, bytes, sites.empty() ? 0 : sites[at]};
         bool is_there = false;
         for (std::uint64_t way = 0; way < ways_; ++way) {
             std::swap(moved, set[way]);
-            is_there = moved.line == line && moved.parts != 0;
-            if (is_there || moved.parts == 0) break;
+            is_there = moved.line == line && moved.bytes != 0;
+            if (is_there || moved.bytes == 0) break;
         }
         if (is_there) {
-            set[0].parts |= moved.parts;
+            set[0].bytes |= moved.bytes;
             set[0].site = moved.site;
-        } else {
-            fetch(set[0]);
-            leave(moved);
+            continue;
         }
+        if constexpr (kAlone)
+            count_stride(line, set[0].site);
+        else
+            part.fetched[at / 64] |= std::uint64_t{1} << at % 64;
+        part.leave(moved);
     }
 }
 
-LineUseTally::Sum& LineUseTally::sum_of(std::uint32_t site) {
-    if (site < kSitesWithoutHash && site >= sums_.size())
-        sums_.resize(std::bit_ceil(std::size_t{site} + 64));
-    return site < kSitesWithoutHash ? sums_[site] : more_sums_[site];
+void LineUseParts::add(std::size_t number, const DealtLines& batch) {
+    Part& part = parts_[number];
+    if (parts_.size() == 1) return look_up<true>(part, batch.part(0), batch.sites());
+    part.fetched.assign((batch.blocks().size() + 63) / 64, 0);
+    look_up<false>(part, batch.part(number), batch.sites());
+    hand_on(part, batch);
 }
 
-void LineUseTally::fetch(const Entry& entry) {
-    Sum& sum = sum_of(entry.site);
-    const std::uint64_t step = entry.line - sum.last;
-    sum.regular += sum.fetched >= kKnownSteps && (step == sum.steps[0] || step == sum.steps[1]);
-    sum.steps[1] = sum.steps[0];
-    sum.steps[0] = step;
-    sum.last = entry.line;
-    sum.fetched++;
-}
-
-void LineUseTally::leave(const Entry& entry) {
-    if (entry.parts == 0) return;
-    Sum& sum = sum_of(entry.site);
-    sum.fetches++;
-    sum.parts += static_cast<unsigned>(std::popcount(entry.parts));
-    sum.which |= entry.parts;
-}
-
-void LineUseTally::fill(Profile& profile) {
-    for (Entry& entry : entries_) {
-        leave(entry);
-        entry = {};
+void LineUseParts::hand_on(Part& part, const DealtLines& batch) {
+    Order& order = *order_;
+    std::lock_guard lock(order.guard);
+    const std::uint64_t at = part.batches++ - order.first;
+    if (at == order.seen.size()) {
+        Seen& seen = order.seen.emplace_back(Seen{parts_.size(), {}});
+        if (!order.spare.empty()) {
+            seen.fetched = std::move(order.spare.back());
+            order.spare.pop_back();
+        }
+        seen.fetched.assign(part.fetched.size(), 0);
     }
+    Seen& seen = order.seen[at];
+    for (std::size_t i = 0; i < part.fetched.size(); ++i) seen.fetched[i] |= part.fetched[i];
+    if (--seen.left != 0) return;
+    // Each part goes in order, so this is the first of them, and the batch is still there.
+    count_strides(seen.fetched, batch);
+    order.spare.push_back(std::move(seen.fetched));
+    order.seen.pop_front();
+    order.first++;
+}
+
+void LineUseParts::count_strides(const std::vector<std::uint64_t>& fetched, const DealtLines& batch) {
+    for (std::size_t word = 0; word < fetched.size(); ++word)
+        for (std::uint64_t left = fetched[word]; left != 0; left &= left - 1) {
+            const std::size_t at = word * 64 + static_cast<unsigned>(std::countr_zero(left));
+            count_stride(batch.blocks()[at], batch.sites().empty() ? 0 : batch.sites()[at]);
+        }
+}
+
+void LineUseParts::count_stride(std::uint64_t line, std::uint32_t site) {
+    Strides& of = order_->strides[site];
+    const std::uint64_t step = line - of.last;
+    of.regular += of.fetched >= kKnownSteps && (step == of.steps[0] || step == of.steps[1]);
+    of.steps[1] = of.steps[0];
+    of.steps[0] = step;
+    of.last = line;
+    of.fetched++;
+}
+
+void LineUseParts::fill(Profile& profile) {
     const auto part_bytes = static_cast<double>(std::max<std::uint64_t>(1, (spec_.line + 63) / 64));
-    auto use_of = [&](const Sum& sum) {
-        return LineUse{static_cast<double>(sum.fetches), static_cast<double>(sum.parts) * part_bytes,
-                       sum.which};
-    };
+    SumsOfSites<Use> uses;
+    for (Part& part : parts_) {
+        for (Entry& entry : part.entries) {
+            part.leave(entry);
+            entry = {};
+        }
+        part.uses.each([&](std::uint32_t site, const Use& use) {
+            Use& sum = uses[site];
+            sum.fetches += use.fetches;
+            sum.bytes += use.bytes;
+            sum.which |= use.which;
+        });
+    }
     LineUseTotals totals{spec_.name, spec_.line, {}};
-    auto add = [&](const Sum& sum) {
-        totals.use.fetches += static_cast<double>(sum.fetches);
-        totals.use.bytes += use_of(sum).bytes;
-        totals.use.parts |= sum.which;
+    auto use_of = [&](const Use& use) {
+        return LineUse{static_cast<double>(use.fetches), static_cast<double>(use.bytes) * part_bytes,
+                       use.which};
     };
-    for (const Sum& sum : sums_) add(sum);
-    for (const auto& [site, sum] : more_sums_) add(sum);
+    uses.each([&](std::uint32_t, const Use& use) {
+        totals.use.fetches += static_cast<double>(use.fetches);
+        totals.use.bytes += use_of(use).bytes;
+        totals.use.parts |= use.which;
+    });
     profile.line_use = totals;
     for (Site& site : profile.sites) {
-        const auto found = more_sums_.find(site.id);
-        const Sum* sum = site.id < sums_.size()      ? &sums_[site.id]
-                         : found != more_sums_.end() ? &found->second
-                                                     : nullptr;
-        if (!sum) continue;
-        site.line_use = use_of(*sum);
-        if (sum->fetched > kKnownSteps)
-            site.regular =
-                static_cast<double>(sum->regular) / static_cast<double>(sum->fetched - kKnownSteps);
+        if (const Use* use = uses.find(site.id)) site.line_use = use_of(*use);
+        const Strides* strides = order_->strides.find(site.id);
+        if (strides != nullptr && strides->fetched > kKnownSteps)
+            site.regular = static_cast<double>(strides->regular) /
+                           static_cast<double>(strides->fetched - kKnownSteps);
     }
+}
+
+Result<LineUseTally> LineUseTally::create(const CacheSpec& spec) {
+    TRY(LineUseParts::check(spec));
+    return LineUseTally(spec);
+}
+
+LineUseTally::LineUseTally(const CacheSpec& spec)
+    : use_(spec, 1),
+      dealer_({1, std::uint64_t{1} << std::countr_zero(spec.blocks() / spec.associativity()), true}) {}
+
+void LineUseTally::add(const BlockBatch& batch) {
+    dealer_.deal(batch, dealt_);
+    use_.add(0, dealt_);
 }
 
 }  // namespace revisit

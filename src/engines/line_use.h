@@ -14,6 +14,10 @@
 // before it was from the one before; a struct of 96 bytes alternates between one line and two) is one
 // that a prefetcher hides. Counted at the same place: a walk 0, 1, 2, 3 is regular, a list's is not.
 //
+// Parts. A set depends on no other, so threads can have a part of the sets each (dealt_lines.h).
+// Strides alone depend on the order of all fetches: parts mark theirs, and whoever is the last to see a
+// batch goes through the marks in their order.
+//
 // Cost. Memory of the cache's lines, 24 bytes each, whatever the program touches. The line found last
 // is first in its set, so most accesses look at one entry; docs/report.md has the measured cost.
 // Source. The figure that ThreadSpotter calls fetch utilization (Berg, Hagersten 2005 gather it from
@@ -21,9 +25,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "engines/dealt_lines.h"
 #include "revisit/access.h"
 #include "revisit/cache_spec.h"
 #include "revisit/error.h"
@@ -31,39 +39,113 @@
 
 namespace revisit {
 
+// Something counted for every site.
+template <class Sum>
+class SumsOfSites {
+ public:
+    Sum& operator[](std::uint32_t site) {
+        if (site >= kWithoutHash) [[unlikely]]
+            return others_[site];
+        if (site >= sums_.size()) [[unlikely]]
+            grow(site);
+        return sums_[site];
+    }
+    const Sum* find(std::uint32_t site) const {
+        if (site < sums_.size()) return &sums_[site];
+        const auto found = others_.find(site);
+        return found != others_.end() ? &found->second : nullptr;
+    }
+    template <class Use>
+    void each(Use use) const {
+        for (std::size_t site = 0; site < sums_.size(); ++site)
+            use(static_cast<std::uint32_t>(site), sums_[site]);
+        for (const auto& [site, sum] : others_) use(site, sum);
+    }
+
+ private:
+    static constexpr std::uint32_t kWithoutHash = std::uint32_t{1} << 20;
+    [[gnu::noinline]] void grow(std::uint32_t site) {
+        sums_.resize(std::bit_ceil(std::size_t{site} + 64));
+    }
+    std::vector<Sum> sums_;
+    std::unordered_map<std::uint32_t, Sum> others_;
+};
+
+class LineUseParts {
+ public:
+    // Whether such a cache can be simulated.
+    static Result<void> check(const CacheSpec& spec);
+    LineUseParts(const CacheSpec& spec, unsigned parts);
+
+    std::size_t count() const { return parts_.size(); }
+    // Every batch goes to every part, in order; parts may be on different threads.
+    void add(std::size_t part, const DealtLines& batch);
+    // Into Profile::line_use and the sites of the profile, by id, when all parts have seen all batches.
+    // Lines still in the cache leave it.
+    void fill(Profile& profile);
+
+ private:
+    struct Use {
+        std::uint64_t fetches = 0, bytes = 0;
+        std::uint64_t which = 0;  // bytes used in some fetch
+    };
+    struct Strides {
+        std::uint64_t last = 0, steps[2] = {};
+        std::uint64_t fetched = 0, regular = 0;
+    };
+    struct Entry {
+        std::uint64_t line = 0;
+        std::uint64_t bytes = 0;  // 0: free
+        std::uint32_t site = 0;
+    };
+    struct Part {
+        void leave(const Entry& entry);
+        std::vector<Entry> entries;  // of each set, the most recent first
+        SumsOfSites<Use> uses;
+        std::vector<std::uint64_t> fetched;  // of the batch at hand: a bit per access
+        std::uint64_t batches = 0;
+    };
+    // A batch that some parts have seen.
+    struct Seen {
+        std::size_t left = 0;
+        std::vector<std::uint64_t> fetched;
+    };
+    struct Order {
+        std::mutex guard;  // of all below
+        std::deque<Seen> seen;
+        std::uint64_t first = 0;  // number of the first of them
+        std::vector<std::vector<std::uint64_t>> spare;
+        SumsOfSites<Strides> strides;
+    };
+
+    template <bool kAlone>
+    void look_up(Part& part, const DealtLines::Part& ours, std::span<const std::uint32_t> sites);
+    void count_stride(std::uint64_t line, std::uint32_t site);
+    void hand_on(Part& part, const DealtLines& batch);
+    void count_strides(const std::vector<std::uint64_t>& fetched, const DealtLines& batch);
+
+    CacheSpec spec_;
+    std::uint64_t sets_, ways_;  // of a part
+    std::uint64_t mask_;         // sets - 1 where that is a power of two, else 0
+    std::vector<Part> parts_;
+    std::unique_ptr<Order> order_;
+};
+
+// The same in one part, from batches as they come.
 class LineUseTally {
  public:
     static Result<LineUseTally> create(const CacheSpec& spec);
 
     // Blocks of the cache's line size with their parts; sites may be missing.
     void add(const BlockBatch& batch);
-    // Into Profile::line_use and the sites of the profile, by id; lines still in the cache leave it.
-    void fill(Profile& profile);
+    void fill(Profile& profile) { use_.fill(profile); }
 
  private:
-    struct Entry {
-        std::uint64_t line = 0;
-        std::uint64_t parts = 0;  // 0: free
-        std::uint32_t site = 0;
-    };
-    struct Sum {
-        std::uint64_t fetches = 0, parts = 0;
-        std::uint64_t which = 0;  // parts used in some fetch
-        std::uint64_t last = 0, steps[2] = {};
-        std::uint64_t fetched = 0, regular = 0;
-    };
-
     explicit LineUseTally(const CacheSpec& spec);
-    Sum& sum_of(std::uint32_t site);
-    void fetch(const Entry& entry);
-    void leave(const Entry& entry);
 
-    CacheSpec spec_;
-    std::uint64_t sets_, ways_;
-    std::uint64_t mask_;          // sets - 1 where that is a power of two, else 0
-    std::vector<Entry> entries_;  // of each set, the most recent first
-    std::vector<Sum> sums_;       // by site where its id is small
-    std::unordered_map<std::uint32_t, Sum> more_sums_;
+    LineUseParts use_;
+    LineDealer dealer_;
+    DealtLines dealt_;
 };
 
 }  // namespace revisit

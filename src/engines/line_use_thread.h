@@ -18,9 +18,6 @@ class LineUseThread {
           apart_(apart),
           relay_(kMostWaiting, [this](Job& job) { count(job); }) {}
 
-    // For a caller that has a thread for it.
-    void work_in_callers_thread() { apart_ = false; }
-
     void add(const BlockBatch& batch) {
         if (!apart_) return tally_.add(batch);
         Job job = relay_.take();

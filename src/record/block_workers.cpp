@@ -25,7 +25,9 @@ void BlockRoom::assign(const BlockBatch& batch) {
     has_parts = !batch.parts.empty();
 }
 
-BlockWorkers::BlockWorkers(std::vector<Work> workers, bool side_by_side) {
+BlockWorkers::BlockWorkers(std::vector<Work> workers, bool side_by_side, const BlocksWanted& wanted)
+    : keeps_parts_(wanted.parts || (wanted.lines && wanted.lines->keeps_parts())) {
+    if (wanted.lines) dealer_.emplace(*wanted.lines);
     if (!side_by_side) {
         alone_ = std::move(workers);
         return;
@@ -48,7 +50,7 @@ void BlockWorkers::work(const Work& worker, const BlockRoom& room) {
     if (failed_) return;
     Result<void> done;
     try {
-        done = worker(room.batch());
+        done = worker(room);
     } catch (const std::bad_alloc&) {
         done = fail("not enough memory for what is counted beside the program");
     }
@@ -78,7 +80,15 @@ Result<void> BlockWorkers::hand_over(std::span<BlockRoom> filled) {
 Result<void> BlockWorkers::add(const BlockBatch& batch) {
     TRY(state());
     BlockRoom room = take();
-    room.assign(batch);
+    BlockBatch kept = batch;
+    if (!keeps_parts_) kept.parts = {};
+    room.assign(kept);
+    if (dealer_) {
+        // What is dealt may refer to the room, not to the batch.
+        kept = room.batch();
+        if (!keeps_parts_) kept.parts = batch.parts;
+        dealer_->deal(kept, room.lines);
+    }
     return hand_over({&room, 1});
 }
 

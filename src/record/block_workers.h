@@ -3,8 +3,8 @@
 // Problem. Each takes one to five ns per access and none needs what another found, yet all must see
 // every block in order. Idea. Whoever reads slots writes blocks into rooms, columns of some 16 000
 // blocks; the workers go through the rooms side by side, without a copy and without waiting for each
-// other, and a room that all have seen is filled again. At most kMostRooms are in use (8 MiB with all
-// columns), then the reader waits, and so in the end does the program.
+// other, and a room that all have seen is filled again. At most kMostRooms are in use (6 MiB, and as
+// much for dealt lines), then the reader waits, and so in the end does the program.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,18 @@
 #include <vector>
 
 #include "core/broadcast.h"
+#include "engines/dealt_lines.h"
 #include "revisit/access.h"
 #include "revisit/error.h"
 
 namespace revisit::record {
+
+// What workers want to know of an access.
+struct BlocksWanted {
+    unsigned shift = 0;                  // blocks of 2^shift bytes
+    bool parts = false;                  // and which parts of them
+    std::optional<LinePlan> lines = {};  // and the blocks as lines of simulated caches
+};
 
 // Memory that is touched only as far as it is used.
 template <class T>
@@ -48,6 +56,7 @@ struct BlockRoom {
     Column<std::uint16_t> threads;
     Column<std::uint8_t> flags;
     Column<std::uint16_t> parts;
+    DealtLines lines;  // where they are wanted
     std::size_t count = 0;
     bool has_sites = false, has_threads = false, has_flags = false, has_parts = false;
 
@@ -57,15 +66,17 @@ struct BlockRoom {
         return {of(blocks, true), of(sites, has_sites), of(threads, has_threads), of(flags, has_flags),
                 of(parts, has_parts)};
     }
+    operator BlockBatch() const { return batch(); }  // NOLINT: for workers that want no more
 };
 
 class BlockWorkers {
  public:
-    using Work = std::function<Result<void>(const BlockBatch&)>;
-    static constexpr std::size_t kMostRooms = 32;
+    using Work = std::function<Result<void>(const BlockRoom&)>;
+    static constexpr std::size_t kMostRooms = 24;
 
-    // `side_by_side` false: everything is done in the caller's thread.
-    BlockWorkers(std::vector<Work> workers, bool side_by_side);
+    // `side_by_side` false: everything is done in the caller's thread. Batches come with the parts that
+    // are wanted, or that lines are dealt with; whoever fills rooms does so himself.
+    BlockWorkers(std::vector<Work> workers, bool side_by_side, const BlocksWanted& wanted = {});
 
     BlockRoom take();
     // Errors of workers come out of a later call.
@@ -78,6 +89,8 @@ class BlockWorkers {
     void work(const Work& worker, const BlockRoom& room);
     Result<void> state() const;
 
+    const bool keeps_parts_;
+    std::optional<LineDealer> dealer_;
     std::vector<Work> alone_;  // where there are no threads
     std::vector<BlockRoom> spare_;
     std::mutex guard_;

@@ -10,7 +10,7 @@
 namespace revisit::record {
 namespace {
 
-constexpr std::size_t kSlotsAtOnce = REVISIT_SLOTS_FULL;
+constexpr std::size_t kSlotsAtOnce = 12;
 static_assert(kSlotsAtOnce < BlockWorkers::kMostRooms);
 constexpr std::size_t kMostLeft =
     31;  // slots that are left to the decoder after one that it had to read

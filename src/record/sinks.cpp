@@ -11,6 +11,7 @@
 #include "core/try.h"
 #include "engines/beside.h"
 #include "engines/cache_bank.h"
+#include "engines/line_use.h"
 #include "engines/sample_tally.h"
 #include "record/block_workers.h"
 #include "revisit/accuracy.h"
@@ -25,23 +26,29 @@ constexpr const char* kByStamps =
 
 class ProfileSink : public ProcessSink {
  public:
-    ProfileSink(std::unique_ptr<Engine> engine, CacheParts caches, const AnalyzeOptions& how,
-                Beside beside, TakeProfile take)
+    ProfileSink(std::unique_ptr<Engine> engine, const std::vector<CacheSpec>& caches,
+                const AnalyzeOptions& how, Beside beside, TakeProfile take)
         : engine_(std::move(engine)),
-          caches_(std::move(caches)),
+          engine_wants_parts_(how.engine.sharing),
           beside_(std::move(beside)),
+          line_use_cache_(beside_.take_line_use(how.engine.granularity)),
+          caches_(caches, how.engine.granularity, threads_for_caches(how.engine), line_use_cache_),
           placement_(how.cores),
           cutter_(how.engine.granularity),
           take_(std::move(take)) {
         const EngineOptions& options = how.engine;
-        const bool has_line_use = beside_.take_lines_of(options.granularity);
-        if (options.sharing || has_line_use) cutter_.keep_parts();
-        workers_.emplace(workers(options.sharing, has_line_use), options.threads != 1);
+        if (line_use_cache_)
+            line_use_.emplace(*line_use_cache_, static_cast<unsigned>(caches_.count()));
+        if (options.sharing || line_use_) cutter_.keep_parts();
+        BlocksWanted wanted{0, options.sharing, {}};
+        if (!caches_.empty() || line_use_) wanted.lines = caches_.plan();
+        workers_.emplace(workers(), options.threads != 1, wanted);
         // Granularity 1 counts addresses, not bytes; samples belong to threads.
-        if (how.method != "sample" && beside_.wants_no_accesses() &&
-            options.model == StackModel::single && options.granularity > 1 &&
-            std::has_single_bit(options.granularity))
-            wanted_ = {static_cast<unsigned>(std::countr_zero(options.granularity)), has_line_use};
+        if (how.method != "sample" && beside_.empty() && options.model == StackModel::single &&
+            options.granularity > 1 && std::has_single_bit(options.granularity)) {
+            wanted.shift = static_cast<unsigned>(std::countr_zero(options.granularity));
+            wanted_ = wanted;
+        }
     }
 
     Result<void> add(const AccessBatch& threads) override {
@@ -59,6 +66,7 @@ class ProfileSink : public ProcessSink {
         Profile profile = TRY(engine_->finish());
         engine_.reset();
         if (!caches_.empty()) caches_.fill(profile);
+        if (line_use_) line_use_->fill(profile);
         TRY(beside_.fill(profile));
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1)
@@ -75,28 +83,42 @@ class ProfileSink : public ProcessSink {
     }
 
  private:
-    std::vector<BlockWorkers::Work> workers(bool engine_parts, bool has_line_use) {
+    // The program and the engine have processors of their own.
+    static unsigned threads_for_caches(const EngineOptions& options) {
+        return options.threads == 1 ? 1 : thread_count(0) / 2;
+    }
+
+    std::vector<BlockWorkers::Work> workers() {
         std::vector<BlockWorkers::Work> all;
-        all.emplace_back([this, engine_parts](BlockBatch batch) {
-            if (!engine_parts) batch.parts = {};
+        all.emplace_back([this](const BlockRoom& room) {
+            BlockBatch batch = room.batch();
+            if (!engine_wants_parts_) batch.parts = {};
             return engine_->add(batch);
         });
-        for (std::size_t part = 0; part < caches_.count() && !caches_.empty(); ++part)
-            all.emplace_back([this, part](const BlockBatch& batch) -> Result<void> {
-                caches_.access(part, batch);
+        auto add = [&](bool caches, bool line_use, std::size_t part) {
+            all.emplace_back([=, this](const BlockRoom& room) -> Result<void> {
+                if (caches) caches_.access(part, room.lines);
+                if (line_use) line_use_->add(part, room.lines);
                 return {};
             });
-        if (has_line_use)
-            all.emplace_back([this](const BlockBatch& batch) -> Result<void> {
-                beside_.add_lines(batch);
-                return {};
-            });
+        };
+        // As one part each, the two still have a thread each.
+        const bool caches = !caches_.empty(), line_use = line_use_.has_value();
+        if (caches_.count() == 1) {
+            if (caches) add(true, false, 0);
+            if (line_use) add(false, true, 0);
+        } else if (caches || line_use) {
+            for (std::size_t part = 0; part < caches_.count(); ++part) add(caches, line_use, part);
+        }
         return all;
     }
 
     std::unique_ptr<Engine> engine_;
-    CacheParts caches_;
+    bool engine_wants_parts_;
     Beside beside_;
+    std::optional<CacheSpec> line_use_cache_;
+    CacheParts caches_;
+    std::optional<LineUseParts> line_use_;
     Placement placement_;
     BlockCutter cutter_;
     std::optional<BlocksWanted> wanted_;
@@ -261,11 +283,8 @@ Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& opt
                                                        const std::vector<CacheSpec>& caches) {
     EngineOptions streamed = options.engine;
     streamed.streamed = true;
-    // The program and the engine have processors of their own.
-    const unsigned for_caches = options.engine.threads == 1 ? 1 : thread_count(0) / 2;
-    return std::make_unique<ProfileSink>(TRY(make_engine(options.method, streamed)),
-                                         CacheParts(caches, options.engine.granularity, for_caches),
-                                         options, TRY(Beside::create(options)), std::move(take));
+    return std::make_unique<ProfileSink>(TRY(make_engine(options.method, streamed)), caches, options,
+                                         TRY(Beside::create(options)), std::move(take));
 }
 
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {

@@ -213,7 +213,11 @@ std::optional<std::size_t> SlotReader::read(const SlotView& slot, const BlocksWa
     out.blocks = room.blocks.make_room(kMostBlocks);
     if (options.labels) out.sites = room.sites.make_room(kMostBlocks + kVector);
     if (options.flags) out.flags = room.flags.make_room(kMostBlocks + kVector);
-    if (wanted.parts) out.parts = room.parts.make_room(kMostBlocks);
+    const bool keeps_parts = wanted.parts || (wanted.lines && wanted.lines->keeps_parts());
+    if (keeps_parts)
+        out.parts = room.parts.make_room(kMostBlocks);
+    else if (wanted.lines && wanted.lines->bytes)
+        out.parts = parts_.make_room(kMostBlocks);
     const std::span<const std::uint64_t> words = slot.words;
     for (std::size_t at = 0; at < words.size();) {
         const std::uint64_t first = words[at];
@@ -252,8 +256,14 @@ std::optional<std::size_t> SlotReader::read(const SlotView& slot, const BlocksWa
     room.count = out.filled;
     room.has_sites = out.sites != nullptr;
     room.has_flags = out.flags != nullptr;
-    room.has_parts = out.parts != nullptr;
+    room.has_parts = keeps_parts;
     room.has_threads = false;
+    if (wanted.lines) {
+        if (!dealer_) dealer_.emplace(*wanted.lines);
+        BlockBatch lines = room.batch();
+        if (out.parts != nullptr) lines.parts = {out.parts, out.filled};
+        dealer_->deal(lines, room.lines);
+    }
     // The decoder counts accesses as it hands them on.
     return options.cut != 0 ? out.filled : out.accesses;
 }

@@ -32,12 +32,6 @@
 
 namespace revisit::record {
 
-// What workers want to know of an access.
-struct BlocksWanted {
-    unsigned shift = 0;  // blocks of 2^shift bytes
-    bool parts = false;  // and which parts of them
-};
-
 // One reader: what it last found, so that it need not look again.
 class SlotReader {
  public:
@@ -86,6 +80,8 @@ class SlotReader {
     const Decoder& decoder_;
     std::vector<Met> met_;
     std::vector<std::uint32_t> call_at_;  // in the slot
+    std::optional<LineDealer> dealer_;
+    Column<std::uint16_t> parts_;  // for it alone
     // While a slot is read.
     unsigned shift_ = 0;
     const Decoder::Thread* thread_ = nullptr;

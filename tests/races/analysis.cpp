@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "engines/cache_bank.h"
+#include "engines/line_use.h"
 #include "record/block_workers.h"
 #include "record/consume.h"
 #include "record/decode.h"
@@ -66,15 +68,37 @@ void produce(revisit_stream* s, std::uint32_t producer, std::uint32_t thread) {
     }
 }
 
-// An engine, and one that only looks at the blocks.
-std::vector<BlockWorkers::Work> counting(Engine& engine) {
+// Caches, and line use of one of them, in four parts.
+struct Caches {
+    const CacheSpec cache = *CacheSpec::parse("64K:8:64");
+    CacheParts parts{{cache}, 64, 4, cache};
+    LineUseParts line_use{cache, 4};
+};
+
+// An engine, caches, and one that only looks at the blocks.
+std::vector<BlockWorkers::Work> counting(Engine& engine, Caches& caches) {
     std::vector<BlockWorkers::Work> all;
+    for (std::size_t part = 0; part < caches.parts.count(); part++)
+        all.emplace_back([&caches, part](const BlockRoom& room) -> Result<void> {
+            caches.parts.access(part, room.lines);
+            caches.line_use.add(part, room.lines);
+            return {};
+        });
     all.emplace_back([&](const BlockBatch& batch) { return engine.add(batch); });
     all.emplace_back([seen = std::uint64_t{0}](const BlockBatch& batch) mutable -> Result<void> {
         for (const std::uint64_t block : batch.blocks) seen ^= block;
         return {};
     });
     return all;
+}
+
+void expect_caches(Caches& caches, Profile& profile) {
+    caches.parts.fill(profile);
+    caches.line_use.fill(profile);
+    expect(profile.caches.size() == 1 && profile.caches[0].accesses == profile.accesses,
+           "caches did not see all accesses");
+    expect(profile.line_use && profile.line_use->use.fetches == profile.caches[0].misses,
+           "what was fetched is not what missed");
 }
 
 void run(const EngineOptions& options, bool labels) {
@@ -84,8 +108,10 @@ void run(const EngineOptions& options, bool labels) {
     std::uint32_t me = revisit_producer_start(s);
     Result<std::unique_ptr<Engine>> engine = make_exact(options);
     expect(engine.has_value(), "no engine");
-    BlockWorkers workers(counting(**engine), true);
+    Caches caches;
+    BlockWorkers workers(counting(**engine, caches), true, {.lines = caches.parts.plan()});
     BlockCutter cutter(64);
+    cutter.keep_parts();
     DecodeOptions decode;
     decode.labels = decode.flags = decode.threads = labels;
     decode.cut = 64;
@@ -111,6 +137,7 @@ void run(const EngineOptions& options, bool labels) {
     expect(slots->words_handed_over() == slots->words_taken(), "words were lost");
     expect(profile->accesses == static_cast<double>(handed_on), "accesses were lost");
     expect(profile->reuse.total() == profile->accesses, "the histogram does not add up");
+    expect_caches(caches, *profile);
     double by_site = 0;
     for (const Site& site : profile->sites) by_site += site.accesses;
     expect(!options.sites || by_site == profile->accesses, "the sites do not add up");
@@ -121,13 +148,15 @@ std::uint64_t blocks_of_readers = 0;
 // Blocks alone, or with labels, into an engine that has a thread.
 class BlocksSink : public ProcessSink {
  public:
-    BlocksSink(BlockWorkers& workers, std::uint64_t& handed_on)
-        : workers_(workers), handed_on_(handed_on) {}
+    BlocksSink(BlockWorkers& workers, const LinePlan& lines, std::uint64_t& handed_on)
+        : workers_(workers), wanted_{6, false, lines}, handed_on_(handed_on) {
+        cutter_.keep_parts();
+    }
     Result<void> add(const AccessBatch& batch) override {
         handed_on_ += batch.count();
         return cutter_.cut(batch, [&](const BlockBatch& piece) { return workers_.add(piece); });
     }
-    std::optional<BlocksWanted> blocks_wanted() const override { return BlocksWanted{6, false}; }
+    std::optional<BlocksWanted> blocks_wanted() const override { return wanted_; }
     BlockRoom take_room() override { return workers_.take(); }
     Result<void> add_rooms(std::span<BlockRoom> rooms) override {
         for (const BlockRoom& room : rooms) {
@@ -140,6 +169,7 @@ class BlocksSink : public ProcessSink {
 
  private:
     BlockWorkers& workers_;
+    BlocksWanted wanted_;
     std::uint64_t& handed_on_;
     BlockCutter cutter_{64};
 };
@@ -154,7 +184,8 @@ void run_readers(bool labels) {
     options.sites = options.pairs = labels;
     Result<std::unique_ptr<Engine>> engine = make_exact(options);
     expect(engine.has_value(), "no engine");
-    BlockWorkers workers(counting(**engine), true);
+    Caches caches;
+    BlockWorkers workers(counting(**engine, caches), true, {.lines = caches.parts.plan()});
     std::uint64_t handed_on = 0;
     DecodeOptions decode;
     decode.threads = false;
@@ -162,7 +193,7 @@ void run_readers(bool labels) {
     decode.readers = 3;
     Consumer consumer(*slots, decode,
                       [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
-                          return std::make_unique<BlocksSink>(workers, handed_on);
+                          return std::make_unique<BlocksSink>(workers, caches.parts.plan(), handed_on);
                       });
     std::int32_t first = revisit_slot_open(s, me, 0);
     expect(first >= 0, "no slot");
@@ -189,6 +220,7 @@ void run_readers(bool labels) {
     expect(blocks_of_readers > 0, "no slot was read by the readers");
     expect(consumer.accesses() == handed_on, "accesses were lost on the way");
     expect(profile->accesses == static_cast<double>(handed_on), "accesses were lost");
+    expect_caches(caches, *profile);
 }
 
 }  // namespace
