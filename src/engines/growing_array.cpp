@@ -1,6 +1,7 @@
 #include "engines/growing_array.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,11 +31,17 @@ std::size_t address_space_worth_reserving() {
     return worth;
 }
 
+bool has_swap() {
+    struct sysinfo now {};
+    return sysinfo(&now) != 0 || now.totalswap > 0;
+}
+
 // Whole pages. Counters for every distance are written to here and there: pages that are not there yet
-// read as zero, and are left so.
+// read as zero, and are left so. A page that was swapped out is not there either, and is given up.
 void clear(std::byte* from, std::size_t bytes) {
     static const auto page = static_cast<std::size_t>(std::max(4096L, sysconf(_SC_PAGESIZE)));
     constexpr std::size_t kAtOnce = 256;
+    const bool swaps = has_swap();
     for (std::size_t at = 0; at < bytes; at += kAtOnce * page) {
         unsigned char is_there[kAtOnce];
         const std::size_t many = std::min(kAtOnce * page, bytes - at);
@@ -42,8 +49,12 @@ void clear(std::byte* from, std::size_t bytes) {
             std::memset(from + at, 0, many);
             continue;
         }
-        for (std::size_t i = 0; i * page < many; ++i)
-            if (is_there[i] & 1) std::memset(from + at + i * page, 0, std::min(page, many - i * page));
+        for (std::size_t i = 0; i * page < many; ++i) {
+            std::byte* const here = from + at + i * page;
+            const std::size_t length = std::min(page, many - i * page);
+            if (is_there[i] & 1 || (swaps && madvise(here, length, MADV_DONTNEED) != 0))
+                std::memset(here, 0, length);
+        }
     }
 }
 
