@@ -86,6 +86,7 @@ Sampler::Sampler(const Settings& settings, bool objects)
       bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
       pairing_(settings_, objects) {
     TaskEvents::refuse = settings.refuse;
+    budget_.share = settings.share;
     calibrate();
 }
 
@@ -126,7 +127,7 @@ std::uint64_t Sampler::clock(Task& t) {
         if (t.rest.is_resting && now != 0) now = now - t.rest.scheduled + t.rest.since;
         now = std::max(now, t.clock_seen);
     }
-    ran_ += now - t.clock_seen;
+    budget_.ran += now - t.clock_seen;
     t.process->time += now - t.clock_seen;
     t.process->program->time += now - t.clock_seen;
     t.clock_seen = now;
@@ -272,6 +273,8 @@ void Sampler::finish_sample(Task& t) {
         sample.far_label = label(t, bench_.far_use);
     if (foreseen_) sample.far_reuse_label = label(t, bench_.far_reuse);
     thread.add_window(bench_.window);
+    budget_.charge_heap_library(bench_.log, sample.period,
+                                [&](std::uint64_t pc) { return t.process->is_in_heap_library(pc); });
     count_visits(t);
 }
 
@@ -519,7 +522,6 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         return Taken::stretch;
     }
     if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
-    if (t.process->is_in_heap_library(bench_.stopped.pc)) imposed_ += t.period;
     const bool follows = !t.replay.runs && wants_following(t);
     const bool sampled = t.replay.runs || follows || !wants_replay(t);
     if (sampled) {

@@ -9,6 +9,7 @@
 // been stopped for it.
 #pragma once
 
+#include "watch/outside/budget.h"
 #include "watch/outside/look.h"
 #include "watch/outside/pairing.h"
 #include "watch/outside/replay.h"
@@ -46,21 +47,21 @@ class Sampler {
     // Children that are not sampled ran so long; to fork each took the run longer where the heap
     // library is loaded.
     void ran_unseen(Process& process, std::uint64_t nanoseconds, bool has_heap_library);
-    bool has_budget_left() const { return wait_for_budget(spent_) == 0; }
+    bool has_budget_left() const { return budget_.wait() == 0; }
     // It was stopped for something else, so long.
-    void lost_time(std::uint64_t nanoseconds) { spent_ += nanoseconds; }
+    void lost_time(std::uint64_t nanoseconds) { budget_.spent += nanoseconds; }
     // All our processor time counts, of whatever process of the run: in full while a thread stands
     // still or all processors are busy, else a quarter of the work on samples.
     void worked_at_stop(std::uint64_t nanoseconds) {
         own_time_counted_ += nanoseconds;
-        spent_ += nanoseconds;
+        budget_.spent += nanoseconds;
     }
     std::uint64_t worked_beside(std::uint64_t nanoseconds, bool busy) {
         constexpr std::uint64_t kBeside = 4;
         busy_ = busy;
         own_time_counted_ += nanoseconds;
         std::uint64_t cost = busy ? nanoseconds : nanoseconds / kBeside;
-        spent_ += cost;
+        budget_.spent += cost;
         return cost;
     }
     std::uint64_t own_time_counted() const { return own_time_counted_; }
@@ -131,13 +132,11 @@ class Sampler {
 
     std::uint64_t to_next_sample(Task& task, std::uint64_t cost);
     std::uint64_t to_first_sample(Task& task);
-    double wait_for_budget(std::uint64_t spent) const;
     void charge_switches(Task& task);
-    std::uint64_t switching_allowed() const;
     void calibrate();
     void spend(Task& task, std::uint64_t own, std::uint64_t others) {
         worked_at_stop(own);
-        spent_ += others;
+        budget_.spent += others;
         task.stopped_for += own + others;
     }
 
@@ -145,17 +144,13 @@ class Sampler {
     bool objects_;
     Bench bench_;
     Pairing pairing_;
-    std::uint64_t stretch_ = 0;           // nanoseconds from a replay's beginning to its end
-    Window::Reuse drawn_;                 // of the use that was drawn at this stop
-    bool foreseen_ = false;               // the open one's reuse was found at this stop
-    std::uint64_t spent_ = 0;             // nanoseconds that the run is longer for us
+    std::uint64_t stretch_ = 0;  // nanoseconds from a replay's beginning to its end
+    Window::Reuse drawn_;        // of the use that was drawn at this stop
+    bool foreseen_ = false;      // the open one's reuse was found at this stop
+    Budget budget_;
     bool busy_ = false;                   // all processors were, at the last sample
-    std::uint64_t own_time_counted_ = 0;  // … of our own processor time that are in it, at full length
-    std::uint64_t ran_ = 0;               // … that they ran
-    std::uint64_t imposed_ = 0;           // … that the heap library and switches of threads take
-    std::uint64_t switching_ = 0;         // … the latter alone
+    std::uint64_t own_time_counted_ = 0;  // … of our own that budget_.spent has, at full length
     std::uint64_t spent_at_last_ = 0;     // when the last sample was taken
-    std::uint64_t usual_cost_ = 0;        // … that a sample takes
     std::uint64_t trap_cost_ = 0, step_cost_ = 0;
     int no_watchpoints_ = 0;  // the error that they ended with; 0 = there are some
 };

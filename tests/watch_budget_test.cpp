@@ -1,0 +1,58 @@
+// What sampling may cost: the budget of a run.
+#include <gtest/gtest.h>
+
+#include "watch/outside/budget.h"
+
+namespace revisit::watch::outside {
+namespace {
+
+constexpr std::uint64_t kSecond = 1000000000, kMillisecond = 1000000;
+
+Budget four_percent_of(std::uint64_t ran) {
+    Budget budget;
+    budget.share = 40;
+    budget.ran = ran;
+    budget.usual_cost = kMillisecond;
+    return budget;
+}
+
+TEST(WatchBudget, waits_for_nothing_within_the_share) {
+    Budget budget = four_percent_of(10 * kSecond);
+    budget.spent = 400 * kMillisecond;
+    EXPECT_EQ(budget.wait(), 0);
+    budget.spent = 450 * kMillisecond;
+    EXPECT_GT(budget.wait(), 0);
+    budget.share = 0;  // no limit
+    EXPECT_EQ(budget.wait(), 0);
+}
+
+TEST(WatchBudget, samples_come_half_as_often_where_others_take_all) {
+    Budget budget = four_percent_of(1000 * kSecond);
+    budget.spent = 100 * kSecond;
+    EXPECT_NEAR(budget.wait(), 2 * kMillisecond / 0.04, kMillisecond);
+}
+
+TEST(WatchBudget, switches_take_at_most_half_of_the_share) {
+    Budget budget = four_percent_of(10 * kSecond);
+    const std::uint64_t many = 190 * kMillisecond / Budget::kSwitchCost;
+    EXPECT_EQ(budget.charge_switches(many), many * Budget::kSwitchCost);
+    EXPECT_FALSE(budget.switches_take_too_much());
+    budget.charge_switches(many / 10);
+    EXPECT_TRUE(budget.switches_take_too_much());
+    EXPECT_EQ(budget.imposed, budget.switching);
+}
+
+TEST(WatchBudget, heap_library_counts_by_its_part_of_the_window) {
+    AccessLog window;
+    for (std::uint64_t i = 0; i < 100; i++) window.add(64 * i, 8, i < 2 ? 0x2000 : 0x1000, true);
+    auto is_in_library = [](std::uint64_t pc) { return pc == 0x2000; };
+    Budget budget;
+    budget.charge_heap_library(window, 30 * kMillisecond, is_in_library);
+    EXPECT_NEAR(static_cast<double>(budget.imposed), 0.034 * 30 * kMillisecond, 1);
+    EXPECT_EQ(budget.switching, 0);
+    budget.charge_heap_library(AccessLog(), kSecond, is_in_library);
+    EXPECT_NEAR(static_cast<double>(budget.imposed), 0.034 * 30 * kMillisecond, 1);
+}
+
+}  // namespace
+}  // namespace revisit::watch::outside
