@@ -26,20 +26,34 @@ TEST(WatchBudget, waits_for_nothing_within_the_share) {
     EXPECT_EQ(budget.wait(), 0);
 }
 
-TEST(WatchBudget, samples_come_half_as_often_where_others_take_all) {
+TEST(WatchBudget, samples_come_a_third_as_often_where_others_take_all) {
     Budget budget = four_percent_of(1000 * kSecond);
-    budget.spent = 100 * kSecond;
-    EXPECT_NEAR(budget.wait(), 2 * kMillisecond / 0.04, kMillisecond);
+    budget.imposed = 100 * kSecond;
+    budget.spent = 13 * kSecond;
+    EXPECT_NEAR(budget.wait(), 3 * kMillisecond / 0.04, kMillisecond);
 }
 
-TEST(WatchBudget, switches_take_at_most_half_of_the_share) {
+TEST(WatchBudget, what_samples_took_of_others_part_is_made_good_at_once) {
+    Budget budget = four_percent_of(1000 * kSecond);
+    budget.spent = 40500 * kMillisecond;  // allowed: 40027 ms
+    EXPECT_NEAR(budget.wait(), 3 * kMillisecond / 0.04, kMillisecond);
+    budget.imposed = 10 * kSecond;
+    EXPECT_NEAR(budget.wait(), 10 * kSecond / 0.04, 10 * kSecond);
+}
+
+TEST(WatchBudget, switches_take_at_most_a_third_of_the_share) {
     Budget budget = four_percent_of(10 * kSecond);
-    const std::uint64_t many = 190 * kMillisecond / Budget::kSwitchCost;
-    EXPECT_EQ(budget.charge_switches(many), many * Budget::kSwitchCost);
+    const std::uint64_t many = 130 * kMillisecond / Budget::kSwitchCost;
+    EXPECT_EQ(budget.charge_switches(many, 0), many * Budget::kSwitchCost);
     EXPECT_FALSE(budget.switches_take_too_much());
-    budget.charge_switches(many / 10);
+    EXPECT_GT(budget.charge_switches(many / 10, 2), many / 10 * Budget::kSwitchCost);
     EXPECT_TRUE(budget.switches_take_too_much());
     EXPECT_EQ(budget.imposed, budget.switching);
+}
+
+TEST(WatchBudget, stops_of_threads_that_others_wait_for_count_twice) {
+    EXPECT_EQ(Budget::felt(kMillisecond, 20000, kSecond), 2 * kMillisecond);
+    EXPECT_EQ(Budget::felt(kMillisecond, 200, kSecond), kMillisecond);
 }
 
 TEST(WatchBudget, heap_library_counts_by_its_part_of_the_window) {

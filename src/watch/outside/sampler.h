@@ -136,7 +136,7 @@ class Sampler {
     void calibrate();
     void spend(Task& task, std::uint64_t own, std::uint64_t others) {
         worked_at_stop(own);
-        budget_.spent += others;
+        budget_.spent += Budget::felt(own + others, task.switches, task.clock_seen) - own;
         task.stopped_for += own + others;
     }
 

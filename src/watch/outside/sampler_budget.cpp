@@ -32,7 +32,9 @@ std::uint64_t Sampler::to_first_sample(Task& t) {
 void Sampler::charge_switches(Task& t) {
     if (!t.events.is_open()) return;
     std::uint64_t now = scheduled(t.process->pid, t.id).switches;
-    if (now > t.switches) t.rest.imposed += budget_.charge_switches(now - t.switches);
+    const auto watchpoints = static_cast<unsigned>(std::ranges::count_if(
+        t.watch, [](const Watch& one) { return one.waits_for != Watch::For::nothing; }));
+    if (now > t.switches) t.rest.imposed += budget_.charge_switches(now - t.switches, watchpoints);
     t.switches = now;
 }
 
