@@ -74,6 +74,14 @@ if here["any binary"]["works"]:
     expect(method == "exact", f"where perf events are forbidden, profile took the method {method}")
     tried.append("profile falls back to valgrind")
 
+# --- A program that goes on in another user namespace cannot see the recorder: its profile says so. ---
+if here["any binary"]["works"] and run("unshare", "--user", "--map-root-user", "true", status=None).returncode == 0:
+    for command, is_lost in ((["unshare", "--user", "--map-root-user", "/bin/true"], True), (["env", "/bin/true"], False)):
+        run(revisit, "profile", "--quiet", "--method", "exact", "-o", "n.json", "--", *command)
+        notes = json.loads((scratch / "n.json").read_text()).get("notes", [])
+        expect(any("could not be recorded" in note for note in notes) == is_lost, f"{command}: {notes}")
+    tried.append("what becomes invisible is noted")
+
 # --- Attaching: the same user needs no capability; ptrace forbidden, or a process of another namespace, is one clear line. ---
 sleeper = subprocess.Popen(["sleep", "60"])
 try:

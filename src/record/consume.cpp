@@ -154,6 +154,7 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
     process.finished = true;
     if (process.order) TRY(process.order->flush());
     TRY(process.decoder->finish());
+    saw_end_[process.decoder->pid()] = process.decoder->ended();
     accesses_ += process.decoder->accesses() - process.counted;
     for (const std::string& name : process.decoder->regions_seen())
         if (std::ranges::find(regions_seen_, name) == regions_seen_.end())

@@ -62,6 +62,12 @@ class Consumer {
     std::size_t processes() const { return processes_; }
     std::size_t cut_off() const { return cut_off_; }
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }
+    // Whether a process that is finished was recorded up to its end: it may have become a program that
+    // could not be.
+    bool saw_end_of(std::uint32_t pid) const {
+        auto found = saw_end_.find(pid);
+        return found == saw_end_.end() || found->second;
+    }
 
  private:
     struct Process {
@@ -85,6 +91,7 @@ class Consumer {
     DecodeOptions options_;
     MakeSink make_sink_;
     std::map<std::uint32_t, std::uint32_t> parents_;  // by process
+    std::map<std::uint32_t, bool> saw_end_;           // … of the last program that it was
     std::unique_ptr<Crew> crew_;
     std::vector<SlotView> taken_;
     std::map<std::uint32_t, Process> by_producer_;

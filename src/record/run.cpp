@@ -129,6 +129,11 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     outcome.regions_seen = consumer.regions_seen();
     if (outcome.limit_reached) outcome.exit_status = 0;
     note_end(outcome, consumer.cut_off());
+    if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
+        outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
+        outcome.notes.push_back(
+            "the program became one that could not be recorded (another user, or another namespace); "
+            "its accesses are not included: --method watch");
     if (slots.threads_unrecorded() > 0)
         outcome.notes.push_back(fmt::format("{} threads were not recorded: more than {} ran at once",
                                             slots.threads_unrecorded(), REVISIT_SLOTS));
