@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 namespace revisit {
@@ -21,13 +22,16 @@ std::uint64_t lowest_bit(std::uint64_t number) {
     return std::uint64_t{1} << std::countr_zero(number);
 }
 
+bool can_simulate(const CacheSpec& spec, std::uint64_t line) {
+    return spec.line == line && spec.associativity() <= kMostBankWays && spec.sets() >= 2 &&
+           spec.blocks() <= kMostBankLines;
+}
+
 }  // namespace
 
 CacheBank::CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line) {
     for (const CacheSpec& spec : caches) {
-        if (spec.line != line || spec.associativity() > kMostBankWays || spec.sets() < 2 ||
-            spec.blocks() > kMostBankLines)
-            continue;
+        if (!can_simulate(spec, line)) continue;
         Cache cache;
         cache.spec = spec;
         cache.sets = spec.sets();
@@ -46,12 +50,6 @@ CacheBank::CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line) {
         chain->push_back(i);
     }
     for (const std::vector<std::size_t>& chain : chains) add_chain(chain);
-}
-
-std::uint64_t CacheBank::common_sets() const {
-    std::uint64_t sets = std::uint64_t{1} << 63;
-    for (const Cache& cache : caches_) sets = std::min(sets, lowest_bit(cache.sets));
-    return sets;
 }
 
 // The caches of a chain share the ways that the one with fewest of them and of those after it has. The
@@ -155,24 +153,6 @@ std::vector<double> CacheBank::misses_of(std::uint32_t site) const {
     return out;
 }
 
-std::vector<CacheBank> CacheBank::in_parts(const std::vector<CacheSpec>& caches, std::uint64_t line,
-                                           unsigned parts) {
-    CacheBank whole(caches, line);
-    std::vector<CacheSpec> smaller;
-    bool divides = !whole.empty();
-    for (const Cache& cache : whole.caches_) {
-        smaller.push_back(cache.spec);
-        smaller.back().bytes /= parts;
-        divides &= cache.sets % parts == 0 && cache.sets / parts >= 2;
-    }
-    std::vector<CacheBank> out;
-    if (parts < 2 || !divides)
-        out.push_back(std::move(whole));
-    else
-        for (unsigned part = 0; part < parts; ++part) out.emplace_back(smaller, line);
-    return out;
-}
-
 CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<CacheSpec>& caches,
                             std::uint64_t line) {
     if (parts.size() == 1) return std::move(parts[0]);
@@ -198,12 +178,18 @@ CacheBank CacheBank::joined(std::vector<CacheBank> parts, const std::vector<Cach
 CacheParts::CacheParts(const std::vector<CacheSpec>& caches, std::uint64_t line, unsigned threads,
                        const std::optional<CacheSpec>& line_use)
     : caches_(caches), line_(line) {
-    std::uint64_t sets = CacheBank(caches, line).common_sets();
+    std::vector<CacheSpec> simulated;
+    std::ranges::copy_if(caches, std::back_inserter(simulated),
+                         [&](const CacheSpec& spec) { return can_simulate(spec, line); });
+    std::uint64_t sets = std::uint64_t{1} << 63;
+    for (const CacheSpec& spec : simulated) sets = std::min(sets, lowest_bit(spec.sets()));
     if (line_use) sets = std::min(sets, lowest_bit(line_use->blocks() / line_use->associativity()));
     plan_ = {1, sets, line_use.has_value()};
     for (unsigned many = kMostParts; many >= kFewestParts && plan_.parts == 1; many /= 2)
         if (threads >= many && sets >= 2 * many) plan_.parts = many;
-    parts_ = CacheBank::in_parts(caches, line, plan_.parts);
+    for (CacheSpec& spec : simulated) spec.bytes /= plan_.parts;
+    for (unsigned part = 0; part < (simulated.empty() ? 1 : plan_.parts); ++part)
+        parts_.emplace_back(simulated, line);
 }
 
 void CacheParts::access(std::size_t part, const DealtLines& batch) {

@@ -43,8 +43,6 @@ class CacheBank {
     CacheBank(const std::vector<CacheSpec>& caches, std::uint64_t line);
 
     bool empty() const { return caches_.empty(); }
-    // The largest power of two that divides the sets of each.
-    std::uint64_t common_sets() const;
     // Accesses that are known to hit all caches and to change nothing.
     void add_hits(std::uint64_t accesses) { accesses_ += accesses; }
     // Sites may be missing. They are those of the lines, or with `at`, each line's is at that place.
@@ -54,10 +52,7 @@ class CacheBank {
     // Misses of a site in each of results().
     std::vector<double> misses_of(std::uint32_t site) const;
 
-    // The parts of a bank: caches of as many sets less, or just one where the sets cannot be divided.
-    static std::vector<CacheBank> in_parts(const std::vector<CacheSpec>& caches, std::uint64_t line,
-                                           unsigned parts);
-    // All that they counted, as one bank has it. They are used up.
+    // All that the parts of a bank counted, as one bank has it. They are used up.
     static CacheBank joined(std::vector<CacheBank> parts, const std::vector<CacheSpec>& caches,
                             std::uint64_t line);
 
