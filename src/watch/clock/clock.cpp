@@ -393,15 +393,11 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             clock.rate.push_back(rates.at(name, clock.time.back()));
             clock.stays.push_back(loop.stays);
             const std::uint32_t use = thread.samples[i].far_label;
-            const FunctionRate* at_use = &loop;
-            if (use != kNowhere)
-                if (auto found = rates.of.find(name_of(origins.labels[use].place));
-                    found != rates.of.end())
-                    at_use = &found->second;
-            const bool is_other = at_use != &loop && at_use->stays > 0;
-            clock.stays_at_use.push_back(is_other ? at_use->stays : 0);
-            clock.rate_of_use.push_back(
-                is_other ? rates.at(name_of(origins.labels[use].place), clock.time.back()) : 0);
+            const std::string& there = use == kNowhere ? name : name_of(origins.labels[use].place);
+            const auto at_use = rates.of.find(there);
+            const bool is_other = there != name && at_use != rates.of.end() && at_use->second.stays > 0;
+            clock.stays_at_use.push_back(is_other ? at_use->second.stays : 0);
+            clock.rate_of_use.push_back(is_other ? rates.at(there, clock.time.back()) : 0);
             auto own = delay.of.find(name);
             clock.lost.push_back(own != delay.of.end() ? own->second : delay.typical);
             if (auto over = time_over.find(name); by_runs && over != time_over.end())
@@ -474,6 +470,16 @@ double AccessClock::ThreadClock::uncertainty(double nanoseconds) const {
     return std::sqrt(error * error + spread * spread * kAlike / (kAlike + nanoseconds) + late * late);
 }
 
+namespace {
+
+// Accesses in a time of which the first part passes in a loop: at its rate there, else evenly.
+double accesses_from_loop(double rate, double stays, double nanoseconds, double even) {
+    const double there = stays * (1 - std::exp(-nanoseconds / stays));
+    return rate * there + even * (1 - there / nanoseconds);
+}
+
+}  // namespace
+
 double AccessClock::ThreadClock::since(std::size_t sample, double nanoseconds) const {
     double even = at(nanoseconds) - accesses[sample];
     // Four times slower at first, and then less and less.
@@ -481,8 +487,7 @@ double AccessClock::ThreadClock::since(std::size_t sample, double nanoseconds) c
     double passed = nanoseconds - time[sample], late = sample < lost.size() ? lost[sample] : delay;
     double taken = late > 0 ? passed - late * (1 - std::exp(-kSlower * passed / late)) : passed;
     if (sample >= rate.size() || stays[sample] <= 0 || taken <= 0) return even;
-    double there = stays[sample] * (1 - std::exp(-taken / stays[sample]));
-    return rate[sample] * there + even * (1 - there / taken);
+    return accesses_from_loop(rate[sample], stays[sample], taken, even);
 }
 
 double AccessClock::ThreadClock::since_use(std::size_t sample, double nanoseconds,
@@ -490,11 +495,9 @@ double AccessClock::ThreadClock::since_use(std::size_t sample, double nanosecond
     const double passed = nanoseconds - time[sample];
     if (sample < rate_of_use.size() && rate_of_use[sample] > 0 && rate[sample] > 0) {
         const double to_use = accesses_to_use / rate[sample] + lost[sample], left = passed - to_use;
-        if (left > 0) {
-            const double there = stays_at_use[sample] * (1 - std::exp(-left / stays_at_use[sample]));
-            const double even = at(nanoseconds) - at(time[sample] + to_use);
-            return rate_of_use[sample] * there + even * (1 - there / left);
-        }
+        if (left > 0)
+            return accesses_from_loop(rate_of_use[sample], stays_at_use[sample], left,
+                                      at(nanoseconds) - at(time[sample] + to_use));
     }
     return since(sample, nanoseconds) - accesses_to_use;
 }

@@ -26,8 +26,7 @@ struct EstimateOptions {
     std::uint64_t granularity = 64;
     Weights weights = Weights::inverse;
     bool sites = true, pairs = true;
-    unsigned runs =
-        1;  // that each thread's samples are of, one behind the other; the profile is of one
+    unsigned runs = 1;  // that each thread's samples are of, one behind the other; the profile is of one
 };
 
 // The profile by labels; `explain` turns them into places.

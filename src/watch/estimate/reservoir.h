@@ -9,10 +9,11 @@
 // having kept it. Samples do not stand for the same: where they are dear they come rarely. So what is
 // counted is what they stand for, open uses in nanoseconds of the run, not samples; a line that was
 // watched in a phase of many samples kept the watchpoints through most of the next one, of few (a join
-// of 80 million rows: S 0.86, now 0.89). In a short run a block that is never touched again would often
-// be watched up to the end: after a fifth of the run so far, holding on gets no likelier with age. S of
-// a hash join in 100 samples, simulated: 0.913 (worst of 24 seeds 0.858) instead of 0.907 (0.833).
-// Source. Wang, Liu, Chabbi 2019 (RDX), section IV; the weights are ours.
+// of 80 million rows: S 0.86 in the median of six runs, now 0.87 to 0.90). In a short run a block that
+// is never touched again would often be watched up to the end: after a fifth of the run so far, holding
+// on gets no likelier with age. S of a hash join in 100 samples, simulated: 0.913 (worst of 24 seeds
+// 0.858) instead of 0.907 (0.833). Source. Wang, Liu, Chabbi 2019 (RDX), section IV; the weights are
+// ours.
 #pragma once
 
 #include <algorithm>
@@ -112,8 +113,8 @@ class Reservoir {
     }
 
     unsigned count_;
-    double wanted_ = 0, wanted_mass_ = 0,
-           mass_ = 1;  // samples that wanted to be watched; the last one's
+    double wanted_ = 0, wanted_mass_ = 0;  // samples that wanted to be watched, and their masses
+    double mass_ = 1;                      // that of the last
     bool held_[kMostWatchpoints] = {};
     double since_empty_[kMostWatchpoints] = {};  // what came since, in mass
     double kept_[kMostWatchpoints] = {};

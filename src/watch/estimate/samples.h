@@ -89,7 +89,7 @@ struct ThreadSamples {
         std::uint32_t sample, place;  // in the time that this sample stands for
     };
     std::vector<Sample> samples;  // in order of time; sample number i is at i - 1
-    std::vector<Met> met;         // at other moments: ticks, and where stretches begin and end
+    std::vector<Met> met;         // at other moments: ticks
     std::vector<Entry> entries;
     std::uint64_t keeps = 1;      // windows: every so many
     std::uint64_t end = 0;        // the thread's time at its end; 0 = unknown

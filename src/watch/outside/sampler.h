@@ -121,7 +121,6 @@ class Sampler {
     void begin_following(Task& task);
     void end_following(Task& task, std::uint64_t now);
     void begin_replay(Task& task);
-    void met(Task& task, std::uint64_t pc);
     void tick(Task& task, std::uint64_t pc);
     void begin_ticks(Task& task);
     void count_replay(Task& task, bool on_another_processor);

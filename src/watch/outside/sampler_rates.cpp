@@ -132,15 +132,11 @@ void Sampler::after_stretch(Task& t, bool on_another_processor) {
 }
 
 // The thread was at a place at a moment that no place was chosen for.
-void Sampler::met(Task& t, std::uint64_t pc) {
-    ThreadSamples& thread = t.samples();
-    thread.met.push_back({static_cast<std::uint32_t>(thread.samples.size()), t.process->place(pc)});
-}
-
 // A tick shows where a thread is and nothing else, at a thirtieth of a sample's cost.
 void Sampler::tick(Task& t, std::uint64_t pc) {
     constexpr std::uint64_t kFirst = 256, kMany = 4096;  // then a third and half as often
-    met(t, pc);
+    ThreadSamples& thread = t.samples();
+    thread.met.push_back({static_cast<std::uint32_t>(thread.samples.size()), t.process->place(pc)});
     if (++t.ticks == kFirst) t.events.set_ticks(t.tick_period *= 3);
     if (t.ticks % kMany == 0) t.events.set_ticks(t.tick_period *= 2);
 }
