@@ -62,8 +62,8 @@ class Consumer {
     std::size_t processes() const { return processes_; }
     std::size_t cut_off() const { return cut_off_; }
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }
-    // Whether a process that is finished was recorded up to its end: it may have become a program that
-    // could not be.
+    // Whether a process that is finished was recorded up to its end: it may have executed a program
+    // that cannot be.
     bool saw_end_of(std::uint32_t pid) const {
         auto found = saw_end_.find(pid);
         return found == saw_end_.end() || found->second;

@@ -132,8 +132,9 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
         outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
         outcome.notes.push_back(
-            "the program became one that could not be recorded (another user, or another namespace); "
-            "its accesses are not included: --method watch");
+            "the program executed another one that could not be recorded (it runs as another user or "
+            "in "
+            "another namespace); its accesses are not included, sampling sees them");
     if (slots.threads_unrecorded() > 0)
         outcome.notes.push_back(fmt::format("{} threads were not recorded: more than {} ran at once",
                                             slots.threads_unrecorded(), REVISIT_SLOTS));
