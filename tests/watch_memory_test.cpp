@@ -234,6 +234,26 @@ TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop
     EXPECT_LT(rate_of_other(400), 0.4);
 }
 
+// Few uses may miss in a loop that is slow all the same: it waits for something else, and so may code
+// that was not measured.
+TEST(WatchClock, code_is_not_taken_for_fast_where_few_uses_explain_what_is_slow) {
+    const Origins origins = two_functions();
+    Samples samples = ten_samples();
+    for (Sample& sample : samples.threads[0].samples) {
+        sample.uses = 500;
+        sample.open = 15;
+    }
+    Sample& other = samples.threads[0].samples[4];
+    other.place = 1;
+    other.open = 3;
+    for (unsigned i = 0; i < 8; i++)
+        samples.replays.push_back({0, 100000, 220000, i * std::uint64_t{1000000}, 0});
+    const AccessClock::ThreadClock clock = AccessClock(samples, origins, nullptr).thread(0);
+    EXPECT_NEAR(clock.rate[0], 0.5, 0.03);
+    EXPECT_GT(clock.rate[4], 0.5);
+    EXPECT_LT(clock.rate[4], 0.9);
+}
+
 // A loop that samples met once in ten, and other moments half of the time.
 TEST(WatchClock, moments_between_samples_tell_which_loop_takes_the_time) {
     const Origins origins = two_functions();

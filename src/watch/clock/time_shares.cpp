@@ -13,26 +13,28 @@ double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kern
 std::map<std::string, double> time_over_samples(const Samples& samples, FunctionNames& names) {
     struct Time {
         double sampled = 0, met = 0;
+        std::size_t moments = 0;
     };
     std::map<std::string, Time> loops;
-    double whole = 0, periods = 0;
+    double whole = 0;
     for (const auto& [number, thread] : samples.threads) {
         thread.for_places([&](std::size_t sample, std::uint32_t place, double share) {
-            loops[names.loop(place)].met += share * advance(thread.samples, sample);
+            Time& loop = loops[names.loop(place)];
+            loop.met += share * advance(thread.samples, sample);
+            loop.moments++;
         });
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             double time = advance(thread.samples, i);
             loops[names.loop(thread.samples[i].place)].sampled += time;
             whole += time;
-            periods++;
         }
     }
-    // What was met once or twice says little: as much as one more period, in which both agree.
-    const double few = whole / std::max(1.0, periods);
     std::map<std::string, double> out;
     double sum = 0;
     for (const auto& [name, time] : loops) {
         if (time.sampled <= 0) continue;
+        // What was met once or twice says little: as much as two more moments, at which both agree.
+        const double few = 2 * time.met / static_cast<double>(time.moments);
         out[name] = (time.met + few) / (time.sampled + few);
         sum += out[name] * time.sampled;
     }
