@@ -78,6 +78,8 @@ TEST_P(MachineProgress, counts_what_was_run_or_nothing) {
         if (count.accesses == 0) continue;
         counted++;
         EXPECT_NEAR(static_cast<double>(count.accesses), truth, 0.05 * truth + 20) << from;
+        EXPECT_GT(count.executed, truth) << "every second instruction or fewer touch memory";
+        EXPECT_LT(count.executed, 20 * truth);
     }
     RecordProperty("counted", static_cast<int>(counted));
     EXPECT_GE(counted, program.least);

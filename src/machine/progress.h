@@ -160,7 +160,10 @@ ReplayCount count_by_progress(Ahead ahead, const State& state, const ReplayEnd<S
     out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
     out.interpreted = kMost - ahead.left();
     const double between = progress.since(first.state) - static_cast<double>(progress.first_accesses());
-    if (between > 0) out.accesses = static_cast<std::uint64_t>(between + 0.5);
+    if (between <= 0) return out;
+    out.accesses = static_cast<std::uint64_t>(between + 0.5);
+    out.executed = between * static_cast<double>(out.interpreted) /
+                   static_cast<double>(std::max<std::uint64_t>(1, accesses));
     return out;
 }
 

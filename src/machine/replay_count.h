@@ -26,6 +26,7 @@ struct ReplayEnd {
 struct ReplayCount {
     std::uint64_t accesses = 0;     // 0 = unknown
     std::uint64_t interpreted = 0;  // instructions; 0 = not known
+    double executed = 0;            // instructions that go with these accesses, about
     bool lacked_vectors = false;    // it ended for want of a vector register's value
 };
 
@@ -87,7 +88,9 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
                          const ReplayEnd<State>& end, unsigned shift, std::uint64_t interpret,
                          std::uint64_t executed) {
     constexpr std::uint64_t kLeastFurther = 2000, kMostFurther = 30000;
-    constexpr bool kSkips = requires { loops.start(); };
+    constexpr bool kSkips = requires {
+        loops.start();
+    };
     std::uint64_t accesses = 0, found = 0, left = interpret < executed ? interpret : executed;
     bool agrees = false, again = false;
     auto is_enough = [&] {
@@ -106,8 +109,11 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
         return !is_enough();
     };
     ReplayCount out;
+    std::uint64_t left_out = 0;
     if constexpr (!kSkips) {
+        const std::uint64_t all = left;
         Step step = ahead.run(left, met);
+        out.interpreted = all - ahead.left();
         out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
     } else {
         loops.start();
@@ -126,6 +132,7 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
             SkippedLoop skipped = loops.skip(ahead, state, memory, end, shift, met);
             accesses += skipped.accesses;
             out.interpreted += skipped.interpreted;
+            left_out += skipped.left_out;
             left -= left < skipped.interpreted ? left : skipped.interpreted;
             if (executed < skipped.left_out) break;
             executed -= skipped.left_out;
@@ -133,6 +140,9 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
         }
     }
     if (is_enough() && !again) out.accesses = found;
+    if (accesses > 0)
+        out.executed = static_cast<double>(out.accesses) *
+                       static_cast<double>(out.interpreted + left_out) / static_cast<double>(accesses);
     return out;
 }
 

@@ -52,6 +52,13 @@ class Replayer {
     static bool is_too_long(const machine::ReplayCount& counted) {
         return counted.accesses == 0 && counted.interpreted >= kDoubtful;
     }
+    // Whether the thread did something else most of the time: a new page may take 100 us in a virtual
+    // machine, and an allocator then went on by a single call.
+    static bool stood_still(const machine::ReplayCount& counted, std::uint64_t nanoseconds) {
+        constexpr double kSlowest = 150, kToGoOn = 40000;  // nanoseconds: of an instruction that misses
+        return counted.accesses > 0 &&
+               static_cast<double>(nanoseconds) > kToGoOn + kSlowest * counted.executed;
+    }
     static bool can_be_shorter(const Replay& replay) { return replay.length > kShortest; }
 
     // At the first stop: the registers, and the words above the stack pointer.

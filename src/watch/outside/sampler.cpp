@@ -249,8 +249,10 @@ void Sampler::sample(Task& t) {
     watch_an_open_use(t, look);
     if (settings_.check && no_watchpoints_ == 0 && number % settings_.check == 0 && drawn_.time != 0)
         check_prediction(t, look);
-    else if (t.replay.failed > 0 && no_watchpoints_ == 0 && may_rate(t)) {
+    else if (t.replay.failed > 0 && no_watchpoints_ == 0 && may_rate(t) && number >= t.next_rate) {
+        constexpr std::uint64_t kEvery = 3;  // it costs as much as three samples
         std::uint64_t before = own_time();
+        t.next_rate = number + kEvery;
         measure_rate(t, look);
         t.rating += own_time() - before;
     }

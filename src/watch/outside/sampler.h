@@ -57,7 +57,7 @@ class Sampler {
         budget_.spent += nanoseconds;
     }
     std::uint64_t worked_beside(std::uint64_t nanoseconds, bool busy) {
-        constexpr std::uint64_t kBeside = 4;
+        constexpr std::uint64_t kBeside = 8;
         busy_ = busy;
         own_time_counted_ += nanoseconds;
         std::uint64_t cost = busy ? nanoseconds : nanoseconds / kBeside;
@@ -80,9 +80,13 @@ class Sampler {
 
     std::uint64_t clock(Task& task);
     std::uint64_t program_time(Task& task) { return clock(task) - task.traps_cost; }
-    // For how fast accesses go no more is spent than its part; twice that while nothing is known.
-    bool may_rate(const Task& task) const {
-        const std::uint64_t part = task.replay.has_counted ? 1 : 2;
+    // For how fast accesses go no more is spent than its part; twice that while little is known.
+    static bool knows_rates(Task& task) {
+        constexpr std::size_t kEnough = 4;  // mileposts
+        return task.replay.has_counted || samples(task).rates.size() >= kEnough;
+    }
+    bool may_rate(Task& task) const {
+        const std::uint64_t part = knows_rates(task) ? 1 : 2;
         return settings_.rates != 0 && task.events.is_open() &&
                task.rating * settings_.rates <= part * task.stopped_for;
     }
@@ -117,7 +121,7 @@ class Sampler {
     void check_prediction(Task& task, Look& look);
     void measure_rate(Task& task, Look& look);
     bool wants_replay(Task& task);
-    bool wants_following(const Task& task) const;
+    bool wants_following(Task& task) const;
     void begin_following(Task& task);
     void end_following(Task& task, std::uint64_t now);
     void begin_replay(Task& task);

@@ -92,6 +92,10 @@ Task::Loops& replays_of(Task& t, std::uint64_t pc) {
 bool Sampler::wants_replay(Task& t) {
     constexpr std::size_t kFirst = 3;  // samples that a short run may need more
     if (!may_rate(t) || t.samples().samples.size() < kFirst) return false;
+    if (!t.replay.has_counted && t.replay.wait > 0) {
+        t.replay.wait--;
+        return false;
+    }
     std::uint8_t& wait = replays_of(t, bench_.stopped.pc).wait;
     if (wait == 0) return true;
     wait--;
@@ -100,7 +104,7 @@ bool Sampler::wants_replay(Task& t) {
 
 // Now and then a stretch begins where a sample was taken: how much less is done in it is what the
 // program loses after each. Not where it had to be left to the timer.
-bool Sampler::wants_following(const Task& t) const {
+bool Sampler::wants_following(Task& t) const {
     constexpr unsigned kEvery = 3, kMany = 12, kSeldom = 24;
     const std::size_t number = t.samples().samples.size();
     return !busy_ && !pairing_.wants(t) && may_rate(t) && t.replay.failed == 0 && number > kEvery &&
@@ -156,7 +160,7 @@ void Sampler::begin_replay(Task& t) {
 }
 
 void Sampler::count_replay(Task& t, bool on_another_processor) {
-    constexpr unsigned kMostFailed = 4;
+    constexpr unsigned kMostFailed = 4, kMostWait = 2;
     Replay& replay = t.replay;
     Task::Loops& here = replays_of(t, replay.from.pc);
     // Until it goes on takes some 20 microseconds; and we may have been kept from stopping it.
@@ -164,6 +168,7 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     std::uint64_t taken = replay.ended - replay.start;
     if (taken < kShort || taken > kLong) return;
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
+    if (Replayer::stood_still(counted, taken)) return;
     bool is_too_long = Replayer::is_too_long(counted), goes_shorter = Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
     replay.has_counted |= counted.accesses != 0;
@@ -180,6 +185,7 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     }
     if (counted.accesses == 0 && replay.far == Replay::Far::yes) replay.far = Replay::Far::no;
     here.wait = static_cast<std::uint8_t>((1u << here.failed) - 1);
+    replay.wait = std::min(kMostWait, (1u << replay.failed) - 1);
     samples(t).replays.push_back({t.process->place(replay.from.pc),
                                   static_cast<double>(counted.accesses), static_cast<double>(taken),
                                   replay.start, t.process->place(bench_.stopped.pc),

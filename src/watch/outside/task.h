@@ -49,7 +49,8 @@ struct Replay {
     std::uint64_t start = 0, ended = 0;  // program time
     double length = 0;                   // nanoseconds, of the next one; 0 = there was none yet
     unsigned failed = 0;                 // how many came to nothing in a row
-    bool has_counted = false;            // one that did not
+    unsigned wait = 0;                   // samples without one, until the first that did not
+    bool has_counted = false;            // … there was one
     // Whether more is interpreted, as the shortest had too many instructions.
     enum class Far : std::uint8_t { not_tried, yes, no } far = Far::not_tried;
     unsigned followed = 0;  // samples that a stretch followed
@@ -119,6 +120,7 @@ struct Task {
         std::uint64_t sample = 0;
         double accesses = 0, taken = 0;
     } first_post;                 // the milepost that was reached first
+    std::uint64_t next_rate = 0;  // the sample at which mileposts are set next
     std::uint8_t timed_wait = 0;  // reuses that were counted until one is timed as well
     // By where it was stopped: a look-ahead ended for want of them.
     bool needs_vectors[256] = {};
