@@ -177,6 +177,19 @@ TEST(WatchEstimate, model_with_all_distances_known_counts_a_cyclic_scan_exactly)
     EXPECT_EQ(model.distance(50'000, 1), 0);
 }
 
+// Where twice as many uses are open as in the mean, twice as many blocks are met beyond the window.
+TEST(WatchEstimate, a_reuse_where_more_is_open_saw_more_blocks) {
+    Histogram time;
+    time.bins = {{1, 2, 700}, {1000000, 1000001, 300}};
+    const std::vector<OpenShare> even{{1000000, 0.3}, {2000000, 0.3}};
+    FootprintModel model(time, even, 1000, 3000000);
+    EXPECT_NEAR(model.distance_where(1, 500000), model.distance(2000000, 500000), 1);
+    const double window = model.distance_where(0, 500000);
+    EXPECT_NEAR(window, 300, 5);
+    EXPECT_NEAR(model.distance_where(2, 500000) - window,
+                2 * (model.distance_where(1, 500000) - window), 1);
+}
+
 TEST(WatchEstimate, what_may_be_touched_is_what_was_resident_without_code_and_what_was_only_read) {
     EXPECT_EQ((Touchable{10 << 20, 4 << 20, 1 << 20}.all()), 13u << 20);
     EXPECT_EQ((Touchable{0, 4 << 20, 1 << 20}.all()), 0u);  // not known

@@ -141,6 +141,26 @@ TEST(WatchClock, a_use_in_the_next_loop_goes_at_the_rate_of_that_loop) {
     EXPECT_NEAR(clock.since_use(0, 1e6 + 1.2e5, 2e4), clock.since(0, 1e6 + 1.2e5) - 2e4, 1e-6);
 }
 
+// Turns of 1 ms, and 3 ms in which others make half a million accesses.
+TEST(WatchClock, a_reuse_in_the_next_turn_has_what_others_made_in_between_and_a_sooner_one_has_not) {
+    AccessClock::ThreadClock clock;
+    clock.time = {1e6, 100e6};
+    clock.accesses = {0.5e6, 50e6};
+    clock.rate = {1, 1};
+    clock.stays = {1e6, 1e6};
+    clock.lost = {0, 0};
+    clock.turns = {{1, 1e6, 3e6, 5e5, 0.5, 0.1}, {}};
+    auto after = [&](double nanoseconds) { return clock.by_turns(0, 1e6 + nanoseconds, 0).value(); };
+    EXPECT_EQ(after(2e5).times, 0);
+    EXPECT_NEAR(after(2e5).all(), 2e5, 2e4);
+    EXPECT_EQ(after(3.6e6).times, 1);
+    EXPECT_NEAR(after(3.6e6).in_loop, 6e5, 1);
+    EXPECT_NEAR(after(3.6e6).all(), 1.1e6, 1);
+    EXPECT_NEAR(after(2.9e6).in_loop, 4e5, 1) << "some of the turn was left";
+    EXPECT_EQ(after(7.5e6).times, 2);
+    EXPECT_FALSE(clock.by_turns(1, 101e6, 0).has_value());
+}
+
 // Places 0 and 1 are in functions of their own.
 Origins two_functions() {
     Origins origins;
@@ -252,6 +272,36 @@ TEST(WatchClock, code_is_not_taken_for_fast_where_few_uses_explain_what_is_slow)
     EXPECT_NEAR(clock.rate[0], 0.5, 0.03);
     EXPECT_GT(clock.rate[4], 0.5);
     EXPECT_LT(clock.rate[4], 0.9);
+}
+
+// Two loops that take turns, the first a quarter of the time and four times as fast.
+TEST(WatchClock, turns_of_loops_are_told_by_stretches_that_leave_and_by_samples) {
+    Origins origins = two_functions();
+    for (std::uint32_t place : {0, 1}) origins.labels.emplace_back().place = place;
+    Samples samples = ten_samples();
+    for (unsigned i = 0; i < 10; i++) {
+        Sample& sample = samples.threads[0].samples[i];
+        sample.place = i % 4 != 0;
+        sample.uses = 100;
+        sample.open = sample.place == 0 ? 60 : 10;
+        sample.far_label = sample.far_reuse_label = sample.place;
+    }
+    samples.threads[0].samples[8].far_reuse_label = 1;
+    for (std::uint64_t i = 0; i < 8; i++) {
+        const std::uint64_t when = i * 1000000;
+        samples.replays.push_back({0, 200000, 220000, when, i < 2 ? 1u : 0u});
+        samples.replays.push_back({1, 50000, 220000, when, 1});
+    }
+    const auto turns = AccessClock(samples, origins, nullptr).thread(0).turns;
+    EXPECT_NEAR(turns[0].rate, 1, 0.2);
+    EXPECT_GT(turns[0].stays, 400000);  // 8 stretches of 0.2 ms, of which two end elsewhere
+    EXPECT_LT(turns[0].stays, 900000);
+    EXPECT_NEAR(turns[0].leaves / turns[0].stays, 7.0 / 3, 0.3);
+    EXPECT_NEAR(turns[0].between / turns[0].leaves, 0.25, 0.05);
+    EXPECT_NEAR(turns[0].open, 0.6, 1e-9);
+    EXPECT_NEAR(turns[0].open_between, 0.1, 1e-9);
+    EXPECT_EQ(turns[8].rate, 0) << "its reuse is in the other loop";
+    EXPECT_EQ(turns[1].rate, 0) << "no stretch left that loop";
 }
 
 // A loop that samples met once in ten, and other moments half of the time.

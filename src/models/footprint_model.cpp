@@ -95,18 +95,27 @@ double FootprintModel::opened(double moment) const {
     return sums_[next - 1] + share * (sums_[next] - sums_[next - 1]);
 }
 
-double FootprintModel::distance(double moment, double time) const {
+template <class Opened>
+double FootprintModel::sum(double time, Opened opened) const {
     double distinct = 0;
     for (const Bar& bar : bars_) {
         if (bar.low >= time) break;
         double low = bar.low, high = std::min(bar.high, time);
         double near = std::min(high, std::max(low, window_));
         distinct += (near - low) * bar.beyond;
-        if (high <= near) continue;
-        distinct += bar.beyond *
-                    (moments_.empty() ? high - near : opened(moment - near) - opened(moment - high));
+        if (high > near) distinct += bar.beyond * opened(near, high);
     }
     return distinct;
+}
+
+double FootprintModel::distance(double moment, double time) const {
+    if (moments_.empty()) return distance_where(1, time);
+    return sum(time,
+               [&](double from, double to) { return opened(moment - from) - opened(moment - to); });
+}
+
+double FootprintModel::distance_where(double open, double time) const {
+    return sum(time, [&](double from, double to) { return open * (to - from); });
 }
 
 }  // namespace revisit

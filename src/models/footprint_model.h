@@ -40,6 +40,8 @@ class FootprintModel {
 
     // The distinct blocks that a reuse ending at `moment` after `time` accesses saw, on average.
     double distance(double moment, double time) const;
+    // … where so many times as many uses as in the mean were open all the time.
+    double distance_where(double open, double time) const;
 
     std::size_t neighbours() const { return neighbours_; }
 
@@ -47,7 +49,9 @@ class FootprintModel {
     struct Bar {
         double low, high, beyond;  // the share of accesses with a longer time distance
     };
-    double opened(double moment) const;  // open shares over their mean, summed up to then
+    template <class Opened>
+    double sum(double time, Opened opened) const;  // opened(from, to): uses from so long before
+    double opened(double moment) const;            // open shares over their mean, summed up to then
 
     std::vector<Bar> bars_;
     std::vector<double> moments_, sums_;

@@ -19,6 +19,7 @@ struct FunctionRate {
     double nanoseconds = 0;  // that samples found it running
     double rate = 0;         // accesses a nanosecond, by counts; 0 = not known
     double stays = 0;        // nanoseconds that the program goes on there
+    std::size_t left = 0;    // stretches that ended elsewhere
     bool with_kernel = false;
     Measured measured;
     double uses = 0, open = 0;  // that samples saw there; of these, not used again within the window
@@ -201,6 +202,8 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
         auto& function = rates.functions[FunctionNames::function_of(name)].stretches;
         function.insert(function.end(), values.stretches.begin(), values.stretches.end());
         rates.of[name].stays = values.stays();
+        rates.of[name].left = static_cast<std::size_t>(
+            std::ranges::count(values.stretches, true, &Measured::Stretch::leaves_loop));
         values.leave_out(&Measured::Stretch::leaves_loop);
         values.correct_those_that_leave(usual);
         rates.of[name].measured = std::move(values);
@@ -337,6 +340,53 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
     return {std::max(0.0, median(delays)), std::max(kLeastError, spread_of(delays)), {}};
 }
 
+// How long a turn takes, stretches tell; what part of the time is the loop's, samples and ticks do.
+std::vector<AccessClock::ThreadClock::Turns> turns_of(const ThreadSamples& thread,
+                                                      const Origins& origins, FunctionNames& names,
+                                                      const Rates& rates,
+                                                      const std::vector<double>& times,
+                                                      const AccessClock::ThreadClock& clock) {
+    constexpr std::size_t kEnough = 2;                 // stretches that leave it
+    constexpr double kLeastShare = 0.02, kMost = 0.9;  // of the time
+    struct Part {
+        double time = 0, made = 0, known = 0, open = 0;
+    };
+    std::map<std::string, Part> loops;
+    Part all;
+    for (std::size_t i = 0; i < thread.samples.size(); i++) {
+        const Sample& sample = thread.samples[i];
+        for (Part* part : {&all, &loops[names.loop(sample.place)]}) {
+            part->time += times[i];
+            part->made += clock.made[i];
+            if (sample.uses == 0) continue;
+            part->known += clock.made[i];
+            part->open += clock.made[i] * sample.open / sample.uses;
+        }
+    }
+    std::vector<AccessClock::ThreadClock::Turns> out(thread.samples.size());
+    for (std::size_t i = 0; i < thread.samples.size(); i++) {
+        const Sample& sample = thread.samples[i];
+        if (sample.far_label == kNowhere) continue;
+        const std::string& name = names.loop(origins.labels[sample.far_label].place);
+        if (sample.far_reuse_label != kNowhere &&
+            names.loop(origins.labels[sample.far_reuse_label].place) != name)
+            continue;
+        const auto loop = rates.of.find(name);
+        if (loop == rates.of.end() || loop->second.left < kEnough || loop->second.stays <= 0) continue;
+        const Part& part = loops[name];
+        const double share = part.time / std::max(1.0, all.time), stays = loop->second.stays;
+        if (share < kLeastShare || share > kMost) continue;
+        const double leaves = stays * (1 - share) / share;
+        out[i] = {rates.at(name, static_cast<double>(sample.time)),
+                  stays,
+                  leaves,
+                  leaves * (all.made - part.made) / (all.time - part.time),
+                  part.open / std::max(1.0, part.known),
+                  (all.open - part.open) / std::max(1.0, all.known - part.known)};
+    }
+    return out;
+}
+
 }  // namespace
 
 // Without symbols a piece of 512 bytes stands for a function.
@@ -409,6 +459,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
                 times.back() *= over->second;
             clock.made.push_back(times.back() * clock.rate.back());
         }
+        clock.turns = turns_of(thread, origins, names, rates, times, clock);
         const double by_samples = clock.error_by_samples(times);
         clock.error = std::hypot(off.error, by_samples);
         clock.run_evenly(times);
@@ -425,97 +476,6 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     else if (!by_counts)
         description_ =
             fmt::format("CPU time, {} accesses per nanosecond: no rate could be measured", kUsualRate);
-}
-
-// Which loops the samples met is chance where one follows another within a period: their rates then
-// differ from sample to sample. Phases of many samples have their time in full, so what counts is how
-// far each is from the one before.
-double AccessClock::ThreadClock::error_by_samples(const std::vector<double>& times) const {
-    double whole = 0, time = 0, variance = 0, before = 0;
-    for (std::size_t i = 0; i < made.size(); i++) {
-        whole += made[i];
-        time += times[i];
-    }
-    if (whole <= 0 || time <= 0) return 0;
-    for (std::size_t i = 0; i < made.size(); i++) {
-        double more = made[i] - times[i] * whole / time;
-        if (i > 0) variance += std::pow(more - before, 2) / 2;
-        before = more;
-    }
-    return std::sqrt(variance) / whole;
-}
-
-// Between two samples the program goes through many loops, of which the later sample has met one. So
-// the clock goes at the mean rate of the samples around.
-void AccessClock::ThreadClock::run_evenly(const std::vector<double>& times) {
-    constexpr std::size_t kAround = 3;
-    double now = 0, whole = 0, even = 0;
-    for (double one : made) whole += one;
-    std::vector<double> steps;
-    for (std::size_t i = 0; i < made.size(); i++) {
-        double accesses_around = 0, time_around = 0;
-        std::size_t low = i > kAround ? i - kAround : 0, high = std::min(made.size(), i + kAround + 1);
-        for (std::size_t k = low; k < high; k++) {
-            accesses_around += made[k];
-            time_around += times[k];
-        }
-        last_rate = time_around > 0 ? accesses_around / time_around : 0;
-        steps.push_back(times[i] * last_rate);
-        even += steps.back();
-    }
-    for (double step : steps) accesses.push_back(now += even > 0 ? step * whole / even : 0);
-}
-
-// All of the clock may be off, and a short while may go at another rate than most of its function do:
-// a tenth of a millisecond is about as long as rates stay alike. And how long the program was slow
-// before a trap, and how late that is reported, differs by some microseconds.
-double AccessClock::ThreadClock::uncertainty(double nanoseconds) const {
-    constexpr double kAlike = 100000;
-    double late = delay_error / std::max(delay_error + 1, nanoseconds - delay);
-    return std::sqrt(error * error + spread * spread * kAlike / (kAlike + nanoseconds) + late * late);
-}
-
-namespace {
-
-// Accesses in a time of which the first part passes in a loop: at its rate there, else evenly.
-double accesses_from_loop(double rate, double stays, double nanoseconds, double even) {
-    const double there = stays * (1 - std::exp(-nanoseconds / stays));
-    return rate * there + even * (1 - there / nanoseconds);
-}
-
-}  // namespace
-
-double AccessClock::ThreadClock::since(std::size_t sample, double nanoseconds) const {
-    double even = at(nanoseconds) - accesses[sample];
-    // Four times slower at first, and then less and less.
-    constexpr double kSlower = 0.75;
-    double passed = nanoseconds - time[sample], late = sample < lost.size() ? lost[sample] : delay;
-    double taken = late > 0 ? passed - late * (1 - std::exp(-kSlower * passed / late)) : passed;
-    if (sample >= rate.size() || stays[sample] <= 0 || taken <= 0) return even;
-    return accesses_from_loop(rate[sample], stays[sample], taken, even);
-}
-
-double AccessClock::ThreadClock::since_use(std::size_t sample, double nanoseconds,
-                                           double accesses_to_use) const {
-    const double passed = nanoseconds - time[sample];
-    if (sample < rate_of_use.size() && rate_of_use[sample] > 0 && rate[sample] > 0) {
-        const double to_use = accesses_to_use / rate[sample] + lost[sample], left = passed - to_use;
-        if (left > 0)
-            return accesses_from_loop(rate_of_use[sample], stays_at_use[sample], left,
-                                      at(nanoseconds) - at(time[sample] + to_use));
-    }
-    return since(sample, nanoseconds) - accesses_to_use;
-}
-
-double AccessClock::ThreadClock::at(double nanoseconds) const {
-    auto next = std::upper_bound(time.begin(), time.end(), nanoseconds) - time.begin();
-    if (next == 0) return 0;
-    auto before = static_cast<std::size_t>(next - 1);
-    double since = std::max(0.0, nanoseconds - time[before] - delay);
-    if (before + 1 == time.size()) return accesses[before] + since * last_rate;
-    double length = time[before + 1] - time[before] - delay;
-    double share = length > 0 ? std::min(1.0, since / length) : 1;
-    return accesses[before] + share * (accesses[before + 1] - accesses[before]);
 }
 
 }  // namespace revisit::watch

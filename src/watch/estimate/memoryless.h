@@ -34,6 +34,8 @@ struct Waited {
     std::size_t pair = 0;
     std::uint64_t site = 0;  // of the use; 0 = not known
     double time = 0;         // until it came or was lost, corrected, beyond the window
+    double between = 0;      // … without this, of others' turns, so many times (clock.h)
+    double times = 0;
 };
 
 // Reuses per access waited, if these may be memoryless.

@@ -30,6 +30,12 @@ std::vector<SeenThread::Mass> masses_of(const ThreadSamples& thread,
     return masses;
 }
 
+// Numbers between 0 and 1 that fill it evenly, however many.
+double spread_evenly(unsigned number) {
+    constexpr double kGolden = 0.6180339887498949;
+    return std::fmod(0.5 + kGolden * number, 1.0);
+}
+
 double sum_of(const std::vector<Seen>& pairs, bool far) {
     double sum = 0;
     for (const Seen& one : pairs)
@@ -73,13 +79,28 @@ void spread_memoryless(std::vector<Waited>& waited, std::vector<Seen>& pairs) {
             if (!one.lost) came += one.weight;
         }
         std::ranges::sort(all, {}, &Waited::time);
+        double active = 0, turns = 0, between = 0;
+        for (const Waited& one : all) {
+            active += one.time;
+            turns += one.times;
+            between += one.times * one.between;
+        }
+        unsigned number = 0;
         for (const Waited& one : all) {
             if (one.lost) continue;
             Seen& pair = pairs[one.pair];
             double window = pair.corrected - one.time, share = one.weight / came;
             pair.weight = whole * share;
             pair.time = times_between(*rate, below, below + share, kParts);
-            for (double& time : pair.time) time = std::max(1.0, std::round(time + window));
+            pair.between.clear();
+            for (double& time : pair.time) {
+                const double others =
+                    turns > 0
+                        ? between / turns * std::floor(turns / active * time + spread_evenly(number++))
+                        : 0;
+                pair.between.push_back(others);
+                time = std::max(1.0, std::round(time + window + others));
+            }
             below += share;
         }
         std::erase_if(waited, [site](const Waited& one) { return one.site == site; });
@@ -110,7 +131,8 @@ void weigh_inverse(const SeenThread& seen, const ThreadSamples& thread, double r
             double age = one.never && !lost ? std::numeric_limits<double>::infinity() : one.uncorrected;
             double weight = mass.open / std::max(1e-9, one.sample->chance_watched * kept);
             waited.push_back({age, weight, lost, k, seen.knows_losses ? one.sample->use_pc : 0,
-                              std::max(1.0, one.corrected - one.sample->uses)});
+                              std::max(1.0, one.corrected - one.sample->uses),
+                              one.turns ? one.turns->between : 0, one.turns ? one.turns->times : 0});
         }
     }
     spread_memoryless(waited, pairs);
@@ -199,16 +221,28 @@ Seen see_far(const Sample& sample, std::size_t number, const AccessClock::Thread
         return one;
     }
     const auto to_use = static_cast<double>(sample.far_accesses);
-    double time = std::max(
-        1.0, std::round(clock.since_use(number, static_cast<double>(sample.trap_time), to_use)));
+    const auto trapped = static_cast<double>(sample.trap_time);
+    const auto turns = clock.by_turns(number, trapped, to_use);
+    double time =
+        std::max(1.0, std::round(turns ? turns->all() : clock.since_use(number, trapped, to_use)));
     one.moment = began + to_use + time;
     double nanoseconds = static_cast<double>(sample.trap_time) - static_cast<double>(sample.time);
     one.uncorrected = time;
     // An open use does not come back within its window, whatever the other words say.
-    double corrected = std::max(std::min(time, static_cast<double>(sample.uses)), time * scale);
-    one.moment -= time - corrected;
+    const auto window = static_cast<double>(sample.uses);
+    const double in_loop = turns ? turns->in_loop : time;
+    double corrected = std::max(std::min(in_loop, window), in_loop * scale);
     one.corrected = corrected;
     one.time = may_be(corrected, clock.uncertainty(nanoseconds));
+    // Of the visits that came before the one that was seen some were in the same turn.
+    if ((one.turns = turns)) {
+        for (unsigned i = 0; i < one.time.size(); i++) {
+            one.between.push_back(turns->between * std::floor(turns->times * scale + spread_evenly(i)));
+            one.time[i] += std::round(one.between.back());
+        }
+        corrected += turns->times * scale * turns->between;
+    }
+    one.moment -= time - corrected;
     return one;
 }
 
@@ -296,13 +330,28 @@ SeenThread see(const Samples& samples, const ThreadSamples& thread,
     auto distance = [&](double moment, double time) {
         return std::round(std::min({time - 1, most, model.distance(moment, time)}));
     };
+    double all = 0, open = 0;
+    for (const SeenThread::Mass& mass : seen.masses) {
+        all += mass.back + mass.open;
+        open += mass.open;
+    }
+    // A reuse within its loop's turn saw what that loop opens.
+    auto distance_by_turns = [&](const Seen& one, std::size_t i) {
+        const double time = one.time[i], others = std::min(time, one.between[i]);
+        const double opened =
+            ((time - others) * one.turns->open + others * one.turns->open_between) / time;
+        return std::round(
+            std::min({time - 1, most, model.distance_where(opened * all / std::max(1.0, open), time)}));
+    };
     for (Seen& one : seen.pairs) {
         if (!one.far) continue;
         if (one.cold()) {
             one.uncorrected = distance(one.moment, one.uncorrected);
             continue;
         }
-        for (double time : one.time) one.reuse.push_back(distance(one.moment, time));
+        for (std::size_t i = 0; i < one.time.size(); i++)
+            one.reuse.push_back(one.turns ? distance_by_turns(one, i)
+                                          : distance(one.moment, one.time[i]));
         double later = one.uncorrected - one.time[one.time.size() / 2];
         one.uncorrected = distance(one.moment + std::max(0.0, later), one.uncorrected);
     }

@@ -13,6 +13,7 @@
 // (unwatched.h), reuse distances from that by the footprint model.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,7 +33,10 @@ struct Seen {
     std::vector<double> time;   // distance: one, or several that it may be
     std::vector<double> reuse;  // … as many
     double corrected = 0;       // time distance as the watchpoints had it, over all words
-    double uncorrected = 0;     // reuse distance if all visits had been seen; never: the least it has
+    // … which is without others' turns, where these are known, and how much of each time they are.
+    std::optional<AccessClock::ThreadClock::ByTurns> turns;
+    std::vector<double> between;
+    double uncorrected = 0;  // reuse distance if all visits had been seen; never: the least it has
 
     bool cold() const { return never; }
     // It lost its watchpoints having waited longer than any that came back: cold, or very far.
