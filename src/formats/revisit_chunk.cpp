@@ -105,15 +105,15 @@ bool unpack(std::span<const std::uint8_t> packed, std::span<std::uint8_t> plain)
                                packed.size()) == plain.size();
 }
 
-using Bytes = std::span<const std::uint8_t>;
+using ByteView = std::span<const std::uint8_t>;
 
 // The frames of a chunk, one after the other, into the room that its header asked for.
 class Frames {
  public:
-    Frames(Bytes packed, std::span<std::uint8_t> room) : packed_(packed), room_(room) {}
+    Frames(ByteView packed, std::span<std::uint8_t> room) : packed_(packed), room_(room) {}
 
     // Nothing where the frame is broken. Of one that is not wanted only the size is right.
-    std::optional<Bytes> next(bool wanted) {
+    std::optional<ByteView> next(bool wanted) {
         const unsigned long long size = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
         const std::size_t packed = ZSTD_findFrameCompressedSize(packed_.data(), packed_.size());
         if (size > room_.size() || ZSTD_isError(packed)) return std::nullopt;
@@ -126,7 +126,7 @@ class Frames {
     bool ended() const { return packed_.empty() && room_.empty(); }
 
  private:
-    Bytes packed_;
+    ByteView packed_;
     std::span<std::uint8_t> room_;
 };
 
