@@ -134,6 +134,15 @@ auto Features::with(const Feature& f, Act&& act) const {
     const auto clipped = [&, clip = f.clip](int value) {
         return narrow(std::clamp(value, -clip, clip));
     };
+    // Divisions take longest, and most features are of single iterations.
+    if (f.unit == 1 && f.kind == K::first)
+        return act(
+            [&](std::size_t row) { return narrow(std::min(number(row) - least_first_[f.a], f.clip)); });
+    if (f.unit == 1 && f.kind == K::last)
+        return act(
+            [&](std::size_t row) { return narrow(std::min(left(row) - least_left_[f.a], f.clip)); });
+    if (f.unit == 1 && f.kind == K::pair)
+        return act([&](std::size_t row) { return clipped(a(row) - b(row)); });
     switch (f.kind) {
         case K::first:
             return act([&](std::size_t row) {

@@ -31,11 +31,15 @@ class Element {
     constexpr Element& operator*=(Element b) { return *this = *this * b; }
     constexpr bool operator==(const Element&) const = default;
 
+    // By Euclid's algorithm, which is short for the small numbers that most pivots are.
     constexpr Element inverse() const {
-        Element result(1), base = *this;
-        for (std::uint64_t e = kPrime - 2; e; e >>= 1, base *= base)
-            if (e & 1) result *= base;
-        return result;
+        std::int64_t r0 = kPrime, r1 = static_cast<std::int64_t>(value_), t0 = 0, t1 = 1;
+        while (r1 > 1) {
+            const auto q = r0 / r1;
+            r0 = std::exchange(r1, r0 - q * r1);
+            t0 = std::exchange(t1, t0 - q * t1);
+        }
+        return value_ == 0 ? Element() : Element(t1);
     }
 
     // The integer of least magnitude with this residue.

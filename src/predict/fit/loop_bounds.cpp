@@ -26,10 +26,15 @@ LoopBounds bounds_of(const Stream& stream, std::size_t sizes) {
     bounds.bounded_by.assign(loops, {});
     for (std::size_t l = 0; l < loops; ++l) {
         std::map<std::vector<std::int32_t>, std::int64_t> trips;
+        const std::int32_t* before = nullptr;
+        std::int64_t* trip = nullptr;
         for (std::size_t row = 0; row < stream.points.count(); ++row) {
             const auto* x = stream.points.at(row);
-            trips[std::vector<std::int32_t>(x, x + sizes + l)] =
-                x[sizes + l] + stream.left[row * loops + l];
+            // Rows in sequence are often of one iteration of the outer loops.
+            if (before == nullptr || !std::equal(x, x + sizes + l, before))
+                trip = &trips[std::vector<std::int32_t>(x, x + sizes + l)];
+            *trip = x[sizes + l] + stream.left[row * loops + l];
+            before = x;
             if (trips.size() > 4000) break;
         }
         Points p;

@@ -8,9 +8,10 @@ namespace revisit::predict {
 
 void Partition::refine(const std::vector<std::int8_t>& column) {
     if (column.empty()) return;
-    const auto [low, high] = std::minmax_element(column.begin(), column.end());
-    const int least = *low;
-    const auto range = static_cast<std::uint64_t>(*high - least + 1);
+    // Sixteen rows at a time, unlike std::minmax_element.
+    std::int8_t least = column.front(), most = least;
+    for (const std::int8_t value : column) least = std::min(least, value), most = std::max(most, value);
+    const auto range = static_cast<std::uint64_t>(most - least + 1);
     if (range == 1) return;
     if (span_ > ~std::uint64_t{0} / range) span_ = finish();
     for (std::size_t row = 0; row < key_.size(); ++row)
