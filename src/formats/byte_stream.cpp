@@ -71,16 +71,19 @@ Result<void> PlainFile::read(std::uint64_t at, void* into, std::size_t size) con
         const ssize_t count = pread(descriptor_, to, size, static_cast<off_t>(begin_ + at));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return cannot(name_, "read");
-        if (count == 0)
-            return fail(ErrorCode::io, name_, fmt::format("byte {}", begin_ + at),
-                        fmt::format("expected {} bytes, found the end: the file became shorter while "
-                                    "it was read",
-                                    size_));
+        if (count == 0) return became_shorter(begin_ + at);
         to += count;
         at += static_cast<std::uint64_t>(count);
         size -= static_cast<std::size_t>(count);
     }
     return {};
+}
+
+unexpected<Error> PlainFile::became_shorter(std::uint64_t end) const {
+    return fail(
+        ErrorCode::io, name_, fmt::format("byte {}", end),
+        fmt::format("expected {} bytes, found the end: the file became shorter while it was read",
+                    size_));
 }
 
 Result<ByteStream> ByteStream::open(const std::string& path, unsigned threads) {
@@ -89,7 +92,7 @@ Result<ByteStream> ByteStream::open(const std::string& path, unsigned threads) {
     stream.name_ = path == "-" ? "standard input" : path;
     const int descriptor = path == "-" ? dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return cannot(stream.name_, "open");
-    struct stat status{};
+    struct stat status {};
     std::uint64_t begin = 0;
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
         // Standard input may have been read from already.

@@ -2,9 +2,9 @@
 // taken.
 //
 // Files are read, not mapped: a mapped file that is cut short while we read would end the program with
-// SIGBUS, and a library must not catch that signal for its program. Reading 256 KiB at a time into
-// memory that stays in the second-level cache costs 1 ns per address, mapping half of that, and the
-// fastest engine ten times as much (Neoverse V1).
+// SIGBUS, and a library must not catch that signal for its program (mapped_file.h has the exception).
+// Reading 256 KiB at a time into memory that stays in the second-level cache costs 1 ns per address,
+// mapping half of that, and the fastest engine ten times as much (Neoverse V1).
 #pragma once
 
 #include <atomic>
@@ -46,6 +46,8 @@ class PlainFile {
     std::uint64_t begin() const { return begin_; }  // of what is read, in the file
     // Bytes [at, at + size). An error where the file has become shorter.
     Result<void> read(std::uint64_t at, void* into, std::size_t size) const;
+    // It ends at this byte of the file, before what was wanted.
+    unexpected<Error> became_shorter(std::uint64_t end) const;
 
  private:
     int descriptor_;

@@ -11,6 +11,7 @@
 #include "formats/byte_stream.h"
 #include "formats/columns.h"
 #include "formats/compress.h"
+#include "formats/mapped_file.h"
 #include "revisit/trace.h"
 
 namespace revisit {
@@ -43,18 +44,26 @@ class RecordRanges final : public AccessRanges {
     static std::unique_ptr<RecordRanges> of(const ByteStream& stream) {
         auto file = stream.file();
         if (!file || stream.packed() || file->size() % Record::kBytes != 0) return nullptr;
-        return std::make_unique<RecordRanges>(std::move(file));
+        // Each unmapping interrupts all threads.
+        auto mapped = stream.threads() == 1 ? MappedFile::of(file) : nullptr;
+        return std::make_unique<RecordRanges>(std::move(file), std::move(mapped));
     }
-    explicit RecordRanges(std::shared_ptr<const PlainFile> file) : file_(std::move(file)) {}
+    RecordRanges(std::shared_ptr<const PlainFile> file, std::unique_ptr<MappedFile> mapped)
+        : file_(std::move(file)), mapped_(std::move(mapped)) {}
 
     std::uint64_t count() const override { return file_->size() / Record::kBytes; }
     Result<AccessBatch> read(std::uint64_t first, std::size_t count, Columns& into) const override {
         if constexpr (kCuts)
-            if (into.cut_shift) return read_blocks(first, count, *into.cut_shift, into);
+            if (into.cut_shift)
+                return mapped_ ? cut_mapped(first, count, *into.cut_shift, into)
+                               : read_blocks(first, count, *into.cut_shift, into);
         into.has = Record::kColumns & into.wanted;
         into.resize(count);
         if constexpr (Record::kBytes == sizeof(std::uint64_t)) {  // nothing but addresses
             TRY(file_->read(first * Record::kBytes, into.addresses.data(), count * Record::kBytes));
+        } else if (mapped_) {
+            Record::decode(mapped_->get(first * Record::kBytes, count * Record::kBytes), count, into);
+            TRY(mapped_->used(first * Record::kBytes, count * Record::kBytes));
         } else {
             into.raw.resize(count * Record::kBytes);
             TRY(file_->read(first * Record::kBytes, into.raw.data(), into.raw.size()));
@@ -71,6 +80,23 @@ class RecordRanges final : public AccessRanges {
     static constexpr bool kCuts = Record::kBytes == sizeof(std::uint64_t) || requires { &Record::cut; };
     // Read and cut in steps that stay in the first-level cache.
     static constexpr std::size_t kStep = (std::size_t{32} << 10) / Record::kBytes;
+
+    Result<AccessBatch> cut_mapped(std::uint64_t first, std::size_t count, unsigned shift,
+                                   Columns& into) const {
+        into.has = {};
+        into.resize(count);
+        const std::uint8_t* const at = mapped_->get(first * Record::kBytes, count * Record::kBytes);
+        if constexpr (Record::kBytes == sizeof(std::uint64_t)) {
+            std::uint64_t* const blocks = into.addresses.data();
+            for (std::size_t i = 0; i < count; ++i)
+                blocks[i] = load<std::uint64_t>(at + i * Record::kBytes) >> shift;
+        } else {
+            into.addresses.resize(Record::cut(at, count, shift, into.addresses, 0));
+        }
+        TRY(mapped_->used(first * Record::kBytes, count * Record::kBytes));
+        into.is_cut = true;
+        return into.batch();
+    }
 
     Result<AccessBatch> read_blocks(std::uint64_t first, std::size_t count, unsigned shift,
                                     Columns& into) const {
@@ -100,6 +126,7 @@ class RecordRanges final : public AccessRanges {
     }
 
     std::shared_ptr<const PlainFile> file_;
+    std::unique_ptr<MappedFile> mapped_;  // perhaps
 };
 
 // The same as a stream.
