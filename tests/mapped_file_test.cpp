@@ -38,7 +38,7 @@ void store_accesses(const std::string& path) {
 TEST(MappedFile, accesses_are_those_of_the_file_that_is_read) {
     const test::TemporaryFolder folder;
     allow_mapped_files();
-    for (const char* name : {"trace.u64", "trace.records"}) {
+    for (const char* name : {"trace.u64", "trace.records", "trace.rvt"}) {
         const std::string path = folder / name;
         store_accesses(path);
         for (const auto& [granularity, sites] :

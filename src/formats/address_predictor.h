@@ -15,6 +15,7 @@
 namespace revisit {
 
 inline constexpr std::size_t kLargestLag = 8;
+inline constexpr std::size_t kFromLeast = kLargestLag + 1;  // in place of a lag: not predicted
 inline constexpr std::size_t kSiteSlots = 4096;
 
 // What is remembered of the last access in a slot.

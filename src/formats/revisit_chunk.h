@@ -25,7 +25,7 @@ struct ChunkHeader {
 };
 static_assert(sizeof(ChunkHeader) == 16);
 
-inline constexpr std::uint32_t kAccessChunk = 0x50415652;  // "RVAP"
+inline constexpr std::uint32_t kAccessChunk = 0x51415652;  // "RVAQ"
 inline constexpr std::uint32_t kVarintChunk =
     0x43415652;                                          // "RVAC": accesses as they were written before
 inline constexpr std::uint32_t kInfoChunk = 0x4e495652;  // "RVIN"
@@ -35,7 +35,7 @@ inline bool ChunkHeader::holds_accesses() const {
     return magic == kAccessChunk || magic == kVarintChunk;
 }
 
-// Bytes before the differences: columns, lag, by stride or not, zero bits left out.
+// What a chunk's content begins with: columns, lag, by stride or not, zero bits left out.
 inline constexpr std::size_t kPlainHeader = 4;
 
 // Appends header and packed bytes to `out`. At most kChunkAccesses accesses.

@@ -17,6 +17,7 @@
 #include "core/try.h"
 #include "formats/fixed_records.h"
 #include "formats/format.h"
+#include "formats/mapped_file.h"
 #include "formats/revisit_chunk.h"
 
 namespace revisit {
@@ -67,10 +68,12 @@ class IndexedChunks final : public AccessChunks {
     // Null where the file has no index that holds together: a stream finds out what is wrong with it.
     static std::unique_ptr<IndexedChunks> of(const ByteStream& stream) {
         if (!stream.file() || stream.packed()) return nullptr;
-        auto chunks = std::make_unique<IndexedChunks>(stream.file());
+        auto chunks = std::make_unique<IndexedChunks>(
+            stream.file(), stream.threads() == 1 ? MappedFile::of(stream.file()) : nullptr);
         return chunks->read_index() ? std::move(chunks) : nullptr;
     }
-    explicit IndexedChunks(std::shared_ptr<const PlainFile> file) : file_(std::move(file)) {}
+    IndexedChunks(std::shared_ptr<const PlainFile> file, std::unique_ptr<MappedFile> mapped)
+        : file_(std::move(file)), mapped_(std::move(mapped)) {}
 
     std::size_t count() const override { return places_.size(); }
     std::uint64_t accesses() const override { return accesses_; }
@@ -83,10 +86,18 @@ class IndexedChunks final : public AccessChunks {
             header.packed_bytes != end - place - sizeof header)
             return fail(file_->name(), fmt::format("byte {}", place),
                         "expected a chunk of a revisit trace");
-        into.raw.resize(header.packed_bytes);
-        TRY(file_->read(place + sizeof header, into.raw.data(), into.raw.size()));
-        if (auto done = decode_accesses(header, into.raw, into); !done)
-            return broken_at(file_->name(), place, done.error());
+        const std::uint64_t from = place + sizeof header;
+        Result<void> done;
+        if (mapped_) {
+            done = decode_accesses(
+                header, {mapped_->get(from, header.packed_bytes), header.packed_bytes}, into);
+            TRY(mapped_->used(from, header.packed_bytes));
+        } else {
+            into.raw.resize(header.packed_bytes);
+            TRY(file_->read(from, into.raw.data(), into.raw.size()));
+            done = decode_accesses(header, into.raw, into);
+        }
+        if (!done) return broken_at(file_->name(), place, done.error());
         return into.batch();
     }
     const TraceInfo& info() const { return info_; }
@@ -139,9 +150,10 @@ class IndexedChunks final : public AccessChunks {
     }
 
     std::shared_ptr<const PlainFile> file_;
-    std::vector<std::uint64_t> places_;  // of access chunks
-    std::uint64_t accesses_ = 0;         // in them, by the index
-    std::uint64_t end_ = 0;              // of the last one
+    std::unique_ptr<MappedFile> mapped_;  // perhaps
+    std::vector<std::uint64_t> places_;   // of access chunks
+    std::uint64_t accesses_ = 0;          // in them, by the index
+    std::uint64_t end_ = 0;               // of the last one
     TraceInfo info_;
 };
 
