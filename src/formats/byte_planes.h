@@ -56,16 +56,18 @@ std::vector<std::string> planes_of(std::span<const T> numbers) {
         widest = std::max(widest, width);
     });
     for (unsigned plane = 0; 2 * plane < widest; ++plane) {
-        std::string bytes;
+        std::string bytes(parts[0].size() * kPlaneGroup, '\0');
+        char* to = bytes.data();
         each_group([&](const auto& group, std::size_t i) {
             const auto width = static_cast<unsigned>(parts[0][i]);
             auto byte = [&](std::size_t j) { return static_cast<std::uint8_t>(group[j] >> 8 * plane); };
             if (width >= 2 * plane + 2)
-                for (std::size_t j = 0; j < kPlaneGroup; ++j) bytes += static_cast<char>(byte(j));
+                for (std::size_t j = 0; j < kPlaneGroup; ++j) *to++ = static_cast<char>(byte(j));
             else if (width == 2 * plane + 1)
                 for (std::size_t j = 0; j < kHalf; ++j)
-                    bytes += static_cast<char>(byte(j) | byte(j + kHalf) << 4);
+                    *to++ = static_cast<char>(byte(j) | byte(j + kHalf) << 4);
         });
+        bytes.resize(static_cast<std::size_t>(to - bytes.data()));
         parts.push_back(std::move(bytes));
     }
     return parts;

@@ -26,18 +26,25 @@ struct FreeUnpacker {
 constexpr std::size_t kRun = 64, kEight = 8;
 
 // Which bytes are not zero, a bit each, then those bytes, then some that decoding may look at.
-std::string sparse(std::string_view plain) {
-    std::string masks, bytes;
+std::size_t sparse_size(std::string_view plain) {
+    const auto zeros = static_cast<std::size_t>(std::ranges::count(plain, '\0'));
+    return (plain.size() + kRun - 1) / kRun * sizeof(std::uint64_t) + plain.size() - zeros + kEight;
+}
+void put_sparse(std::string_view plain, std::string& out) {
+    const std::size_t at = out.size();
+    out.resize(at + sparse_size(plain), '\0');
+    char* masks = out.data() + at;
+    char* byte = masks + (plain.size() + kRun - 1) / kRun * sizeof(std::uint64_t);
     for (; !plain.empty(); plain.remove_prefix(std::min(kRun, plain.size()))) {
         std::uint64_t mask = 0;
         for (std::size_t i = 0; i < std::min(kRun, plain.size()); ++i) {
-            if (plain[i] == 0) continue;
-            mask |= std::uint64_t{1} << i;
-            bytes += plain[i];
+            mask |= std::uint64_t{plain[i] != 0} << i;
+            *byte = plain[i];  // there is one more than are needed
+            byte += plain[i] != 0;
         }
-        masks.append(reinterpret_cast<const char*>(&mask), sizeof mask);
+        std::memcpy(masks, &mask, sizeof mask);
+        masks += sizeof mask;
     }
-    return masks + bytes + std::string(kEight, '\0');
 }
 
 // Where each of eight bytes comes from, by the eight bits of their mask; kEight: it is zero.
@@ -112,14 +119,14 @@ void put_part(std::string_view plain, std::string& out) {
             ZSTD_compress(packed.data(), packed.size(), plain.data(), plain.size(), 3);
         if (ZSTD_isError(size)) throw std::bad_alloc();  // there is room for the result
         packed.resize(size);
-        const std::string few = sparse(plain);
-        const std::size_t quick = few.size() < plain.size() / 4 * 3 ? few.size() : plain.size();
+        const std::size_t few = sparse_size(plain);
+        const std::size_t quick = few < plain.size() / 4 * 3 ? few : plain.size();
         if (packed.size() < quick / 2) {
             kind = kPacked;
             out += packed;
         } else if (quick < plain.size()) {
             kind = kSparse;
-            out += few;
+            put_sparse(plain, out);
         } else {
             out += plain;
         }
