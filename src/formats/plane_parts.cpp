@@ -24,6 +24,9 @@ struct FreeUnpacker {
 };
 
 constexpr std::size_t kRun = 64, kEight = 8;
+// Widths are looked at twice: they are copied, so that somebody who writes to a mapped file meanwhile
+// changes numbers and not where they are looked for.
+constexpr std::size_t kCopied = std::size_t{4} << 10;
 
 // Which bytes are not zero, a bit each, then those bytes, then some that decoding may look at.
 std::size_t sparse_size(std::string_view plain) {
@@ -145,11 +148,15 @@ std::optional<PlainPart> PartReader::next(std::size_t size) {
     const auto part = stored_.first(bytes);
     stored_ = stored_.subspan(bytes);
     const std::uint32_t kind = head & ((1u << kKindBits) - 1);
-    if (kind == kAsTheyAre)
-        return bytes == size ? std::optional(PlainPart{part.data(), false}) : std::nullopt;
+    if (kind == kAsTheyAre && bytes != size) return std::nullopt;
+    if (kind == kAsTheyAre && size > kCopied) return PlainPart{part.data(), false};
     if (size > room_.size()) return std::nullopt;
     const auto plain = room_.first(size);
     room_ = room_.subspan(size);
+    if (kind == kAsTheyAre) {
+        std::ranges::copy(part, plain.begin());
+        return PlainPart{plain.data(), false};
+    }
     if (kind == kAlike) {
         if (bytes != 1) return std::nullopt;
         std::fill(plain.begin(), plain.end(), part[0]);

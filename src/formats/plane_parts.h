@@ -20,7 +20,7 @@ bool unpack(std::span<const std::uint8_t> packed, std::span<std::uint8_t> plain)
 // Appends a part to a column.
 void put_part(std::string_view plain, std::string& out);
 
-// The parts of a column back, each of a size that is known. Bytes that lie there as they are stay
+// The parts of a column back, each of a size that is known. Many bytes that lie there as they are stay
 // there, others are unpacked into `room`.
 class PartReader {
  public:
