@@ -95,7 +95,7 @@ void put_header(ChunkHeader header, std::size_t at, std::string& out) {
     std::memcpy(out.data() + at, &header, sizeof header);
 }
 
-using Bytes = std::span<const std::uint8_t>;
+using ByteView = std::span<const std::uint8_t>;
 
 // From addresses to blocks. False where an access reaches into another block than it begins in.
 // `address_of` makes the address of what is there, `reach_of` gives the bytes beyond an access's first.
@@ -119,7 +119,8 @@ std::uint32_t reach_of(std::uint32_t size) {
 class PlaneChunk {
  public:
     // False where it is broken. Columns that are neither wanted nor needed stay packed.
-    bool open(std::size_t count, Bytes stored, std::span<std::uint8_t> room, const Columns& columns) {
+    bool open(std::size_t count, ByteView stored, std::span<std::uint8_t> room,
+              const Columns& columns) {
         count_ = count;
         if (stored.size() < kColumnsAt) return false;
         std::uint64_t sum;
@@ -193,7 +194,7 @@ class PlaneChunk {
 
  private:
     template <class T>
-    bool read(Bytes& stored, std::span<std::uint8_t>& room, bool is_stored, bool wanted,
+    bool read(ByteView& stored, std::span<std::uint8_t>& room, bool is_stored, bool wanted,
               std::optional<PlaneReader<T>>& column) const {
         if (!is_stored) return true;
         std::uint32_t bytes;
@@ -299,7 +300,7 @@ void encode_accesses(const AccessBatch& batch, std::string& out) {
     put(batch.flags);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(out.data()) + content;
     const std::uint64_t sum =
-        checksum(Bytes(bytes, out.size() - content).subspan(sizeof(std::uint64_t)), header.accesses);
+        checksum(ByteView(bytes, out.size() - content).subspan(sizeof(std::uint64_t)), header.accesses);
     std::memcpy(out.data() + content, &sum, sizeof sum);
     put_header(header, at, out);
 }
