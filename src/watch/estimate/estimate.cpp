@@ -206,7 +206,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     profile.clock = clock.description();
     profile.notes.push_back(
         fmt::format("watch: {} samples, {} with an address; reuses found: {:.0f} of {:.0f} uses by "
-                    "look-ahead, {} in affine loops, {} by watchpoint; {} not found",
+                    "look-ahead, {} further ahead, {} by watchpoint; {} not found",
                     all, addressed, uses - open, uses, foreseen, trapped, never));
     if (checked > 0)
         profile.notes.push_back(

@@ -129,12 +129,15 @@ class Look {
     // Where the last look ended (at a use, after find_again), looks on for the reuse of its block. The
     // distance, or 0. So many accesses are interpreted, more where iterations of loops are left out.
     std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
-        constexpr std::uint64_t kMostInstructions = 24000;
-        b_.memory.allow_pages(pages_further());
+        constexpr std::uint64_t kMostInstructions = 24000, kOfAccess = 4;
+        constexpr unsigned kNear = 3000, kToAPage = 64;  // accesses
+        const unsigned more = most > kNear ? most / kToAPage : 0;
+        b_.memory.allow_pages(pages_further() + more);
         Ahead ahead = go_on();
         std::uint64_t distance =
             machine::count_to_touch(ahead, b_.state, b_.memory, t_.process->kept->loops,
-                                    {address >> shift_}, shift_, most, kMostInstructions,
+                                    {address >> shift_}, shift_, most,
+                                    std::max(kMostInstructions, kOfAccess * most),
                                     [&](std::uint64_t found, std::uint64_t distance) {
                                         note(reuse, ahead, found, distance);
                                     })

@@ -30,13 +30,23 @@ constexpr std::uint64_t kBytesRead = 2;  // per nanosecond
 // is known how this one ends, so nothing is biased.
 constexpr std::uint64_t kSoon = 60000;                // nanoseconds
 constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
-constexpr unsigned kLooksOnly = 12000;                // … where there are no watchpoints
+// … as far as the last one took, where that is not too far: a list of half a megabyte that comes round
+// after 16 000 accesses and 50 us, of which the sample's own traces are a third.
+constexpr unsigned kFurthest = 24000;
+constexpr std::uint64_t kNotLate = 150000;  // nanoseconds
+constexpr unsigned kLooksOnly = 12000;      // … where there are no watchpoints
 constexpr std::int8_t kTries = 6;
 // Accesses that are passed before a window, and instructions interpreted for it: fewer than so many.
 constexpr unsigned kWay = 1u << 18, kOnWay = 2500;
 
 std::int8_t& tries_further(Task& t, std::uint64_t use_pc) {
     return t.soon[use_pc >> 2 & 255];
+}
+
+// The accesses to look ahead for a reuse that took so many nanoseconds the last time.
+double reach_further(const Task& t, std::uint64_t nanoseconds) {
+    constexpr double kMore = 1.5;
+    return kMore * static_cast<double>(nanoseconds) * t.replay.rate;
 }
 
 // Whether a use is one that is looked for through loops: each time it was found, less and less often
@@ -90,35 +100,6 @@ Sampler::Sampler(const Settings& settings, bool objects)
     calibrate();
 }
 
-// What a trap takes, on a thread of our own: a watched word is touched. The median of a few.
-void Sampler::calibrate() {
-    alignas(64) static volatile std::uint64_t touched;
-    TaskEvents events;
-    if (int error = events.open(0)) {
-        no_watchpoints_ = error;
-        return;
-    }
-    auto cost = [&](std::uint64_t touches) {
-        std::vector<std::uint64_t> costs;
-        for (int i = 0; i < 9 && no_watchpoints_ == 0; i++) {
-            no_watchpoints_ =
-                events.set_watchpoint(0, reinterpret_cast<std::uint64_t>(&touched), touches);
-            std::uint64_t before = events.clock();
-            std::uint64_t alone = events.clock() - before;
-            before = events.clock();
-            for (std::uint64_t k = 0; k < touches; k++) touched = k;
-            std::uint64_t taken = events.clock() - before;
-            costs.push_back(taken > alone ? taken - alone : 0);
-            events.take_records({[](std::uint64_t, int) {}, [](const Trap&) {}, [] {}});
-        }
-        std::ranges::sort(costs);
-        return costs.empty() ? 0 : costs[costs.size() / 2];
-    };
-    trap_cost_ = cost(1);
-    std::uint64_t with_a_step = cost(2);
-    step_cost_ = with_a_step > trap_cost_ ? with_a_step - trap_cost_ : 0;
-}
-
 // Without events, what the scheduler counts.
 std::uint64_t Sampler::clock(Task& t) {
     std::uint64_t now = t.events.clock();
@@ -141,24 +122,6 @@ void Sampler::note(Task& t, Hindrance what, int error) {
     Note& note = samples(t).notes[what];
     note.threads++;
     note.error = error;
-}
-
-void Sampler::start(Task& t) {
-    t.number = static_cast<std::uint16_t>(t.process->program->threads++);
-    t.process->threads.push_back(t.number);
-    t.reservoir = Reservoir(blocks_at_once());
-    t.random = Random(settings_.seed * 0x9e3779b97f4a7c15 + t.number + 1);
-    t.period = to_first_sample(t);
-    t.clock_seen = 0;
-    int error = t.events.open(t.id);
-    if (error != 0) {
-        note(t, Hindrance::by_timer, error);
-        clock(t);
-    } else
-        t.clock_seen = t.events.clock();  // of a thread that ran before
-    t.switches = scheduled(t.process->pid, t.id).switches;
-    if (no_watchpoints_ != 0 && t.number == 0) note(t, Hindrance::looks_only, no_watchpoints_);
-    t.events.set_timer(t.period);
 }
 
 void Sampler::take_records(Task& t) {
@@ -304,8 +267,9 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
     Task::Loops& loops = t.loops[use.pc >> 2 & 255];
     bool through_loops = tries_loops(loops);
     if (!soon && !through_loops) return false;
-    std::uint64_t distance =
-        look.find_further(bench_.address[index], soon ? kFurther : kAtFirst, bench_.far_reuse);
+    std::uint64_t distance = look.find_further(
+        bench_.address[index],
+        soon ? std::max<unsigned>(kFurther, t.reach[use.pc >> 2 & 255]) : kAtFirst, bench_.far_reuse);
     looked_through(loops, distance != 0);
     if (soon)
         tries = distance != 0 ? kTries : static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
@@ -471,9 +435,13 @@ void Sampler::trapped(Task& t, const Trap& trap) {
 
 void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now) {
     Watch& watch = t.watch[slot];
-    bool came_soon = now <= watch.set + kSoon;
+    const std::uint64_t after = now > watch.set ? now - watch.set : 0;
+    const double reach = reach_further(t, after);
+    const bool can_reach = after <= kNotLate && reach < kFurthest;
+    bool came_soon = after <= kSoon || (can_reach && reach > 0);
     t.soon_share = static_cast<std::uint8_t>((t.soon_share * 15 + (came_soon ? 255 : 0)) / 16);
     std::int8_t& tries = tries_further(t, watch.use_pc);
+    t.reach[watch.use_pc >> 2 & 255] = static_cast<std::uint16_t>(can_reach ? reach : 0);
     if (!came_soon)
         tries = 0;
     else if (++tries > 0)  // one that was not found further ahead waits a while
@@ -569,32 +537,6 @@ void Sampler::after_stop(Task& t, bool on_another_processor) {
 
 void Sampler::look_at_another(Task& t, const std::vector<Task*>& others) {
     pairing_.begin(t, bench_.log, Machine::stack_pointer(bench_.stopped), others);
-}
-
-void Sampler::end(Task& t) {
-    if (t.ended) return;
-    t.ended = true;
-    pairing_.forget(t);
-    take_records(t);
-    auto found = samples(t).threads.find(t.number);
-    if (found != samples(t).threads.end()) {
-        end_samples(t, found->second);
-        note_peak(t);
-    }
-    t.events.close();
-}
-
-void Sampler::end_samples(Task& t, ThreadSamples& thread) {
-    std::uint64_t now = program_time(t);
-    for (unsigned block = 0; block < t.reservoir.watchpoints(); block++) {
-        if (!t.reservoir.held(block)) continue;
-        Sample& sample = thread.samples[t.waiting[block] - 1];
-        sample.watched = Watched::never;
-        sample.trap_time = now;
-        sample.chance_kept = t.reservoir.kept(block);
-    }
-    thread.end = now;
-    thread.recording = t.stopped_for + t.traps_cost;
 }
 
 }  // namespace revisit::watch::outside

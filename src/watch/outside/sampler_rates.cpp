@@ -172,9 +172,12 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     bool is_too_long = Replayer::is_too_long(counted), goes_shorter = Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
     replay.has_counted |= counted.accesses != 0;
-    if (counted.accesses != 0)
+    if (counted.accesses != 0) {
+        constexpr double kToGoOn = 20000;  // nanoseconds
+        const auto ran = static_cast<double>(taken);
+        replay.rate = static_cast<double>(counted.accesses) / std::max(ran / 4, ran - kToGoOn);
         replay.failed = here.failed = 0;
-    else if (is_too_long && goes_shorter)
+    } else if (is_too_long && goes_shorter)
         return;
     else if (is_too_long && on_another_processor && replay.far == Replay::Far::not_tried) {
         replay.far = Replay::Far::yes;

@@ -51,6 +51,7 @@ struct Replay {
     unsigned failed = 0;                 // how many came to nothing in a row
     unsigned wait = 0;                   // samples without one, until the first that did not
     bool has_counted = false;            // … there was one
+    double rate = 0;                     // accesses per nanosecond, of the last
     // Whether more is interpreted, as the shortest had too many instructions.
     enum class Far : std::uint8_t { not_tried, yes, no } far = Far::not_tried;
     unsigned followed = 0;  // samples that a stretch followed
@@ -111,7 +112,8 @@ struct Task {
     std::uint64_t clock_seen = 0;  // when it was last read
     std::uint8_t soon_share = 0;   // of the last reuses by watchpoint, in 255ths
     std::int8_t soon[256] = {};  // by use, hashed: how often its reuse may be looked for further ahead
-    struct Loops {               // by use, hashed: looking through loops for its reuse
+    std::uint16_t reach[256] = {};          // … accesses that it may take; 0 = as many as usual
+    struct Loops {                          // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
     } loops[256];
     Loops replays[64];  // by where it was stopped: counting its accesses to the next stop
