@@ -32,7 +32,7 @@ constexpr std::uint64_t kSoon = 60000;                // nanoseconds
 constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
 // … as far as the last one took, where that is not too far: a list of half a megabyte that comes round
 // after 16 000 accesses and 50 us, of which the sample's own traces are a third.
-constexpr unsigned kFurthest = 24000;
+constexpr unsigned kFurthest = 48000;
 constexpr std::uint64_t kNotLate = 150000;  // nanoseconds
 constexpr unsigned kLooksOnly = 12000;      // … where there are no watchpoints
 constexpr std::int8_t kTries = 6;
@@ -45,7 +45,7 @@ std::int8_t& tries_further(Task& t, std::uint64_t use_pc) {
 
 // The accesses to look ahead for a reuse that took so many nanoseconds the last time.
 double reach_further(const Task& t, std::uint64_t nanoseconds) {
-    constexpr double kMore = 1.5;
+    constexpr double kMore = 1.25;
     return kMore * static_cast<double>(nanoseconds) * t.replay.rate;
 }
 
@@ -267,12 +267,11 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
     Task::Loops& loops = t.loops[use.pc >> 2 & 255];
     bool through_loops = tries_loops(loops);
     if (!soon && !through_loops) return false;
-    std::uint64_t distance = look.find_further(
-        bench_.address[index],
-        soon ? std::max<unsigned>(kFurther, t.reach[use.pc >> 2 & 255]) : kAtFirst, bench_.far_reuse);
+    const unsigned reach = soon ? std::max<unsigned>(kFurther, t.reach[use.pc >> 2 & 255]) : kAtFirst;
+    std::uint64_t distance = look.find_further(bench_.address[index], reach, bench_.far_reuse);
     looked_through(loops, distance != 0);
-    if (soon)
-        tries = distance != 0 ? kTries : static_cast<std::int8_t>(tries == 1 ? -kTries : tries - 1);
+    const bool was_last = tries == 1 || reach > kFurther;  // that far costs as much as some samples
+    if (soon) tries = distance != 0 ? kTries : static_cast<std::int8_t>(was_last ? -kTries : tries - 1);
     if (distance == 0) return false;
     found_further(t, use, distance);
     time_reuse(t, use, distance, touches);
