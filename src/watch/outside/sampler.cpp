@@ -34,7 +34,9 @@ constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
 // after 16 000 accesses and 50 us, of which the sample's own traces are a third.
 constexpr unsigned kFurthest = 48000;
 constexpr std::uint64_t kNotLate = 150000;  // nanoseconds
-constexpr unsigned kLooksOnly = 12000;      // … where there are no watchpoints
+// Accesses per nanosecond; faster code has more samples without (a sparse matrix 58, now 71).
+constexpr double kSlow = 0.7;
+constexpr unsigned kLooksOnly = 12000;  // … where there are no watchpoints
 constexpr std::int8_t kTries = 6;
 // Accesses that are passed before a window, and instructions interpreted for it: fewer than so many.
 constexpr unsigned kWay = 1u << 18, kOnWay = 2500;
@@ -436,7 +438,7 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     Watch& watch = t.watch[slot];
     const std::uint64_t after = now > watch.set ? now - watch.set : 0;
     const double reach = reach_further(t, after);
-    const bool can_reach = after <= kNotLate && reach < kFurthest;
+    const bool can_reach = after <= kNotLate && reach < kFurthest && t.replay.rate < kSlow;
     bool came_soon = after <= kSoon || (can_reach && reach > 0);
     t.soon_share = static_cast<std::uint8_t>((t.soon_share * 15 + (came_soon ? 255 : 0)) / 16);
     std::int8_t& tries = tries_further(t, watch.use_pc);
