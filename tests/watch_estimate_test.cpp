@@ -1,10 +1,12 @@
 // The estimator against the truth, sampling simulated on small traces: bias and coverage over seeds.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "models/footprint_model.h"
 #include "watch/estimate/memoryless.h"
+#include "watch/estimate/seen.h"
 #include "watch/estimate/share_errors.h"
 #include "watch_simulation.h"
 
@@ -242,6 +244,55 @@ TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {
     for (unsigned word = 0; word < 8; word++) all += chances[offset_index(word, 0)];
     EXPECT_NEAR(chances[offset_index(1, 0)] / all, 0.6, 0.05);
     EXPECT_NEAR(chances[offset_index(4, 0)] / all, 0.4 / 7, 0.02);
+}
+
+// Turns of a million accesses; lines are visited after 125 000 of them in the mean, at half of the
+// times through a watched word. So a trap comes in a later turn in a quarter of all cases, a visit in
+// an eighth.
+TEST(WatchEstimate, visits_in_a_later_turn_are_fewer_than_traps) {
+    constexpr double kTurn = 1e6, kLeaves = 3e6, kBetween = 5e5, kMean = 125000;
+    constexpr std::uint64_t kPeriod = 40'000'000;
+    Random random(11);
+    Samples samples;
+    AccessLog log;
+    for (std::uint64_t i = 0; i < 4000; i++) log.add(64 * i + 8 * random.below(8), 8, 7, true);
+    samples.visits.add(log, 6);
+    ThreadSamples& thread = samples.threads[0];
+    AccessClock::ThreadClock clock;
+    for (std::uint64_t i = 1; i <= 400; i++) {
+        Sample sample;
+        sample.time = i * kPeriod;
+        sample.period = kPeriod;
+        sample.uses = sample.open = 10;
+        sample.label = sample.far_label = sample.far_reuse_label = 0;
+        sample.watched = Sample::Watched::trapped;
+        sample.watched_words = 0x0f;
+        sample.trapped_word = static_cast<std::uint8_t>(random.below(4));
+        sample.use_pc = 7;
+        const double wait = -2 * kMean * std::log(1 - random.unit());
+        const double turns = std::floor(random.unit() + wait / kTurn);
+        sample.trap_time = sample.time + static_cast<std::uint64_t>(wait + turns * kLeaves);
+        thread.samples.push_back(sample);
+        clock.time.push_back(static_cast<double>(sample.time));
+        clock.accesses.push_back(clock.time.back() / 2);
+        clock.turns.push_back({1, kTurn, kLeaves, kBetween, 1, 1});
+        clock.rate.push_back(1);
+        clock.stays.push_back(kTurn);
+        clock.lost.push_back(0);
+    }
+    Origins origins;
+    origins.labels.push_back({});
+    const SeenThread seen = see(samples, thread, clock, UnwatchedWords(samples, 6), origins, {});
+    double later = 0, all = 0;
+    for (const Seen& one : seen.pairs) {
+        if (!one.far || one.cold()) continue;
+        ASSERT_EQ(one.between.size(), one.time.size());
+        for (double between : one.between) {
+            all += one.weight;
+            later += between > 0 ? one.weight : 0;
+        }
+    }
+    EXPECT_NEAR(later / all, 0.125, 0.03);
 }
 
 // Waits with these times, of which each is lost with its chance before it comes.

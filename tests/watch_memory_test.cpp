@@ -124,14 +124,20 @@ TEST(WatchClock, reuses_go_at_the_rate_of_their_loop_while_the_program_stays_the
     for (double t = 1e6; t < 90e6; t *= 1.3) EXPECT_LE(clock.since(0, t), clock.since(0, t * 1.3));
 }
 
-// The look-ahead went through what is left of a slow loop, 0.1 ms, and on into one ten times as fast.
-TEST(WatchClock, a_use_in_the_next_loop_goes_at_the_rate_of_that_loop) {
+// At 1 and 100 ms, of a loop of this rate that stays for a millisecond.
+AccessClock::ThreadClock two_samples(double rate) {
     AccessClock::ThreadClock clock;
     clock.time = {1e6, 100e6};
     clock.accesses = {0.5e6, 50e6};
-    clock.rate = {0.2, 0.2};
+    clock.rate = {rate, rate};
     clock.stays = {1e6, 1e6};
     clock.lost = {0, 0};
+    return clock;
+}
+
+// The look-ahead went through what is left of a slow loop, 0.1 ms, and on into one ten times as fast.
+TEST(WatchClock, a_use_in_the_next_loop_goes_at_the_rate_of_that_loop) {
+    AccessClock::ThreadClock clock = two_samples(0.2);
     clock.rate_of_use = {2, 0};
     clock.stays_at_use = {1e6, 0};
     clock.last_rate = 0.5;
@@ -143,12 +149,7 @@ TEST(WatchClock, a_use_in_the_next_loop_goes_at_the_rate_of_that_loop) {
 
 // Turns of 1 ms, and 3 ms in which others make half a million accesses.
 TEST(WatchClock, a_reuse_in_the_next_turn_has_what_others_made_in_between_and_a_sooner_one_has_not) {
-    AccessClock::ThreadClock clock;
-    clock.time = {1e6, 100e6};
-    clock.accesses = {0.5e6, 50e6};
-    clock.rate = {1, 1};
-    clock.stays = {1e6, 1e6};
-    clock.lost = {0, 0};
+    AccessClock::ThreadClock clock = two_samples(1);
     clock.turns = {{1, 1e6, 3e6, 5e5, 0.5, 0.1}, {}};
     auto after = [&](double nanoseconds) { return clock.by_turns(0, 1e6 + nanoseconds, 0).value(); };
     EXPECT_EQ(after(2e5).times, 0);

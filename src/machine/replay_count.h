@@ -88,9 +88,7 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
                          const ReplayEnd<State>& end, unsigned shift, std::uint64_t interpret,
                          std::uint64_t executed) {
     constexpr std::uint64_t kLeastFurther = 2000, kMostFurther = 30000;
-    constexpr bool kSkips = requires {
-        loops.start();
-    };
+    constexpr bool kSkips = requires { loops.start(); };
     std::uint64_t accesses = 0, found = 0, left = interpret < executed ? interpret : executed;
     bool agrees = false, again = false;
     auto is_enough = [&] {

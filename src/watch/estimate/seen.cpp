@@ -235,12 +235,14 @@ Seen see_far(const Sample& sample, std::size_t number, const AccessClock::Thread
     one.corrected = corrected;
     one.time = may_be(corrected, clock.uncertainty(nanoseconds));
     // Of the visits that came before the one that was seen some were in the same turn.
-    if ((one.turns = turns)) {
+    if (turns) {
+        one.turns = turns;
+        one.turns->times *= scale;
         for (unsigned i = 0; i < one.time.size(); i++) {
-            one.between.push_back(turns->between * std::floor(turns->times * scale + spread_evenly(i)));
+            one.between.push_back(turns->between * std::floor(one.turns->times + spread_evenly(i)));
             one.time[i] += std::round(one.between.back());
         }
-        corrected += turns->times * scale * turns->between;
+        corrected += one.turns->times * turns->between;
     }
     one.moment -= time - corrected;
     return one;

@@ -33,7 +33,8 @@ struct Seen {
     std::vector<double> time;   // distance: one, or several that it may be
     std::vector<double> reuse;  // … as many
     double corrected = 0;       // time distance as the watchpoints had it, over all words
-    // … which is without others' turns, where these are known, and how much of each time they are.
+    // … which is without others' turns, where these are known: as often as they come before a visit, in
+    // the mean, and how much of each time they are.
     std::optional<AccessClock::ThreadClock::ByTurns> turns;
     std::vector<double> between;
     double uncorrected = 0;  // reuse distance if all visits had been seen; never: the least it has

@@ -126,18 +126,19 @@ class Look {
         return found;
     }
 
+    struct Reach {          // at most
+        unsigned accesses;  // more where iterations of loops are left out
+        std::uint64_t instructions = 24000;
+        unsigned more_pages = 0;  // than usual
+    };
     // Where the last look ended (at a use, after find_again), looks on for the reuse of its block. The
-    // distance, or 0. So many accesses are interpreted, more where iterations of loops are left out.
-    std::uint64_t find_further(std::uint64_t address, unsigned most, Noted& reuse) {
-        constexpr std::uint64_t kMostInstructions = 24000, kOfAccess = 4;
-        constexpr unsigned kNear = 3000, kToAPage = 64;  // accesses
-        const unsigned more = most > kNear ? most / kToAPage : 0;
-        b_.memory.allow_pages(pages_further() + more);
+    // distance, or 0.
+    std::uint64_t find_further(std::uint64_t address, const Reach& reach, Noted& reuse) {
+        b_.memory.allow_pages(pages_further() + reach.more_pages);
         Ahead ahead = go_on();
         std::uint64_t distance =
             machine::count_to_touch(ahead, b_.state, b_.memory, t_.process->kept->loops,
-                                    {address >> shift_}, shift_, most,
-                                    std::max(kMostInstructions, kOfAccess * most),
+                                    {address >> shift_}, shift_, reach.accesses, reach.instructions,
                                     [&](std::uint64_t found, std::uint64_t distance) {
                                         note(reuse, ahead, found, distance);
                                     })

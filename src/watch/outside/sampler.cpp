@@ -41,8 +41,12 @@ constexpr std::int8_t kTries = 6;
 // Accesses that are passed before a window, and instructions interpreted for it: fewer than so many.
 constexpr unsigned kWay = 1u << 18, kOnWay = 2500;
 
+unsigned slot_of(std::uint64_t use_pc) {
+    return use_pc >> 2 & 255;
+}
+
 std::int8_t& tries_further(Task& t, std::uint64_t use_pc) {
-    return t.soon[use_pc >> 2 & 255];
+    return t.soon[slot_of(use_pc)];
 }
 
 // The accesses to look ahead for a reuse that took so many nanoseconds the last time.
@@ -266,13 +270,15 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
     std::int8_t& tries = tries_further(t, use.pc);
     if (tries == 0 && t.soon_share > 64) tries = 2;  // a use not met before, where others come soon
     bool soon = tries > 0;
-    Task::Loops& loops = t.loops[use.pc >> 2 & 255];
+    Task::Loops& loops = t.loops[slot_of(use.pc)];
     bool through_loops = tries_loops(loops);
     if (!soon && !through_loops) return false;
-    const unsigned reach = soon ? std::max<unsigned>(kFurther, t.reach[use.pc >> 2 & 255]) : kAtFirst;
+    const unsigned far = soon ? t.reach[slot_of(use.pc)] : 0;
+    const Look::Reach reach =
+        far > kFurther ? Look::Reach{far, 4 * far, far / 64} : Look::Reach{soon ? kFurther : kAtFirst};
     std::uint64_t distance = look.find_further(bench_.address[index], reach, bench_.far_reuse);
     looked_through(loops, distance != 0);
-    const bool was_last = tries == 1 || reach > kFurther;  // that far costs as much as some samples
+    const bool was_last = tries == 1 || far > kFurther;  // that far costs as much as some samples
     if (soon) tries = distance != 0 ? kTries : static_cast<std::int8_t>(was_last ? -kTries : tries - 1);
     if (distance == 0) return false;
     found_further(t, use, distance);
@@ -283,7 +289,7 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
 // Where there are no watchpoints: as far as looking goes. What is not met there counts with what never
 // comes back, and the profile says so.
 void Sampler::look_only(Task& t, Look& look, const Noted& use) {
-    if (std::uint64_t distance = look.find_further(use.address, kLooksOnly, bench_.far_reuse))
+    if (std::uint64_t distance = look.find_further(use.address, {kLooksOnly}, bench_.far_reuse))
         return found_further(t, use, distance);
     Sample& sample = set_on(t, use, 1);
     sample.watched = Watched::never;
@@ -442,7 +448,7 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     bool came_soon = after <= kSoon || (can_reach && reach > 0);
     t.soon_share = static_cast<std::uint8_t>((t.soon_share * 15 + (came_soon ? 255 : 0)) / 16);
     std::int8_t& tries = tries_further(t, watch.use_pc);
-    t.reach[watch.use_pc >> 2 & 255] = static_cast<std::uint16_t>(can_reach ? reach : 0);
+    t.reach[slot_of(watch.use_pc)] = static_cast<std::uint16_t>(can_reach ? reach : 0);
     if (!came_soon)
         tries = 0;
     else if (++tries > 0)  // one that was not found further ahead waits a while
