@@ -323,7 +323,12 @@ TEST(WatchEstimate, memoryless_reuses_are_told_from_others) {
     auto mostly_short = [](Random& random) {
         return random.below(8) ? 3e3 * (1 + random.unit()) : 1e6;
     };
+    auto constant_but_for_some = [](Random& random) {
+        return random.below(5) ? 1e6 * (1 + 0.3 * random.unit()) : 4e3 * (0.5 + random.unit());
+    };
     EXPECT_GE(taken_for_memoryless(20, memoryless), 180u);
+    EXPECT_LE(taken_for_memoryless(12, constant_but_for_some), 20u);
+    EXPECT_LE(taken_for_memoryless(30, constant_but_for_some), 2u);
     EXPECT_EQ(taken_for_memoryless(4, constant), 0u);
     EXPECT_EQ(taken_for_memoryless(20, constant), 0u);
     EXPECT_LE(taken_for_memoryless(40, mostly_short), 20u);

@@ -1,8 +1,28 @@
 #include "watch/estimate/memoryless.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace revisit::watch {
+
+namespace {
+
+// How far the share still waiting at a time (Kaplan and Meier's estimate, which knows of the lost) is
+// from the exponential distribution's, at most.
+double furthest_from(double rate, std::span<const Waited> waited) {
+    std::vector<Waited> all(waited.begin(), waited.end());
+    std::ranges::sort(all, {}, &Waited::time);
+    double waiting = 1, furthest = 0;
+    for (std::size_t i = 0; i < all.size(); i++) {
+        if (all[i].lost) continue;
+        const double expected = std::exp(-rate * all[i].time), before = waiting;
+        waiting *= 1 - 1 / static_cast<double>(all.size() - i);
+        furthest = std::max({furthest, std::abs(before - expected), std::abs(waiting - expected)});
+    }
+    return furthest;
+}
+
+}  // namespace
 
 std::optional<double> memoryless_rate(std::span<const Waited> waited) {
     constexpr double kLeast = 4, kMost = 1.9;
@@ -21,7 +41,11 @@ std::optional<double> memoryless_rate(std::span<const Waited> waited) {
     second /= sum;
     double score = came + logs - came * first, variance = came * (1 + second - first * first);
     if (score * score > kMost * kMost * variance) return {};
-    return came / sum;
+    const double rate = came / sum;
+    // Some soon and most after the same long time: Weibull's family has neither.
+    constexpr double kFurthest = 1.3;
+    if (furthest_from(rate, waited) * std::sqrt(came) > kFurthest) return {};
+    return rate;
 }
 
 std::vector<double> times_between(double rate, double low, double high, unsigned count) {
