@@ -195,6 +195,8 @@ TEST_P(WatchReplay, CountsWhatWasRun) {
         if (program.can_be_wrong && counted.accesses == 0) continue;  // nothing, or the truth
         if (!program.can_be_wrong) {
             EXPECT_EQ(naive.accesses, truth) << n << " from " << picked[0];
+            EXPECT_EQ(counted.before, naive.before) << n << " from " << picked[0];
+            EXPECT_LE(counted.before, truth);
         }
         EXPECT_EQ(counted.accesses, truth) << n << " from " << picked[0];
         told++;

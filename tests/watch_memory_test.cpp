@@ -366,6 +366,27 @@ TEST(WatchClock, stretches_that_end_in_a_loop_tell_its_rate) {
     EXPECT_GT(clock_of(false).error, clock_of(true).error / 2);
 }
 
+// A slow loop that stays, and a fast one that no stretch stays in: what each made in those that go from
+// one to the other is known, however little of the time that was.
+TEST(WatchClock, accesses_of_each_loop_tell_the_rates_of_both) {
+    const Origins origins = two_functions();
+    Samples samples = ten_samples();
+    for (unsigned i : {2, 7}) samples.threads[0].samples[i].place = 1;
+    for (unsigned i = 0; i < 6; i++)
+        samples.replays.push_back({0, 20000, 120000, i * std::uint64_t{1000000}, 0});
+    for (unsigned i = 0; i < 4; i++) {
+        const double slow = 1000 * (10 + 10 * i), fast = 200000;  // 0.2 and 3.2 per nanosecond
+        const double time = slow / 0.2 + fast / 3.2 + 20000;
+        samples.replays.push_back(
+            {0, slow + fast, time, (i + 6) * std::uint64_t{1000000}, 1, false, slow});
+        samples.replays.push_back(
+            {1, slow + fast, time, (i + 6) * std::uint64_t{1000000}, 0, false, fast});
+    }
+    const auto clock = AccessClock(samples, origins, nullptr).thread(0);
+    EXPECT_NEAR(clock.rate[2], 3.2, 0.4);
+    EXPECT_NEAR(clock.rate[4], 0.2, 0.02);
+}
+
 // Which of two loops a sample meets is chance, unless each goes on for many.
 TEST(WatchClock, loops_of_different_rates_that_take_turns_make_the_clock_uncertain) {
     AccessClock::ThreadClock even, turns, phases;

@@ -25,6 +25,7 @@ struct ReplayEnd {
 
 struct ReplayCount {
     std::uint64_t accesses = 0;     // 0 = unknown
+    std::uint64_t before = 0;       // … of these, before the instruction was met that it ends at
     std::uint64_t interpreted = 0;  // instructions; 0 = not known
     double executed = 0;            // instructions that go with these accesses, about
     bool lacked_vectors = false;    // it ended for want of a vector register's value
@@ -90,23 +91,26 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
     constexpr std::uint64_t kLeastFurther = 2000, kMostFurther = 30000;
     constexpr bool kSkips = requires { loops.start(); };
     std::uint64_t accesses = 0, found = 0, left = interpret < executed ? interpret : executed;
-    bool agrees = false, again = false;
+    bool agrees = false, again = false, is_there = false;
+    ReplayCount out;
     auto is_enough = [&] {
         std::uint64_t further = found < kMostFurther ? found : kMostFurther;
         return again || (agrees && accesses >= found + further + kLeastFurther);
     };
     auto met = [&] {
         const auto& op = ahead.touched();
-        if (ahead.at() == end.pc && op.address == end.address && is_first_touch(ahead) &&
-            same_registers(state, end.state)) {
-            again = agrees;
-            agrees = true;
-            found = accesses;
+        if (ahead.at() == end.pc && is_first_touch(ahead)) {
+            if (!is_there) out.before = accesses;
+            is_there = true;
+            if (op.address == end.address && same_registers(state, end.state)) {
+                again = agrees;
+                agrees = true;
+                found = accesses;
+            }
         }
         accesses += blocks_of(op, shift);
         return !is_enough();
     };
-    ReplayCount out;
     std::uint64_t left_out = 0;
     if constexpr (!kSkips) {
         const std::uint64_t all = left;

@@ -117,7 +117,7 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
             {static_cast<double>(one.when), one.accesses, one.nanoseconds, false,
              is_known && names.loop(one.end) != names.loop(one.place),
              is_known && names.of(one.end) != names.of(one.place),
-             is_known ? &names.loop(one.end) : nullptr});
+             is_known ? &names.loop(one.end) : nullptr, 1, one.before});
     }
     return out;
 }
@@ -153,12 +153,17 @@ ByFunction foreseen(const Samples& samples, FunctionNames& names) {
     return out;
 }
 
-// Of loops in which no stretch stays, what those that begin elsewhere made there.
+// What stretches that begin elsewhere made in the loop that they end in. Where that is a guess, of
+// loops in which no stretch stays.
 ByFunction entered_by_others(const ByFunction& measured, const std::map<std::string, double>& usual) {
     ByFunction out;
     for (const auto& [name, values] : measured)
         for (const Measured::Stretch& one : values.stretches) {
             if (!one.leaves_loop || one.end == nullptr || usual.at(name) <= 0) continue;
+            if (const auto part = one.part(true, usual.at(name))) {
+                out[*one.end].stretches.push_back(*part);
+                continue;
+            }
             if (auto end = usual.find(*one.end); end != usual.end() && end->second > 0) continue;
             out[*one.end].stretches.push_back(one.without(usual.at(name), one.rate()));
         }
@@ -204,6 +209,7 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
         rates.of[name].stays = values.stays();
         rates.of[name].left = static_cast<std::size_t>(
             std::ranges::count(values.stretches, true, &Measured::Stretch::leaves_loop));
+        values.take_parts(usual);
         values.leave_out(&Measured::Stretch::leaves_loop);
         values.correct_those_that_leave(usual);
         rates.of[name].measured = std::move(values);
@@ -303,13 +309,19 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
     constexpr double kOfReplays = 0.65;
     constexpr double kUsualError = 5000, kLeastError = 1000;
     std::vector<double> delays;
+    auto takes = [&](std::uint32_t place, std::uint64_t when, double accesses) {
+        return accesses / rates.at(names.loop(place), static_cast<double>(when));
+    };
     auto lost = [&](std::uint32_t place, std::uint64_t when, double accesses, double nanoseconds) {
-        return nanoseconds - accesses / rates.at(names.loop(place), static_cast<double>(when));
+        return nanoseconds - takes(place, when, accesses);
     };
     std::map<std::string, std::vector<double>> by_loop;
     for (const Replayed& one : samples.replays) {
         if (!one.follows_sample || one.accesses <= 0) continue;
-        delays.push_back(lost(one.place, one.when, one.accesses, one.nanoseconds));
+        const bool is_known = one.before > 0 && one.end != kNowhere;
+        const double there = is_known ? one.accesses - one.before : 0;
+        delays.push_back(lost(one.place, one.when, one.accesses - there, one.nanoseconds) -
+                         (is_known ? takes(one.end, one.when, there) : 0));
         by_loop[names.loop(one.place)].push_back(delays.back());
     }
     const double usual = kOfReplays * delay_of(counted(samples, names));

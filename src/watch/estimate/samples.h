@@ -79,6 +79,7 @@ struct Replayed {
     std::uint64_t when = 0;
     std::uint32_t end = kNowhere;  // the place that it ended at
     bool follows_sample = false;   // it began where a sample was taken, not at a short stop
+    double before = 0;             // accesses before the loop that it ended in; 0 = not known
 };
 
 struct ThreadSamples {

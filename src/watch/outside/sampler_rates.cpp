@@ -192,7 +192,7 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     samples(t).replays.push_back({t.process->place(replay.from.pc),
                                   static_cast<double>(counted.accesses), static_cast<double>(taken),
                                   replay.start, t.process->place(bench_.stopped.pc),
-                                  replay.follows_sample});
+                                  replay.follows_sample, static_cast<double>(counted.before)});
 }
 
 void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
