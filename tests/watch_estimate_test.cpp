@@ -1,6 +1,7 @@
 // The estimator against the truth, sampling simulated on small traces: bias and coverage over seeds.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 
@@ -244,6 +245,39 @@ TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {
     for (unsigned word = 0; word < 8; word++) all += chances[offset_index(word, 0)];
     EXPECT_NEAR(chances[offset_index(1, 0)] / all, 0.6, 0.05);
     EXPECT_NEAR(chances[offset_index(4, 0)] / all, 0.4 / 7, 0.02);
+}
+
+// One site visits lines through any word; the traps of another are all at the word after its use's.
+TEST(WatchEstimate, traps_of_another_site_say_little_of_random_words) {
+    double sum = 0;
+    constexpr unsigned kSeeds = 40, kUses = 30;
+    for (unsigned seed = 1; seed <= kSeeds; seed++) {
+        Random random(seed);
+        Samples samples;
+        AccessLog log;
+        for (std::uint64_t i = 0; i < 2000; i++) log.add(64 * i + 8 * random.below(8), 8, 7, true);
+        samples.visits.add(log, 6);
+        std::vector<Sample>& all = samples.threads[0].samples;
+        for (unsigned i = 0; i < 2 * kUses; i++) {
+            Sample sample;
+            sample.watched = Sample::Watched::trapped;
+            sample.use_word = static_cast<std::uint8_t>(random.below(8));
+            sample.use_pc = i < kUses ? 7 : 9;
+            if (i >= kUses) {
+                sample.trapped_word = (sample.use_word + 1) % 8;
+                sample.watched_words = 1u << sample.trapped_word;
+            } else {
+                while (std::popcount(sample.watched_words) < 3)
+                    sample.watched_words |= 1u << random.below(8);
+                do sample.trapped_word = static_cast<std::uint8_t>(random.below(8));
+                while (!(sample.watched_words >> sample.trapped_word & 1));
+            }
+            all.push_back(sample);
+        }
+        const UnwatchedWords words(samples, 6);
+        for (unsigned i = 0; i < kUses; i++) sum += words.scale(all[i]) / (kSeeds * kUses);
+    }
+    EXPECT_NEAR(sum, 3.0 / 8, 0.045);
 }
 
 // Turns of a million accesses; lines are visited after 125 000 of them in the mean, at half of the
