@@ -1,12 +1,11 @@
 // Exact reuse distances on one device, and the ways a trace takes to it.
 //
-//     source offers             what reaches the device
-//     ranges, bare addresses    the file's own bytes, read by several threads into pinned memory and
-//     cut
-//                               to blocks on the device (address_feed.cuh)
-//     ranges with sizes or      blocks, and numbers of sites: decoded, cut and copied by as many
-//     threads sites, chunks             as may be used (piece_queue.h) a stream, a program blocks,
-//     copied by one thread while the device counts the ones before
+//     source offers            what reaches the device
+//     ranges, bare addresses   the file's own bytes, read by several threads into pinned memory and
+//                              cut to blocks on the device (address_feed.cuh)
+//     ranges with sizes or     blocks, and numbers of sites: decoded, cut and copied by as many
+//     sites, chunks            threads as may be used (piece_queue.h)
+//     a stream, a program      blocks, copied by one thread while the device counts those before
 //
 // Whatever the device throws becomes an Error. After that the counter is not used any more.
 //
