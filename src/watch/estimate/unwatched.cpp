@@ -14,7 +14,7 @@ void for_words(std::uint32_t words, unsigned use_word, Take take) {
         take(offset_index(static_cast<unsigned>(std::countr_zero(words)), use_word));
 }
 
-// Of words `k` in a set, what one has of the chances of all.
+// What one word has of the chances of all in a set.
 template <class Chance>
 double share_of(unsigned word, std::uint32_t words, Chance chance) {
     constexpr double kLeast = 1e-3;
