@@ -1,6 +1,9 @@
 // What sampling may cost: the budget of a run.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+
 #include "watch/outside/budget.h"
 
 namespace revisit::watch::outside {
@@ -49,6 +52,27 @@ TEST(WatchBudget, switches_take_at_most_a_third_of_the_share) {
     EXPECT_GT(budget.charge_switches(many / 10, 2), many / 10 * Budget::kSwitchCost);
     EXPECT_TRUE(budget.switches_take_too_much());
     EXPECT_EQ(budget.imposed, budget.switching);
+}
+
+// A loop that has 0.9 of every 4 ms, and samples every 4 ms: what 80 of them say differs from run to
+// run by little more than what 80 moments drawn at random would.
+TEST(WatchBudget, samples_do_not_fall_into_step_with_a_program) {
+    constexpr double kRound = 4, kTurn = 0.9, kShare = kTurn / kRound;
+    constexpr int kRuns = 400, kSamples = 80;
+    std::mt19937_64 random(5);
+    std::uniform_real_distribution<double> chance;
+    double off = 0;
+    for (int run = 0; run < kRuns; run++) {
+        double now = kRound * chance(random), there = 0, all = 0;
+        for (int i = 0; i < kSamples; i++) {
+            const double period = Budget::out_of_step(kRound, chance(random));
+            now += period;
+            all += period;
+            there += std::fmod(now, kRound) < kTurn ? period : 0;
+        }
+        off += std::pow(there / all - kShare, 2) / kRuns;
+    }
+    EXPECT_LT(std::sqrt(off), 1.4 * std::sqrt(kShare * (1 - kShare) / kSamples));
 }
 
 TEST(WatchBudget, stops_of_threads_that_others_wait_for_count_twice) {

@@ -6,8 +6,6 @@
 
 namespace revisit::watch::outside {
 
-// Not in step with what the program does: with periods that differed by an eighth, samples of a program
-// whose loops take turns every 4 ms met one of them in 0.30 of their time, which takes 0.23.
 std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     constexpr std::uint64_t kDear = 200000;  // the first may have been a replay's
     const std::uint64_t spent = budget_.spent + cost, since_last = spent - spent_at_last_;
@@ -20,7 +18,7 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     if (usual == 0) usual = std::min(felt, kDear);
     usual = (usual * 7 + std::min(felt, 4 * usual)) / 8;
     double period = static_cast<double>(settings_.period) + t.rest.duty * budget_.wait(cost);
-    return static_cast<std::uint64_t>(period * (0.5 + t.random.unit()));
+    return static_cast<std::uint64_t>(Budget::out_of_step(period, t.random.unit()));
 }
 
 // Of a thread that begins when others have used up what is allowed: at any time of that wait, as many
