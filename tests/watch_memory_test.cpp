@@ -170,6 +170,12 @@ Origins two_functions() {
     return origins;
 }
 
+Origins three_functions() {
+    Origins origins = two_functions();
+    origins.places.push_back({0, 0x11000, kNowhere});
+    return origins;
+}
+
 // One thread and ten samples.
 Samples ten_samples() {
     Samples samples;
@@ -255,6 +261,32 @@ TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop
     EXPECT_LT(rate_of_other(400), 0.4);
 }
 
+// A short loop with full windows, measured itself, is not a third of what misses elsewhere.
+TEST(WatchClock, loops_count_for_misses_as_they_count_for_rates) {
+    const Origins origins = three_functions();
+    auto rate_of_other = [&](bool measures_short_loop) {
+        Samples samples = ten_samples();
+        for (Sample& sample : samples.threads[0].samples) {
+            sample.uses = 100;
+            sample.open = 56;
+        }
+        for (std::size_t i = 0; i < 5; i++) {
+            samples.threads[0].samples[i].place = i < 4 ? 1 : 2;
+            samples.threads[0].samples[i].uses = 500;
+            samples.threads[0].samples[i].open = 10;
+        }
+        for (unsigned i = 5; i < 10; i++)
+            samples.replays.push_back({0, 36000, 200000, i * std::uint64_t{1000000}, 0});
+        const Rate::Stretch stretch{8000, 5000};
+        for (unsigned i = 0; measures_short_loop && i < 3; i++)
+            samples.rates.push_back({1, stretch, stretch, stretch, 1000000});
+        return AccessClock(samples, origins, nullptr).thread(0).rate[4];
+    };
+    const double without = rate_of_other(false);
+    EXPECT_GT(without, 1);
+    EXPECT_GT(rate_of_other(true), 0.8 * without);
+}
+
 // Few uses may miss in a loop that is slow all the same: it waits for something else, and so may code
 // that was not measured.
 TEST(WatchClock, code_is_not_taken_for_fast_where_few_uses_explain_what_is_slow) {
@@ -327,6 +359,40 @@ TEST(WatchClock, moments_between_samples_tell_which_loop_takes_the_time) {
     EXPECT_NEAR(time_of_second(false), 1, 1e-9);
     EXPECT_GT(time_of_second(true), 2);  // 5.25, if one sample were enough to believe it
     EXPECT_LT(time_of_second(true), 5.25);
+}
+
+// Moments in code that no sample met, of the time between two samples in different loops.
+TEST(WatchClock, code_that_no_sample_met_is_like_what_was_met_before_it) {
+    const Origins origins = three_functions();
+    auto time_of_second = [&](bool met_between) {
+        Samples samples = ten_samples();
+        samples.threads[0].samples[4].place = 1;
+        if (met_between) samples.threads[0].met.push_back({5, 0});
+        for (unsigned i = 0; i < 30; i++) samples.threads[0].met.push_back({5, 2});
+        FunctionNames names(origins);
+        const std::map<std::string, double> over = time_over_samples(samples, names);
+        EXPECT_EQ(over.size(), 2u);
+        EXPECT_NEAR(9 * over.at(names.loop(0)) + over.at(names.loop(1)), 10, 1e-9);
+        return over.at(names.loop(1));
+    };
+    EXPECT_NEAR(time_of_second(false), 1.9, 0.1);
+    EXPECT_NEAR(time_of_second(true), 1, 0.05);
+}
+
+// A loop that one short sample met, and most moments of the time before a long one.
+TEST(WatchClock, a_loop_that_one_short_sample_met_has_the_time_of_its_moments) {
+    const Origins origins = two_functions();
+    Samples samples = ten_samples();
+    auto& all = samples.threads[0].samples;
+    all[0].place = 1;
+    all[0].time = all[0].period = 100000;
+    all[1].period = all[1].time - all[0].time;
+    for (std::uint32_t i = 1; i < 10; i++)
+        for (unsigned k = 0; k < 9; k++) samples.threads[0].met.push_back({i, i < 3 ? 1u : 0u});
+    FunctionNames names(origins);
+    const double time = 0.1 * time_over_samples(samples, names).at(names.loop(1));  // milliseconds
+    EXPECT_GT(time, 0.8 * 2.7);
+    EXPECT_LT(time, 2.8);
 }
 
 // Two of rate 2, and those that end in a loop of rate 0.2 after half the way, or a fifth of it.

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace revisit::machine {
 
@@ -267,31 +268,36 @@ struct Lifting {
 
 // Runs of instructions lifted before, each up to a jump, by address, beside the code they were made
 // from. Whether the code is still the same is looked at once per look-ahead: the thread does not move
-// meanwhile, and what the look-ahead stores is not stored in memory.
+// meanwhile, and what the look-ahead stores is not stored in memory. There is a table per process and
+// most processes end soon, so it begins small. It grows when it is full: with 1024 runs at most, going
+// 120 000 instructions ahead in python3 took 3 ms instead of 1.6.
 template <class Arch>
 class LiftTable {
  public:
     using Code = typename Arch::Code;
+
+    LiftTable() { begin_anew(kFirst); }
 
     // Before a look-ahead.
     void start() { look_++; }
     // The operations from `pc` on, up to one that ends the run; nothing where there is no code.
     template <class Memory>
     [[gnu::always_inline]] const Micro* at(std::uint64_t pc, Memory& memory) {
-        Run& run = runs_[pc / Arch::kAlignment % kRuns];
+        Run& run = run_at(pc);
         if (run.pc != pc || run.look != look_) [[unlikely]] {
-            if (!is_same(run, pc, memory) && !lift(run, pc, memory)) return nullptr;
+            if (!is_same(run, pc, memory)) return lift(pc, memory);
             run.look = look_;
         }
-        return micro_ + run.first;
+        return micro_.get() + run.first;
     }
 
  private:
-    static constexpr unsigned kRuns = 1024, kMicros = 8 * kRuns, kMostInstructions = 8;
+    static constexpr unsigned kFirst = 1024, kMost = 16 * kFirst, kMicros = 8;  // runs; of each
+    static constexpr unsigned kMostInstructions = 8;
     struct Run {
         std::uint64_t pc = ~std::uint64_t{0};
         std::uint64_t look = 0;
-        std::uint16_t first = 0;
+        std::uint32_t first = 0;
         std::uint8_t instructions = 0, length[kMostInstructions] = {};
         Code code[kMostInstructions] = {};
     };
@@ -307,13 +313,11 @@ class LiftTable {
     }
 
     template <class Memory>
-    [[gnu::noinline]] bool lift(Run& run, std::uint64_t pc, Memory& memory) {
-        if (used_ + kMostInstructions * Lifting::kMost > kMicros) {
-            for (Run& one : runs_) one.pc = ~std::uint64_t{0};
-            used_ = 0;
-        }
+    [[gnu::noinline]] const Micro* lift(std::uint64_t pc, Memory& memory) {
+        if (is_full()) begin_anew(count_ < kMost ? 4 * count_ : count_);
+        Run& run = run_at(pc);
         run.pc = pc;
-        run.first = static_cast<std::uint16_t>(used_);
+        run.first = used_;
         run.instructions = 0;
         Lifting lifting;
         bool goes_on = true;
@@ -330,15 +334,25 @@ class LiftTable {
         }
         if (run.instructions == 0) {
             run.pc = ~std::uint64_t{0};
-            return false;
+            return nullptr;
         }
         micro_[used_ - 1].ends = Micro::Ends::run;
-        return true;
+        run.look = look_;
+        return micro_.get() + run.first;
     }
 
-    Run runs_[kRuns];
-    Micro micro_[kMicros];
-    unsigned used_ = 0;
+    Run& run_at(std::uint64_t pc) { return runs_[pc / Arch::kAlignment & (count_ - 1)]; }
+    bool is_full() const { return used_ + kMostInstructions * Lifting::kMost > kMicros * count_; }
+    void begin_anew(unsigned count) {
+        count_ = count;
+        used_ = 0;
+        runs_ = std::make_unique<Run[]>(count);
+        micro_ = std::make_unique_for_overwrite<Micro[]>(std::size_t{kMicros} * count);
+    }
+
+    unsigned count_ = 0, used_ = 0;  // runs, a power of two; operations
+    std::unique_ptr<Run[]> runs_;
+    std::unique_ptr<Micro[]> micro_;
     std::uint64_t look_ = 0;
 };
 

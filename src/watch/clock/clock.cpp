@@ -37,7 +37,10 @@ struct Rates {
     Measured all;                               // … anywhere
     double common = kUsualRate;                 // where nothing was measured
     double known = 0;                           // share of the time in functions that were measured
-    double open = 0;                            // share of the uses in loops that were measured
+    // Share of uses that are not used again within the window, in what was measured: of all, by
+    // function.
+    double open = 0;
+    std::map<std::string, double> open_in;
 
     // A loop of which little is known is like its function, and a function of which little is known
     // like what was measured around that moment, wherever it was: stretches begin at moments of time,
@@ -49,20 +52,44 @@ struct Rates {
         // What can be measured may be of another kind than the rest: nine tenths of sort's time are in
         // comparisons, eight times as fast as the loop that reads its input and is measured at once.
         double elsewhere = all.rate_at(when, false);
-        if (found != of.end()) elsewhere = with_misses_of(found->second, elsewhere);
+        if (found != of.end()) elsewhere = with_misses_of(found->second, elsewhere, open);
         double rate = std::exp(known * std::log(elsewhere) + (1 - known) * std::log(common));
-        auto nearer = [&](const Measured& measured, bool of_loop) {
+        auto nearer = [&](const Measured& measured, const double* others_open) {
             if (measured.size() == 0) return;
             double own = measured.share_of_own(), there = measured.rate_at(when);
             // A function may fill a table in one loop and look things up in the next.
-            if (!of_loop && found != of.end()) there = with_misses_of(found->second, there);
+            if (others_open != nullptr && found != of.end())
+                there = with_misses_of(found->second, there, *others_open);
             rate = std::exp(own * std::log(there) + (1 - own) * std::log(rate));
         };
         if (auto function = functions.find(FunctionNames::function_of(name));
-            function != functions.end())
-            nearer(function->second, false);
-        if (found != of.end()) nearer(found->second.measured, true);
+            function != functions.end()) {
+            auto open_there = open_in.find(function->first);
+            nearer(function->second, open_there != open_in.end() ? &open_there->second : &open);
+        }
+        if (found != of.end()) nearer(found->second.measured, nullptr);
         return rate;
+    }
+
+    // A loop counts by the accesses that were measured in it, as in the rates. By the uses that samples
+    // saw one that is short but has long windows would count as much as what takes the time.
+    void note_open() {
+        struct Uses {
+            double made = 0, open = 0;
+        } everywhere;
+        std::map<std::string, Uses> by_function;
+        for (const auto& [name, loop] : of) {
+            if (loop.uses <= 0) continue;
+            double made = 0;
+            for (const Measured::Stretch& one : loop.measured.stretches) made += one.accesses;
+            for (Uses* sum : {&everywhere, &by_function[FunctionNames::function_of(name)]}) {
+                sum->made += made;
+                sum->open += made * loop.open / loop.uses;
+            }
+        }
+        if (everywhere.made > 0) open = everywhere.open / everywhere.made;
+        for (const auto& [name, sum] : by_function)
+            if (sum.made > 0) open_in[name] = sum.open / sum.made;
     }
 
     // The rate of code that waits for memory as often as this loop seems to. What takes an access
@@ -70,7 +97,7 @@ struct Rates {
     // allocating a hash table's nodes makes nine times as many accesses per nanosecond as looking them
     // up, which takes most of the time. But no such use is waited for longer than this in the mean:
     // quicksort has few of them, and waits for its branches.
-    double with_misses_of(const FunctionRate& loop, double rate) const {
+    static double with_misses_of(const FunctionRate& loop, double rate, double open) {
         constexpr double kLongest = 14;  // nanoseconds
         if (loop.uses <= 0 || open <= 0) return rate;
         double waits = std::clamp(1 / rate - 1 / kRateOfHits, 0.0, kLongest * open);
@@ -235,12 +262,7 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
             seen += measured_there->second.share_of_own() * function.nanoseconds;
     }
     rates.known = seen / std::max(1.0, whole);
-    double uses = 0, open = 0;
-    for (const auto& [name, function] : rates.of) {
-        uses += function.share_of_own() * function.uses;
-        open += function.share_of_own() * function.open;
-    }
-    rates.open = uses > 0 ? open / uses : 0;
+    rates.note_open();
     for (const auto& [name, function] : rates.of) {
         double share = function.nanoseconds / std::max(1.0, whole), own = function.share_of_own();
         others += share * (1 - own);

@@ -17,25 +17,37 @@ std::map<std::string, double> time_over_samples(const Samples& samples, Function
     };
     std::map<std::string, Time> loops;
     double whole = 0;
-    for (const auto& [number, thread] : samples.threads) {
-        thread.for_places([&](std::size_t sample, std::uint32_t place, double share) {
-            Time& loop = loops[names.loop(place)];
-            loop.met += share * advance(thread.samples, sample);
-            loop.moments++;
-        });
+    for (const auto& [number, thread] : samples.threads)
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             double time = advance(thread.samples, i);
             loops[names.loop(thread.samples[i].place)].sampled += time;
             whole += time;
         }
+    // What no sample met, single loops of an allocator, is like what was met just before: by the moment
+    // before it, or by the sample that its time begins with.
+    for (const auto& [number, thread] : samples.threads) {
+        auto before = loops.end();
+        std::size_t time_of = thread.samples.size();
+        thread.for_places([&](std::size_t sample, std::uint32_t place, double share) {
+            auto loop = loops.find(names.loop(place));
+            if (loop == loops.end() && time_of != sample)
+                before = loops.find(names.loop(thread.samples[sample > 0 ? sample - 1 : 0].place));
+            if (loop == loops.end()) loop = before;
+            before = loop;
+            time_of = sample;
+            loop->second.met += share * advance(thread.samples, sample);
+            loop->second.moments++;
+        });
     }
     std::map<std::string, double> out;
     double sum = 0;
     for (const auto& [name, time] : loops) {
         if (time.sampled <= 0) continue;
-        // What was met once or twice says little: as much as two more moments, at which both agree.
-        const double few = 2 * time.met / static_cast<double>(time.moments);
-        out[name] = (time.met + few) / (time.sampled + few);
+        // What was met once or twice says little: samples count as much as two moments more.
+        constexpr double kFew = 2;
+        const double said =
+            static_cast<double>(time.moments) / (static_cast<double>(time.moments) + kFew);
+        out[name] = said * time.met / time.sampled + 1 - said;
         sum += out[name] * time.sampled;
     }
     for (auto& [name, factor] : out) factor *= sum > 0 ? whole / sum : 1;

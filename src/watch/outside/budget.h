@@ -1,7 +1,7 @@
 // What sampling may cost, in numbers.
 //
 // The budget is the run's: a share of the processor time of all its threads, and some milliseconds
-// more, so that short runs have samples enough to say something; half of these in the first 0.6
+// more, so that short runs have samples enough to say something; most of these in the first 0.2
 // seconds. Against it counts what the samples of any thread cost, and what the run bears whatever their
 // number: the heap library, and switches of threads, of which a third as much is borne as of samples.
 // Where that takes all of the budget, samples come a third as often as else, not never.
@@ -31,7 +31,7 @@ struct Budget {
     // How much longer than the usual period it takes until all that was spent is allowed, and so much
     // more.
     double wait(std::uint64_t more = 0) const {
-        constexpr double kAtOnce = 3e6, kMore = 24e6, kHalf = 600e6;  // nanoseconds
+        constexpr double kAtOnce = 3e6, kMore = 8e6, kHalf = 120e6;  // nanoseconds
         constexpr double kRarer = 3;
         if (share == 0) return 0;
         double time = static_cast<double>(ran), part = static_cast<double>(share) / 1000;

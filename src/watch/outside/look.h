@@ -193,9 +193,9 @@ class Look {
 
  private:
     using Ahead = Machine::Ahead<RemoteMemory>;
-    static constexpr std::uint64_t kMileposts[2] = {4000, 60000};
+    static constexpr std::uint64_t kMileposts[2] = {4000, 24000};
     // Pages read for one look: a few where values at random places are not needed.
-    static constexpr unsigned kFewPages = 12, kMostPages = 128;
+    static constexpr unsigned kFewPages = 12, kMostPages = 64;
     static constexpr unsigned kFewFurther = 4, kPagesFurther = 40,
                               kPagesToMilepost = 600;  // … and beyond it
     static constexpr std::uint64_t kMostAgain = 1u << 20, kMostOnWayAgain = 20000;

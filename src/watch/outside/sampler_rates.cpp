@@ -59,7 +59,7 @@ void Sampler::check_prediction(Task& t, Look& look) {
 
 // Where replays go astray: two touches that are foreseen, and the time from the one to the other.
 void Sampler::measure_rate(Task& t, Look& look) {
-    constexpr std::uint64_t kMostToMilepost = 120000;  // instructions
+    constexpr std::uint64_t kMostToMilepost = 60000;  // instructions
     int first = free_slot(t, 0),
         second = first < 0 ? -1 : free_slot(t, static_cast<unsigned>(first) + 1);
     if (second < 0) return;
@@ -168,7 +168,9 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     std::uint64_t taken = replay.ended - replay.start;
     if (taken < kShort || taken > kLong) return;
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
-    if (Replayer::stood_still(counted, taken)) return;
+    const double open_share =
+        bench_.window.uses() > 0 ? static_cast<double>(bench_.window.open()) / bench_.window.uses() : 1;
+    if (Replayer::stood_still(counted, taken, open_share)) return;
     bool is_too_long = Replayer::is_too_long(counted), goes_shorter = Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
     replay.has_counted |= counted.accesses != 0;

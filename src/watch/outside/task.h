@@ -127,7 +127,10 @@ struct Task {
     // By where it was stopped: a look-ahead ended for want of them.
     bool needs_vectors[256] = {};
     std::uint8_t needs_pages[256] = {};  // … so many looks more read them at once
-    std::uint8_t noted = 0;              // bits of notes that were made
+    // … of the last looks at other places, in 255ths; and of those that tried to, what went through
+    // loops
+    std::uint8_t vectors_share = 0, pages_share = 0, passed_share = 255;
+    std::uint8_t noted = 0;  // bits of notes that were made
 
     ThreadSamples& samples() const { return process->program->samples.threads[number]; }
 };
