@@ -53,17 +53,18 @@ def seconds_used(pid):
 
 
 def program_of(revisit, longer=1):
-    """The recorded program, once it has run a while: by its own clock, the machine may be busy.
+    """The recorded program, once it has run a while and its accesses are being counted: by their own clocks, the machine
+    may be busy.
 
-    An access takes valgrind a hundred times as long as the program, and counting it, on another core, the recorder of
-    clang: a tenth of a second of the latter is two of counting."""
-    while_of = longer * {"valgrind": 0.5, "clang": 0.1}[recorder]
+    Counting takes longer than running, so that the program waits for it from then on. What it ran by its own clock
+    says little: half a second under valgrind was six of counting."""
     until, since = time.monotonic() + PATIENCE, {}
     while time.monotonic() < until:
         for pid in left_behind():
             if pid != revisit.pid and os.path.exists(f"/proc/{pid}/maps"):
                 if "revisit-stream" in pathlib.Path(f"/proc/{pid}/maps").read_text():
-                    if seconds_used(pid) >= since.setdefault(pid, seconds_used(pid)) + while_of:
+                    counted = seconds_used(revisit.pid) - since.setdefault(pid, seconds_used(revisit.pid))
+                    if counted >= longer * 0.6:
                         return pid
         time.sleep(0.02)
     sys.exit("the program was never started")
