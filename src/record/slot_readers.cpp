@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <utility>
+
+#include "engines/simd.h"
 
 namespace revisit::record {
 namespace {
@@ -17,9 +20,7 @@ std::uint64_t last_byte(std::uint64_t address, std::uint32_t size) {
 
 }  // namespace
 
-SlotReader::SlotReader(const Decoder& decoder) : decoder_(decoder) {
-    if (decoder.options_.labels) met_.resize(kMet);
-}
+SlotReader::SlotReader(const Decoder& decoder) : decoder_(decoder), met_(kMet) {}
 
 bool SlotReader::list_calls(const SlotView& slot) {
     call_at_.clear();
@@ -86,66 +87,82 @@ bool SlotReader::call(std::span<const std::uint64_t> record, Decoder::Calls& cal
     return true;
 }
 
-inline const std::uint32_t* SlotReader::labels_of(const Decoder::Block& block, Met& met) const {
-    if (met.number != block.number) {
-        met.number = block.number;
-        met.context = kNowhere;
-        met.near_labels = nullptr;
+// Blocks of one call path are side by side: they are the ones that are met in turn.
+REVISIT_INLINE SlotReader::Met& SlotReader::met_at(std::uint64_t id) {
+    constexpr std::uint64_t kApart = 61;
+    return met_[(id + kApart * calls_->context) % kMet];
+}
+
+REVISIT_INLINE bool SlotReader::is_met(std::uint64_t id, const Met& met) const {
+    return met.id == id && met.context == calls_->context && met.changes == changes_;
+}
+
+// Finds what is known of a block. False: its labels in this call path are not.
+bool SlotReader::meet(std::uint64_t id, Met& met) const {
+    met.id = kNoBlock;
+    const Decoder::Block* const block = decoder_.find_block(id);
+    if (block == nullptr) return false;
+    met.labels = nullptr;
+    if (decoder_.options_.labels) {
+        const std::uint32_t list =
+            decoder_.label_list_of_.find(both_in_one(block->number, calls_->context));
+        if (list == KeyTable::kNone) return false;
+        met.labels = decoder_.label_lists_[list].get();
     }
-    if (met.context == calls_->context) [[likely]]
-        return met.labels;
-    const std::uint32_t list = decoder_.label_list_of_.find(both_in_one(block.number, calls_->context));
-    if (list == KeyTable::kNone) return nullptr;
+    met.accesses.resize(block->sizes.size());
+    for (std::size_t i = 0; i < met.accesses.size(); i++) {
+        Decoder::NearLabel near;
+        if (met.labels == nullptr || !decoder_.objects_)
+            near = {0, ~std::uint64_t{0}, met.labels != nullptr ? met.labels[i] : 0};
+        met.accesses[i] = {near, block->reaches[i], block->writes[i],
+                           (block->flags[i] & REVISIT_GUARDED) != 0};
+    }
+    met.guarded = block->guarded;
     met.context = calls_->context;
-    return met.labels = decoder_.label_lists_[list].get();
+    met.changes = changes_;
+    met.id = id;
+    return true;
 }
 
-void SlotReader::see_objects(const Decoder::Block& block, Met& met) const {
-    const std::uint64_t changes = decoder_.objects_->changes();
-    if (met.near_labels == met.labels && met.near_changes == changes) return;
-    met.near.assign(block.places.size(), {});
-    met.near_labels = met.labels;
-    met.near_changes = changes;
-}
-
-// As Decoder::labels_with_objects does it, after see_objects.
+// As Decoder::labels_with_objects does it.
 inline bool SlotReader::label_at(Met& met, std::uint32_t i, std::uint64_t address,
                                  std::uint32_t& label) const {
-    Decoder::NearLabel& near = met.near[i];
-    const std::uint64_t low = thread_->stack_low, stack = thread_->stack_high - low;
-    if (address - near.low < near.size && address - low >= stack) [[likely]] {
+    Decoder::NearLabel& near = met.accesses[i].near;
+    if (address - near.low < near.size && address - stack_low_ >= stack_bytes_) [[likely]] {
         label = near.label;
         return true;
     }
-    const std::optional<std::uint32_t> found = with_object(met.labels[i], address, &near);
+    label = met.labels != nullptr ? met.labels[i] : 0;
+    if (met.labels == nullptr || !decoder_.objects_) return true;
+    const std::optional<std::uint32_t> found = with_object(label, address, &near);
     label = found.value_or(0);
     return found.has_value();
 }
 
-// Accesses of which some touch several blocks, or may not have been made. Those of one block or two
-// take two places each, and the next one begins with the second where that is not needed.
-bool SlotReader::one_by_one(const Decoder::Block& block, Met* met, const std::uint64_t* addresses,
-                            std::uint32_t count, Output& out) const {
+// Accesses of which some touch several blocks, are of another object than those before, or may not have
+// been made. Those of one block or two take two places each, and the next one begins with the second
+// where that is not needed.
+bool SlotReader::one_by_one(Met& met, const std::uint64_t* addresses, std::uint32_t count,
+                            Output& out) const {
     const std::uint64_t inside = (std::uint64_t{1} << shift_) - 1;
     const unsigned part = shift_ > 6 ? shift_ - 6 : 0;
-    const bool has_objects = met != nullptr && decoder_.objects_;
-    if (has_objects) see_objects(block, *met);
     for (std::uint32_t i = 0; i < count; i++) {
         const std::uint64_t address = addresses[i];
-        if ((block.flags[i] & REVISIT_GUARDED) && address == REVISIT_NO_ACCESS) continue;
-        std::uint32_t label = met != nullptr ? met->labels[i] : 0;
-        if (has_objects && !label_at(*met, i, address, label)) return false;
-        const std::uint64_t first = address & inside, last = first + block.reaches[i];
-        if (last >> shift_ > 1 || address > ~std::uint64_t{block.reaches[i]} ||
-            out.room - out.filled < 2) [[unlikely]] {
-            if (!put(address, label, block.sizes[i], block.flags[i], out)) return false;
+        const KnownAccess& known = met.accesses[i];
+        if (known.guarded && address == REVISIT_NO_ACCESS) continue;
+        std::uint32_t label = 0;
+        if (!label_at(met, i, address, label)) return false;
+        const std::uint64_t first = address & inside, last = first + known.reach;
+        if (last >> shift_ > 1 || address > ~std::uint64_t{known.reach} || out.room - out.filled < 2)
+            [[unlikely]] {
+            if (!put(address, label, known.reach + 1, known.write, out)) return false;
             continue;
         }
         const std::size_t at = out.filled;
         out.blocks[at] = address >> shift_;
         out.blocks[at + 1] = (address >> shift_) + 1;
         if (out.sites != nullptr) out.sites[at] = out.sites[at + 1] = label;
-        if (out.flags != nullptr) out.flags[at] = out.flags[at + 1] = block.writes[i];
+        if (out.flags != nullptr) out.flags[at] = out.flags[at + 1] = known.write;
         if (out.parts != nullptr) {
             out.parts[at] =
                 static_cast<std::uint16_t>(first >> part | std::min(last, inside) >> part << 8);
@@ -157,45 +174,139 @@ bool SlotReader::one_by_one(const Decoder::Block& block, Met* met, const std::ui
     return true;
 }
 
-// In its only caller, a call per block of code takes 1 ns per access.
-[[gnu::always_inline]] inline bool SlotReader::block(const Decoder::Block& block,
-                                                     const std::uint64_t* addresses,
-                                                     std::uint32_t count, Output& out) {
-    if (out.filled + count > out.room) return false;
-    Met* met = nullptr;
-    const std::uint32_t* labels = nullptr;
-    if (out.sites != nullptr) {
-        met = &met_[block.number % kMet];
-        labels = labels_of(block, *met);
-        if (labels == nullptr) return false;
+// Writes what can be told without looking closer, of all accesses. False where that is not enough: then
+// one_by_one() writes it again. As a call, a block of code takes 1 ns per access more.
+template <bool kParts>
+REVISIT_INLINE bool SlotReader::plain_block(const Met& met, const std::uint64_t* addresses,
+                                            std::uint32_t count, const Output& to,
+                                            std::size_t at) const {
+    const unsigned shift = shift_, part = shift > 6 ? shift - 6 : 0;
+    const std::uint64_t inside = (std::uint64_t{1} << shift) - 1;
+    const std::uint64_t stack_low = stack_low_, stack_bytes = stack_bytes_;
+    const KnownAccess* const known = met.accesses.data();
+    std::uint64_t* const blocks = to.blocks + at;
+    std::uint32_t* const sites = to.sites + at;
+    std::uint8_t* const flags = to.flags + at;
+    std::uint16_t* const parts = kParts ? to.parts + at : nullptr;
+    bool is_plain = !met.guarded;
+    for (std::uint32_t i = 0; i < count; i++) {
+        const std::uint64_t address = addresses[i], first = address & inside,
+                            last = first + known[i].reach;
+        is_plain &= last <= inside;
+        is_plain &= address - known[i].near.low < known[i].near.size;
+        is_plain &= address - stack_low >= stack_bytes;
+        blocks[i] = address >> shift;
+        sites[i] = known[i].near.label;
+        flags[i] = known[i].write;
+        if constexpr (kParts) parts[i] = static_cast<std::uint16_t>(first >> part | last >> part << 8);
     }
+    return is_plain;
+}
+
+// The same without sites: loops over two columns at a time are faster here.
+REVISIT_INLINE bool SlotReader::plain_block(const Decoder::Block& block, const std::uint64_t* addresses,
+                                            std::uint32_t count, const Output& to,
+                                            std::size_t at) const {
     const std::uint64_t inside = (std::uint64_t{1} << shift_) - 1;
     const std::uint32_t* const reaches = block.reaches.data();
-    std::uint64_t* const to = out.blocks + out.filled;
-    std::uint64_t beyond = block.guarded ? inside + 1 : 0;  // more than `inside`: one by one
+    std::uint64_t* const blocks = to.blocks + at;
+    std::uint64_t beyond = block.guarded ? inside + 1 : 0;
     for (std::uint32_t i = 0; i < count; i++) {
         beyond |= (addresses[i] & inside) + reaches[i];
-        to[i] = addresses[i] >> shift_;
+        blocks[i] = addresses[i] >> shift_;
     }
-    if (beyond > inside) [[unlikely]]
-        return one_by_one(block, met, addresses, count, out);
-    if (labels != nullptr && decoder_.objects_) {
-        see_objects(block, *met);
-        for (std::uint32_t i = 0; i < count; i++)
-            if (!label_at(*met, i, addresses[i], out.sites[out.filled + i])) return false;
-    } else if (labels != nullptr)
-        copy_vectors(labels, count, out.sites + out.filled);
-    if (out.flags != nullptr) copy_vectors(block.writes.data(), count, out.flags + out.filled);
-    if (out.parts != nullptr) {
+    if (to.parts != nullptr) {
         const unsigned part = shift_ > 6 ? shift_ - 6 : 0;
         for (std::uint32_t i = 0; i < count; i++) {
             const std::uint64_t byte = addresses[i] & inside;
-            out.parts[out.filled + i] =
+            to.parts[at + i] =
                 static_cast<std::uint16_t>(byte >> part | (byte + reaches[i]) >> part << 8);
         }
     }
-    out.filled += count;
-    out.accesses += count;
+    return beyond <= inside;
+}
+
+// Anything but accesses of a block. Gives its length; 0: it is not for readers.
+std::size_t SlotReader::record(const SlotView& slot, std::size_t at, Decoder::Calls& calls,
+                               Output& out) const {
+    const std::span<const std::uint64_t> words = slot.words;
+    const std::optional<std::size_t> length = record_length(words[at]);
+    if (!length || at + *length >= words.size()) return 0;
+    switch (REVISIT_TAG(words[at])) {
+        case REVISIT_ENTER:
+        case REVISIT_ENTER_SITE:
+        case REVISIT_LEAVE:
+            if (!call(words.subspan(at), calls)) return 0;
+            break;
+        case REVISIT_BULK:
+            if (!bulk(words.data() + at, out)) return 0;
+            break;
+        case REVISIT_THREAD:
+            if (decoder_.options_.labels && REVISIT_N(words[at]) != slot.thread) return 0;
+            break;
+        case REVISIT_THREAD_START:
+        case REVISIT_THREAD_EXIT:
+        case REVISIT_SYNC:
+            break;
+        default:
+            return 0;
+    }
+    return 1 + *length;
+}
+
+// Where it reads and writes is in variables that nothing points to: in memory, each block of code would
+// wait for the one before it.
+template <bool kLabels, bool kParts>
+bool SlotReader::read_words(const SlotView& slot, Decoder::Calls& calls, Output& out) {
+    const std::span<const std::uint64_t> words = slot.words;
+    const Output to = out;
+    std::size_t filled = out.filled, accesses = out.accesses;
+    auto take_back = [&] {
+        filled = out.filled;
+        accesses = out.accesses;
+    };
+    for (std::size_t at = 0; at < words.size();) {
+        const std::uint64_t first = words[at];
+        if (!(first & REVISIT_BLOCK_BIT)) [[unlikely]] {
+            out.filled = filled;
+            out.accesses = accesses;
+            const std::size_t length = record(slot, at, calls, out);
+            if (length == 0) return false;
+            take_back();
+            at += length;
+            continue;
+        }
+        const std::uint32_t count = REVISIT_BLOCK_COUNT(first);
+        const std::uint64_t id = REVISIT_BLOCK_ID(first);
+        const std::uint64_t* const addresses = words.data() + at + 1;
+        if (at + count >= words.size() || count > to.room - filled) return false;
+        bool is_plain = false;
+        if constexpr (kLabels) {
+            Met& met = met_at(id);
+            if (!is_met(id, met) && !meet(id, met)) [[unlikely]]
+                return false;
+            if (count > met.accesses.size()) return false;
+            is_plain = plain_block<kParts>(met, addresses, count, to, filled);
+        } else {
+            const Decoder::Block* const block = decoder_.find_block(id);
+            if (block == nullptr || count > block->sizes.size()) return false;
+            is_plain = plain_block(*block, addresses, count, to, filled);
+        }
+        at += 1 + count;
+        if (!is_plain) [[unlikely]] {
+            out.filled = filled;
+            out.accesses = accesses;
+            Met& met = met_at(id);
+            if (!is_met(id, met) && !meet(id, met)) return false;
+            if (!one_by_one(met, addresses, count, out)) return false;
+            take_back();
+            continue;
+        }
+        filled += count;
+        accesses += count;
+    }
+    out.filled = filled;
+    out.accesses = accesses;
     return true;
 }
 
@@ -208,51 +319,30 @@ std::optional<std::size_t> SlotReader::read(const SlotView& slot, const BlocksWa
     thread_ = &thread->second;
     calls_ = &calls;
     shift_ = wanted.shift;
+    const bool has_objects = options.labels && decoder_.objects_;
+    stack_low_ = thread_->stack_low;
+    stack_bytes_ = has_objects ? thread_->stack_high - stack_low_ : 0;
+    changes_ = has_objects ? decoder_.objects_->changes() : 0;
+    // Another block may have got the id of one that is gone.
+    if (std::exchange(defined_, decoder_.block_count_) != decoder_.block_count_)
+        for (Met& met : met_) met.id = kNoBlock;
     Output out{};
     out.room = kMostBlocks;
     out.blocks = room.blocks.make_room(kMostBlocks);
-    if (options.labels) out.sites = room.sites.make_room(kMostBlocks + kVector);
-    if (options.flags) out.flags = room.flags.make_room(kMostBlocks + kVector);
+    if (options.labels) out.sites = room.sites.make_room(kMostBlocks);
+    if (options.flags) out.flags = room.flags.make_room(kMostBlocks);
     const bool keeps_parts = wanted.parts || (wanted.lines && wanted.lines->keeps_parts());
     if (keeps_parts)
         out.parts = room.parts.make_room(kMostBlocks);
     else if (wanted.lines && wanted.lines->bytes)
         out.parts = parts_.make_room(kMostBlocks);
-    const std::span<const std::uint64_t> words = slot.words;
-    for (std::size_t at = 0; at < words.size();) {
-        const std::uint64_t first = words[at];
-        if (first & REVISIT_BLOCK_BIT) [[likely]] {
-            const std::uint32_t count = REVISIT_BLOCK_COUNT(first);
-            const Decoder::Block* const known = decoder_.find_block(REVISIT_BLOCK_ID(first));
-            if (!known || count > known->sizes.size() || at + count >= words.size() ||
-                !block(*known, words.data() + at + 1, count, out))
-                return std::nullopt;
-            at += 1 + count;
-            continue;
-        }
-        const std::optional<std::size_t> length = record_length(first);
-        if (!length || at + *length >= words.size()) return std::nullopt;
-        switch (REVISIT_TAG(first)) {
-            case REVISIT_ENTER:
-            case REVISIT_ENTER_SITE:
-            case REVISIT_LEAVE:
-                if (!call(words.subspan(at), calls)) return std::nullopt;
-                break;
-            case REVISIT_BULK:
-                if (!bulk(words.data() + at, out)) return std::nullopt;
-                break;
-            case REVISIT_THREAD:
-                if (options.labels && REVISIT_N(first) != slot.thread) return std::nullopt;
-                break;
-            case REVISIT_THREAD_START:
-            case REVISIT_THREAD_EXIT:
-            case REVISIT_SYNC:
-                break;
-            default:
-                return std::nullopt;
-        }
-        at += 1 + *length;
-    }
+    bool has_read = false;
+    if (out.sites != nullptr && out.flags != nullptr)
+        has_read = out.parts != nullptr ? read_words<true, true>(slot, calls, out)
+                                        : read_words<true, false>(slot, calls, out);
+    else if (out.sites == nullptr && out.flags == nullptr)
+        has_read = read_words<false, false>(slot, calls, out);
+    if (!has_read) return std::nullopt;
     room.count = out.filled;
     room.has_sites = out.sites != nullptr;
     room.has_flags = out.flags != nullptr;
@@ -369,6 +459,8 @@ std::size_t SlotReaders::read(std::span<const SlotView> slots, const BlocksWante
                               std::span<BlockRoom> rooms,
                               const std::function<void(const SlotView&)>& done) {
     const bool follows_calls = decoder_.follows_calls();
+    // One reader comes to the end of a slot before it begins the next, and need not know more.
+    const bool lists_calls = follows_calls && crew_.size() > 1;
     following_.clear();
     ending_.resize(std::max(ending_.size(), slots.size()));
     std::vector<std::optional<std::size_t>> accesses(slots.size());
@@ -380,14 +472,14 @@ std::size_t SlotReaders::read(std::span<const SlotView> slots, const BlocksWante
         Decoder::Calls* const calls = calls_of(slots[i].thread);
         if (calls == nullptr) return false;
         ending_[i] = *calls;
-        return !follows_calls || reader.follow(slots[i], *calls);
+        return !lists_calls || reader.follow(slots[i], *calls);
     };
     crew_.run(slots.size(), [&](std::size_t i) {
         std::unique_ptr<SlotReader> reader;
         bool goes_on = false;
         try {
             reader = take_reader();
-            goes_on = !follows_calls || reader->list_calls(slots[i]);
+            goes_on = !lists_calls || reader->list_calls(slots[i]);
         } catch (const std::bad_alloc&) {
         }
         // Pieces are taken in order, so those before are under way.
@@ -402,6 +494,10 @@ std::size_t SlotReaders::read(std::span<const SlotView> slots, const BlocksWante
         turn.notify_all();
         std::optional<std::size_t> read;
         if (goes_on) read = reader->read(slots[i], wanted, ending_[i], rooms[i]);
+        if (follows_calls && !lists_calls) {
+            stopped = !read;
+            if (read) *calls_of(slots[i].thread) = ending_[i];
+        }
         std::size_t from = 0, to = 0;
         {
             std::lock_guard lock(guard_);

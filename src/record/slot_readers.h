@@ -15,8 +15,12 @@
 // are read again. So labels, call paths and objects are made in the order of the stream and by one
 // thread, whatever the number of readers: the profile is the same.
 //
-// Cost. 5 to 18 ns per access (Neoverse-V1), cutting to blocks included, shared by all readers; alone
-// they take as long as the decoder did.
+// Blocks of code have an access or two in the middle of a loop. So all that is known of a block in its
+// call path lies side by side, and one loop over its accesses writes all columns: a loop per column
+// ended with a branch of its own that was often predicted wrong.
+//
+// Cost. 5 to 8 ns per access (Neoverse-V1: matmul, stencil, quicksort), cutting to blocks included,
+// shared by all readers. Steps 1 and 2 take up to 3 more; one reader alone does without them.
 #pragma once
 
 #include <memory>
@@ -45,14 +49,21 @@ class SlotReader {
                                     Decoder::Calls& calls, BlockRoom& room);
 
  private:
-    // Of a block of code that was met lately.
+    // An access of a block of code, as far as it is known before its address.
+    struct KnownAccess {
+        Decoder::NearLabel near;  // all addresses, where objects are not told apart
+        std::uint32_t reach = 0;  // its size less one
+        std::uint8_t write = 0;
+        bool guarded = false;
+    };
+    // A block of code that was met lately, in the call path that its thread was in.
     struct Met {
-        std::uint32_t number = ~std::uint32_t{0};
+        std::uint64_t id = kNoBlock;
+        std::uint64_t changes = 0;  // of objects until then
         std::uint32_t context = kNowhere;
+        bool guarded = false;
         const std::uint32_t* labels = nullptr;
-        std::vector<Decoder::NearLabel> near;
-        const std::uint32_t* near_labels = nullptr;
-        std::uint64_t near_changes = 0;
+        std::vector<KnownAccess> accesses;
     };
     struct Output {
         std::uint64_t* blocks;
@@ -63,27 +74,37 @@ class SlotReader {
     };
 
     bool call(std::span<const std::uint64_t> record, Decoder::Calls& calls) const;
-    bool block(const Decoder::Block& block, const std::uint64_t* addresses, std::uint32_t count,
-               Output& out);
-    bool one_by_one(const Decoder::Block& block, Met* met, const std::uint64_t* addresses,
-                    std::uint32_t count, Output& out) const;
+    template <bool kLabels, bool kParts>
+    bool read_words(const SlotView& slot, Decoder::Calls& calls, Output& out);
+    template <bool kParts>
+    bool plain_block(const Met& met, const std::uint64_t* addresses, std::uint32_t count,
+                     const Output& to, std::size_t at) const;
+    bool plain_block(const Decoder::Block& block, const std::uint64_t* addresses, std::uint32_t count,
+                     const Output& to, std::size_t at) const;
+    std::size_t record(const SlotView& slot, std::size_t at, Decoder::Calls& calls, Output& out) const;
+    bool one_by_one(Met& met, const std::uint64_t* addresses, std::uint32_t count, Output& out) const;
     bool put(std::uint64_t address, std::uint32_t label, std::uint32_t size, std::uint8_t flags,
              Output& out) const;
     bool bulk(const std::uint64_t* record, Output& out) const;
-    const std::uint32_t* labels_of(const Decoder::Block& block, Met& met) const;
-    void see_objects(const Decoder::Block& block, Met& met) const;
+    Met& met_at(std::uint64_t id);
+    bool is_met(std::uint64_t id, const Met& met) const;
+    bool meet(std::uint64_t id, Met& met) const;
     bool label_at(Met& met, std::uint32_t i, std::uint64_t address, std::uint32_t& label) const;
     std::optional<std::uint32_t> with_object(std::uint32_t label, std::uint64_t address,
                                              Decoder::NearLabel* near) const;
 
     static constexpr std::size_t kMet = 1024;
+    static constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
     const Decoder& decoder_;
     std::vector<Met> met_;
+    std::uint32_t defined_ = 0;           // blocks of code when these were met
     std::vector<std::uint32_t> call_at_;  // in the slot
     std::optional<LineDealer> dealer_;
     Column<std::uint16_t> parts_;  // for it alone
     // While a slot is read.
     unsigned shift_ = 0;
+    std::uint64_t stack_low_ = 0, stack_bytes_ = 0;  // where objects are told apart
+    std::uint64_t changes_ = 0;                      // of objects
     const Decoder::Thread* thread_ = nullptr;
     const Decoder::Calls* calls_ = nullptr;
 };
