@@ -197,6 +197,43 @@ TEST(ExactEngine, immediate_repeats_count_as_distance_0) {
     }
 }
 
+// The pair of a repeat is that of the access before it, and the block's next use follows the last one.
+TEST(ExactEngine, immediate_repeats_keep_their_sites_and_pairs) {
+    std::mt19937_64 random(15);
+    Blocks blocks;
+    while (blocks.size() < 20'000) {
+        const std::uint64_t block = random() % 300;
+        blocks.insert(blocks.end(), blocks.size() % 9000 < 5000 ? 1 + random() % 6 : 1, block);
+    }
+    std::vector<std::uint32_t> sites(blocks.size());
+    std::vector<std::uint8_t> flags(blocks.size());
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        sites[i] = random() % 7;
+        flags[i] = random() % 2;
+    }
+    for (const char* bins : {"log2:8", "log2", "exact"})
+        for (int wanted : {1, 2, 3, 7}) {
+            EngineOptions options;
+            options.bins = Binning::parse(bins).value();
+            options.sites = (wanted & 1) != 0;
+            options.pairs = (wanted & 2) != 0;
+            options.time = (wanted & 4) != 0;
+            const std::span<const std::uint32_t> all_sites(sites);
+            const std::span<const std::uint8_t> all_flags(flags);
+            for (bool with_columns : {true, false}) {
+                const BlockBatch whole =
+                    with_columns ? BlockBatch{blocks, all_sites, {}, all_flags} : only(blocks);
+                const std::string naive = to_json(with_engine("naive", whole, options));
+                for (std::size_t cut : {blocks.size(), std::size_t{4096}, std::size_t{777}}) {
+                    ExactEngine engine(options, tight());
+                    for (std::size_t at = 0; at < blocks.size(); at += cut)
+                        ASSERT_TRUE(engine.add(whole.part(at, std::min(cut, blocks.size() - at))));
+                    EXPECT_EQ(to_json(finished(engine)), naive) << bins << " " << wanted << " " << cut;
+                }
+            }
+        }
+}
+
 TEST(ExactEngine, both_ends_of_64_bits_are_blocks_like_others) {
     std::mt19937_64 random(6);
     const Blocks blocks = make_blocks(20'000, [&](std::size_t) {

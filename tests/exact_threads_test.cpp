@@ -303,6 +303,33 @@ TEST(ExactThreads, sites_pairs_and_times_agree_with_one_thread_at_length) {
     }
 }
 
+// First touches among repeats: when they were, and whose block it is next.
+TEST(ExactThreads, sites_and_pairs_of_repeats_agree_with_naive) {
+    std::mt19937_64 random(16);
+    std::vector<std::uint64_t> blocks;
+    while (blocks.size() < 12'000) {
+        const std::uint64_t block = random() % (1 + random() % 900);
+        blocks.insert(blocks.end(), 1 + random() % 5, block);
+    }
+    const Attributed known(blocks.size(), 9);
+    for (const char* bins : {"log2:8", "exact"})
+        for (int wanted : {1, 2, 3}) {
+            EngineOptions options;
+            options.bins = Binning::parse(bins).value();
+            options.sites = (wanted & 1) != 0;
+            options.pairs = (wanted & 2) != 0;
+            const std::string expected =
+                attributed_profile(*make_engine("naive", options).value(), blocks, known, 1500);
+            options.threads = 3;
+            for (std::size_t chunk : {65, 300, 2500}) {
+                const ThreadTuning tuning{1, chunk, chunk * 4, chunk * 3, chunk == 65, 3, 16, 9};
+                EXPECT_EQ(attributed_profile(*make_exact_threads(options, tuning), blocks, known, 1500),
+                          expected)
+                    << bins << " in chunks of " << chunk << ", wanted " << wanted;
+            }
+        }
+}
+
 // Of too many pairs the first are kept, and they are the same whoever met them.
 TEST(ExactThreads, a_surplus_of_pairs_is_cut_off_where_one_thread_would) {
     std::mt19937_64 random(13);

@@ -17,7 +17,7 @@
 // and positions have 32 bits however long the trace is.
 //
 // Immediate repeats have distance 0. Where a trace has many of them they are dropped before the first
-// stage.
+// stage; with sites, each is then counted in the pair of the access before it.
 //
 // Time distances, sites and pairs are counted beside, when asked for, from the same batches: the plain
 // path has no branch for them. Which site used a block last is kept by position (position_column.h).
@@ -150,10 +150,54 @@ Result<void> ExactEngine::count(const BlockBatch& batch) {
     if (!sites_) return count_blocks(batch.blocks, {});
     distance_of_access_.resize(batch.count());
     if (site_at_) use_site_of_access_.resize(batch.count());
-    const ByAccess by_access{distance_of_access_.data(), use_site_of_access_.data(),
-                             batch.sites.empty() ? nullptr : batch.sites.data(), nullptr};
-    TRY(count_blocks(batch.blocks, by_access));
+    if (!time_at_ && repeats_often(batch.blocks))
+        TRY(count_without_repeats(batch));
+    else
+        TRY(count_blocks(batch.blocks, {distance_of_access_.data(), use_site_of_access_.data(),
+                                        batch.sites.empty() ? nullptr : batch.sites.data(), nullptr}));
     sites_->add(batch, distance_of_access_, use_site_of_access_);
+    return {};
+}
+
+// Repeats have distance 0, and their pair is that of the access before. The last one of a row is the
+// block's last use, so its site is what the first one of the row leaves behind.
+Result<void> ExactEngine::count_without_repeats(const BlockBatch& batch) {
+    const std::size_t count = batch.count();
+    const std::uint64_t* const blocks = batch.blocks.data();
+    const std::uint32_t* const sites = batch.sites.empty() ? nullptr : batch.sites.data();
+    kept_blocks_.resize(count);
+    kept_end_.resize(count);
+    kept_sites_.resize(count);
+    kept_distances_.resize(count);
+    kept_use_sites_.resize(count);
+    // Without a branch: where rows end is hard to predict.
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; i++) {
+        kept += i == 0 || blocks[i] != blocks[i - 1];
+        kept_blocks_[kept - 1] = blocks[i];
+        kept_sites_[kept - 1] = sites == nullptr ? 0 : sites[i];
+        kept_end_[kept - 1] = static_cast<std::uint32_t>(i + 1);
+    }
+    distances_.add(0, count - kept);
+    auto first_of = [&](std::size_t k) { return k == 0 ? 0 : kept_end_[k - 1]; };
+    const auto before = static_cast<std::uint32_t>(counted_);
+    const std::size_t touches = first_touches_at_ == nullptr ? 0 : first_touches_at_->size();
+    TRY(count_blocks({kept_blocks_.data(), kept},
+                     {kept_distances_.data(), kept_use_sites_.data(), kept_sites_.data(), nullptr}));
+    counted_ += count - kept;
+    if (first_touches_at_ != nullptr)
+        for (std::size_t i = touches; i < first_touches_at_->size(); i++) {
+            std::uint32_t& at = (*first_touches_at_)[i];
+            at = before + first_of(at - before);
+        }
+    std::ranges::fill(distance_of_access_, 0u);
+    for (std::size_t k = 0; k < kept; k++) distance_of_access_[first_of(k)] = kept_distances_[k];
+    if (!site_at_) return {};
+    if (sites == nullptr)
+        std::ranges::fill(use_site_of_access_, 0u);
+    else
+        std::copy_n(sites, count - 1, use_site_of_access_.begin() + 1);
+    for (std::size_t k = 0; k < kept; k++) use_site_of_access_[first_of(k)] = kept_use_sites_[k];
     return {};
 }
 
@@ -285,7 +329,7 @@ void ExactEngine::expect(std::size_t blocks, std::size_t accesses) {
     last_.expect(blocks);
     const std::uint64_t lines =
         std::min(window_lines(blocks), TimeBitmap::lines_for(accesses + kBatch));
-    bitmap_.restart(std::max(lines, tuning_.least_lines), 0, tuning_.least_levels);
+    bitmap_.restart(lines, 0, tuning_.least_levels);
 }
 
 std::uint64_t ExactEngine::window_lines(std::uint64_t live) const {

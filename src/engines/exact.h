@@ -99,6 +99,7 @@ class ExactEngine : public Engine, public SiteSnapshots {
     Result<void> add_without_repeats(std::span<const std::uint64_t> blocks);
     Result<void> feed(const BlockBatch& batch);
     Result<void> count(const BlockBatch& batch);
+    Result<void> count_without_repeats(const BlockBatch& batch);
     // What is known of accesses and wanted of them, one by one; null where it is not.
     struct ByAccess {
         std::uint32_t* distances = nullptr;
@@ -144,6 +145,9 @@ class ExactEngine : public Engine, public SiteSnapshots {
 
     std::optional<std::uint64_t> last_block_;
     std::vector<std::uint32_t> distance_of_access_, use_site_of_access_;
+    // The same of accesses that are no repeats, and where the row of repeats of each ends.
+    std::vector<std::uint64_t> kept_blocks_;
+    std::vector<std::uint32_t> kept_end_, kept_sites_, kept_distances_, kept_use_sites_;
 };
 
 }  // namespace revisit

@@ -67,6 +67,7 @@ void SiteAttributionThread::add_so_far(SiteOctaves& out) {
 
 SiteAttribution SiteAttributionThread::take() {
     finish();
+    attribution_.settle();
     return std::move(attribution_);
 }
 

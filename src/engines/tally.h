@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +22,12 @@ class SmallCounter {
         if (index >= slots_.size()) [[unlikely]]
             slots_.resize(index + 1);
         slots_[index]++;
+    }
+    // Counters by bin number, at least so many, for whoever adds to them often. They stay where they
+    // are until there are more, or another counter is merged into this one.
+    std::span<std::uint64_t> bins(std::size_t at_least) {
+        if (at_least > slots_.size()) slots_.resize(at_least);
+        return slots_;
     }
     std::uint64_t total() const;
     void merge(const SmallCounter& other);
