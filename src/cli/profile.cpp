@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ constexpr double kFirstRate = 1.0 / 16;
 
 // A bin's share is a share of the samples: with these, within 5 points.
 constexpr double kEnoughSamples = 400;
+constexpr std::size_t kThreadStack = std::size_t{512} << 10;
 
 class ProfileCommand : public Command {
  public:
@@ -188,10 +190,19 @@ class ProfileCommand : public Command {
                    caches, [&](const CacheSpec& one) { return one.line == engine.granularity; });
     }
 
-    // Each thread keeps what it frees to itself otherwise: 20 to 30 MiB more on 16 cores.
+    // Each thread keeps what it frees to itself otherwise: 20 to 30 MiB more on 16 cores. Its stack, of
+    // 8 MiB by default, takes 2 MiB where the system gives huge pages to whoever has room for one, and
+    // there are 23 threads on 16 cores. They were seen to use 28 KiB of it.
     static void share_free_memory() {
 #ifdef M_ARENA_MAX
         mallopt(M_ARENA_MAX, 1);
+#endif
+#ifdef __GLIBC__
+        pthread_attr_t attributes;
+        if (pthread_getattr_default_np(&attributes) != 0) return;
+        if (pthread_attr_setstacksize(&attributes, kThreadStack) == 0)
+            pthread_setattr_default_np(&attributes);
+        pthread_attr_destroy(&attributes);
 #endif
     }
 

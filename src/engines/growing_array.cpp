@@ -63,7 +63,7 @@ void clear(std::byte* from, std::size_t bytes) {
 // Mappings of arrays that are gone, as they were. What they take is bounded, in bytes and in address
 // space, and so is the time that it takes to find one.
 struct GrowingBytes::Spares {
-    static constexpr std::size_t kMost = 96, kMostBytes = std::size_t{24} << 20;
+    static constexpr std::size_t kMost = 96, kMostBytes = std::size_t{12} << 20;
     static constexpr std::size_t kLargest = std::size_t{2} << 20;
 
     Spares() { arrays.reserve(kMost); }
