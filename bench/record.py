@@ -147,34 +147,42 @@ def under_valgrind(folder):
 
 
 def peak(command):
-    """MiB of the command's own process at most, children left out."""
+    """MiB of the command's own process at most, children left out, and how much of what is resident when that is most
+    seen are files (program, libraries, debug information) and memory shared with the program (its buffers)."""
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    most = 0
+    most = {"VmHWM": 0, "VmRSS": 0, "RssFile": 0, "RssShmem": 0}
     while child.poll() is None:
         status = pathlib.Path(f"/proc/{child.pid}/status").read_text()
-        most = max([most] + [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")])
+        now = {key: int(value.split()[0]) for key, value in
+               (line.split(":", 1) for line in status.splitlines()) if key in most}
+        high = max(most["VmHWM"], now.get("VmHWM", 0))
+        if now.get("VmRSS", 0) > most["VmRSS"]:
+            most.update(now)
+        most["VmHWM"] = high
         time.sleep(0.002)
     if child.returncode:
         raise subprocess.CalledProcessError(child.returncode, command)
-    return most / 1024
+    return [most[key] / 1024 for key in ("VmHWM", "RssFile", "RssShmem")]
 
 
 def memory(folder):
-    print("Memory of the analyzer, MiB at the peak, by default options (goal: at most 64 beyond the engine's)\n")
-    print(f"{'program':34}{'profile':>9}{'engine':>9}{'beyond':>8}")
-    beyond = []
-    for program in PROFILED:
-        name, *arguments = program.split()
-        if only and name not in only:
-            continue
-        output = folder / "profile.json"
-        whole = peak([build / "revisit", "profile", "--via", "clang", "--quiet", "-o", output, "--",
-                      folder / f"{name}.pointer", *arguments])
-        engine = json.loads(output.read_text())["distinct"] * ENGINE_BYTES_A_BLOCK / 2**20
-        beyond.append(whole - engine)
-        print(f"{program:34}{whole:9.1f}{engine:9.1f}{beyond[-1]:8.1f}", flush=True)
-    if beyond:
-        print(f"most beyond the engine: {max(beyond):.1f} MiB (goal: 64)")
+    print("Memory of the analyzer, MiB at the peak (goal: at most 64 beyond the engine's). Of that, `files` are pages of "
+          "the\nprogram and its libraries, and `shared` the buffers that the recorded program fills\n")
+    print(f"{'program':34}{'':16}{'profile':>9}{'engine':>9}{'beyond':>8}{'files':>8}{'shared':>8}")
+    for options, name_of in ((), "sites, pairs"), (("--no-sites", "--no-pairs"), "neither"):
+        beyond = []
+        for program in PROFILED:
+            name, *arguments = program.split()
+            if only and name not in only:
+                continue
+            output = folder / "profile.json"
+            whole, files, shared = peak([build / "revisit", "profile", "--via", "clang", "--quiet", *options, "-o", output,
+                                         "--", folder / f"{name}.pointer", *arguments])
+            engine = json.loads(output.read_text())["distinct"] * ENGINE_BYTES_A_BLOCK / 2**20
+            beyond.append(whole - engine)
+            print(f"{program:34}{name_of:16}{whole:9.1f}{engine:9.1f}{beyond[-1]:8.1f}{files:8.1f}{shared:8.1f}", flush=True)
+        if beyond:
+            print(f"{name_of}: most beyond the engine: {max(beyond):.1f} MiB (goal: 64)\n")
 
 
 with tempfile.TemporaryDirectory() as scratch:
