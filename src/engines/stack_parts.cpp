@@ -365,8 +365,7 @@ void StackParts::read_piece(ChunkTouches& chunk, Piece& piece) {
 template <class Value>
 void StackParts::extend_column(BigVector<Value>& column, std::span<ChunkTouches> chunks,
                                std::span<const std::size_t> base,
-                               BigVector<Value> ChunkTouches::*of_chunk) {
-    column.reserve(places_ + 1);  // by itself it would take twice what it has
+                               BigVector<Value> ChunkTouches::* of_chunk) {
     column.resize(places_ + 1);
     crew_.run(chunks.size(), [&](std::size_t k) {
         BigVector<Value>& brought = chunks[k].*of_chunk;
