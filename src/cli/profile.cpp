@@ -161,7 +161,7 @@ class ProfileCommand : public Command {
                 run.decode.cut = engine.granularity;
         }
         analysis.engine = engine;
-        share_free_memory();
+        spare_memory_of_threads();
         if (engine.shared) analysis.engine.filters = TRY(private_caches());
         // One stack is one cache. Private stacks invalidate each other, which these do not.
         std::vector<CacheSpec> caches;
@@ -193,7 +193,7 @@ class ProfileCommand : public Command {
     // Each thread keeps what it frees to itself otherwise: 20 to 30 MiB more on 16 cores. Its stack, of
     // 8 MiB by default, takes 2 MiB where the system gives huge pages to whoever has room for one, and
     // there are 23 threads on 16 cores. They were seen to use 28 KiB of it.
-    static void share_free_memory() {
+    static void spare_memory_of_threads() {
 #ifdef M_ARENA_MAX
         mallopt(M_ARENA_MAX, 1);
 #endif

@@ -72,9 +72,9 @@ void looked_through(Task::Loops& loops, bool found) {
     loops.wait = static_cast<std::uint8_t>((1u << loops.failed) - 1) / 2 * 2;
 }
 
-// A share of the last cases, in 255ths.
-void learn(std::uint8_t& share, bool was_so) {
-    share = static_cast<std::uint8_t>((share * 3 + (was_so ? 255 : 0)) / 4);
+// A share of about so many last cases, in 255ths.
+void learn(std::uint8_t& share, bool was_so, unsigned cases = 4) {
+    share = static_cast<std::uint8_t>((share * (cases - 1) + (was_so ? 255u : 0u)) / cases);
 }
 bool are_most(std::uint8_t share) {
     return share > 128;
@@ -169,9 +169,9 @@ std::uint32_t Sampler::label(Task& t, const Noted& access) {
 
 // What vector registers hold is followed only where that was needed before: most code that computes
 // with them branches on integers. Likewise what is at random places in memory, and where a window
-// begins further on, through loops. A place not met before is taken for one as most are in this thread,
-// but for some looks, as that may change: a sample of perl looked 2.6 times, and half of the time for
-// loops.
+// begins further on, through loops. A place not met before is taken for one as most are in this thread.
+// Some looks are not, as that may change. Without it perl was looked at 2.6 times per sample, and half
+// of the time went into looking for loops.
 Look Sampler::look_ahead(Task& t) {
     unsigned skip = t.random.below(static_cast<unsigned>(settings_.spread));
     std::uint64_t place = bench_.stopped.pc >> 6 & 255;
@@ -469,7 +469,7 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     const double reach = reach_further(t, after);
     const bool can_reach = after <= kNotLate && reach < kFurthest && t.replay.rate < kSlow;
     bool came_soon = after <= kSoon || (can_reach && reach > 0);
-    t.soon_share = static_cast<std::uint8_t>((t.soon_share * 15 + (came_soon ? 255 : 0)) / 16);
+    learn(t.soon_share, came_soon, 16);
     std::int8_t& tries = tries_further(t, watch.use_pc);
     t.reach[slot_of(watch.use_pc)] = static_cast<std::uint16_t>(can_reach ? reach : 0);
     if (!came_soon)
