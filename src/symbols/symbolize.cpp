@@ -10,11 +10,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unordered_map>
 #include <utility>
 
 #include "symbols/debug_information.h"
 #include "symbols/functions.h"
 #include "symbols/loops.h"
+#include "symbols/scopes.h"
 
 namespace revisit {
 namespace {
@@ -58,6 +60,9 @@ struct SymbolFile::Inside {
         Dwarf_Die* unit;
         Dwarf_Addr bias;
     };
+    Scopes scopes;
+    std::unordered_map<std::uint64_t, CodeSymbol>
+        known;                     // by address: most are asked for several times
     std::vector<UnitRange> units;  // sorted; made when first needed
     bool units_known = false;
 
@@ -213,9 +218,13 @@ CodeSymbol SymbolFile::code_at(std::uint64_t file_offset) {
     std::uint64_t address = address_of(file_offset);
     if (!inside_->elf) return {address, {}, {}, {}};
     inside_->read_code();
-    CodeSymbol symbol = inside_->at(address);
-    symbol.loop = inside_->loop_around(address);
-    return symbol;
+    auto [known, is_new] = inside_->known.try_emplace(address);
+    if (is_new) {
+        CodeSymbol symbol = inside_->at(address);
+        symbol.loop = inside_->loop_around(address);
+        known->second = std::move(symbol);
+    }
+    return known->second;
 }
 
 CodeSymbol SymbolFile::Inside::at(std::uint64_t address) {
@@ -236,31 +245,26 @@ CodeSymbol SymbolFile::Inside::at(std::uint64_t address) {
         dwarf_lineno(line, &number);
         at.line = static_cast<std::uint32_t>(number);
     }
-    Dwarf_Die* innermost = nullptr;
-    Dwarf_Die* chain = nullptr;
-    int found = unit ? dwarf_getscopes(unit, symbol.address - bias, &innermost) : 0;
-    // From there outwards in the concrete tree: getscopes itself goes on into abstract definitions.
-    int depth = found > 0 ? dwarf_getscopes_die(&innermost[0], &chain) : 0;
+    std::vector<Dwarf_Die> chain;
+    if (unit) chain = in.scopes.around(unit, symbol.address - bias);
     Dwarf_Files* files = nullptr;
     std::size_t file_count = 0;
     if (unit) dwarf_getsrcfiles(unit, &files, &file_count);
-    for (int i = 0; i < depth; i++) {
-        int tag = dwarf_tag(&chain[i]);
+    for (Dwarf_Die& scope : chain) {
+        int tag = dwarf_tag(&scope);
         if (tag == DW_TAG_subprogram) {
-            at.function = name_of(&chain[i]);
+            at.function = name_of(&scope);
             frames.push_back(at);
             break;
         }
         if (tag != DW_TAG_inlined_subroutine) continue;
-        at.function = name_of(&chain[i]);
+        at.function = name_of(&scope);
         frames.push_back(at);
-        std::uint64_t file = number_of(&chain[i], DW_AT_call_file);
+        std::uint64_t file = number_of(&scope, DW_AT_call_file);
         const char* path =
             files && file < file_count ? dwarf_filesrc(files, file, nullptr, nullptr) : nullptr;
-        at = {{}, path ? path : "", static_cast<std::uint32_t>(number_of(&chain[i], DW_AT_call_line))};
+        at = {{}, path ? path : "", static_cast<std::uint32_t>(number_of(&scope, DW_AT_call_line))};
     }
-    std::free(innermost);
-    std::free(chain);
     if (frames.empty()) {
         at.function = symbol.frame.function;
         frames.push_back(at);
