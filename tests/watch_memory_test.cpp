@@ -410,6 +410,43 @@ TEST(WatchClock, stretches_that_end_in_another_loop_count_without_what_they_made
     EXPECT_NEAR(loop.rate_at(2), 2, 0.1);
 }
 
+// One loop with strides of a byte and of a line, in turn: two accesses per nanosecond and a half.
+TEST(WatchClock, a_loop_is_slower_where_more_of_its_uses_are_open) {
+    const Origins origins = two_functions();
+    Samples samples = ten_samples();
+    std::vector<Sample>& all = samples.threads[0].samples;
+    for (unsigned i = 0; i < all.size(); i++) {
+        all[i].place = 0;
+        all[i].uses = 100;
+        all[i].open = i % 2 ? 95 : 5;
+    }
+    for (unsigned i = 0; i < 12; i++)
+        samples.replays.push_back({0, i % 2 ? 50000.0 : 200000.0, 120000, i * std::uint64_t{800000}, 0,
+                                   false, 0, i % 2 ? 0.95 : 0.05});
+    const AccessClock clock(samples, origins, nullptr);
+    const std::vector<double>& rates = clock.thread(0).rate;
+    EXPECT_GT(rates[4] / rates[5], 3);
+    EXPECT_LT(rates[4] / rates[5], 4.2);
+    EXPECT_NEAR(rates[4] + rates[5], 2.5, 0.4);
+    // Where stretches do not tell, nothing is made of it.
+    for (Replayed& one : samples.replays) one.open = 0.5;
+    const AccessClock even(samples, origins, nullptr);
+    EXPECT_NEAR(even.thread(0).rate[4] / even.thread(0).rate[5], 1, 0.15);
+}
+
+// Rates that differ by chance, as stretches' do, and shares that do.
+TEST(WatchClock, what_is_open_by_chance_says_nothing_of_the_rate) {
+    Measured loop;
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> by_chance;
+    for (unsigned i = 0; i < 8; i++)
+        loop.stretches.push_back({i + 1.0, 100000 * std::exp(0.15 * by_chance(random)), 100000});
+    for (auto& one : loop.stretches) one.open = 0.5 + 0.1 * by_chance(random);
+    for (double open : {0.3, 0.5, 0.7}) EXPECT_NEAR(loop.by_open(open), 1, 0.08);
+    EXPECT_EQ(loop.by_open(-1), 1);
+    EXPECT_EQ(Measured{}.by_open(0.5), 1);
+}
+
 // Of a fast loop there is no stretch of its own; some of the slow loop's end in it.
 TEST(WatchClock, stretches_that_end_in_a_loop_tell_its_rate) {
     const Origins origins = two_functions();

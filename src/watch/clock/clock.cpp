@@ -45,7 +45,8 @@ struct Rates {
     // A loop of which little is known is like its function, and a function of which little is known
     // like what was measured around that moment, wherever it was: stretches begin at moments of time,
     // so that each has its share there.
-    double at(const std::string& name, double when) const {
+    // `open_there`: the share of uses that are not used again soon at that moment; -1 = not known.
+    double at(const std::string& name, double when, double open_there = -1) const {
         auto found = of.find(name);
         if (found != of.end() && found->second.rate > 0) return found->second.rate;
         if (all.size() == 0) return common;
@@ -67,8 +68,9 @@ struct Rates {
             auto open_there = open_in.find(function->first);
             nearer(function->second, open_there != open_in.end() ? &open_there->second : &open);
         }
-        if (found != of.end()) nearer(found->second.measured, nullptr);
-        return rate;
+        if (found == of.end()) return rate;
+        nearer(found->second.measured, nullptr);
+        return rate * found->second.measured.by_open(open_there);
     }
 
     // A loop counts by the accesses that were measured in it, as in the rates. By the uses that samples
@@ -144,7 +146,8 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
             {static_cast<double>(one.when), one.accesses, one.nanoseconds, false,
              is_known && names.loop(one.end) != names.loop(one.place),
              is_known && names.of(one.end) != names.of(one.place),
-             is_known ? &names.loop(one.end) : nullptr, 1, one.before});
+             is_known ? &names.loop(one.end) : nullptr, 1, one.before,
+             is_known && names.loop(one.end) == names.loop(one.place) ? one.open : -1});
     }
     return out;
 }
@@ -479,7 +482,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             const FunctionRate& loop = rates.of.at(name);
             times.push_back(advance(thread.samples, i, loop.with_kernel));
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
-            clock.rate.push_back(rates.at(name, clock.time.back()));
+            clock.rate.push_back(rates.at(name, clock.time.back(), thread.samples[i].open_share()));
             clock.stays.push_back(loop.stays);
             const std::uint32_t use = thread.samples[i].far_label;
             const std::string& there = use == kNowhere ? name : name_of(origins.labels[use].place);

@@ -37,6 +37,7 @@ struct Measured {
         const std::string* end = nullptr;                   // the loop that it ends in
         double trust = 1;
         double before = 0;  // accesses before that loop; 0 = not known
+        double open = -1;   // share of the uses at its end that are not used again soon; -1 = not known
 
         double rate() const { return accesses / time; }
         // Of the other loop that it ends in; 0 = it stays, or the rate is not known.
@@ -155,6 +156,37 @@ struct Measured {
             weights += weight;
         }
         return sum / weights;
+    }
+
+    // By how much the loop is faster than usual where this share of the uses is not used again soon. A
+    // loop may be gone through with strides of one line and of many, as that of a sieve, which makes
+    // three times as many accesses per nanosecond with the one as with the other: at the mean of both,
+    // its samples had 37 % misses instead of 25 %.
+    double by_open(double open) const {
+        constexpr double kDoubt = 0.3;  // as much as two stretches say that are 0.8 apart
+        constexpr double kMost = 4;
+        double weights = 0, usual_open = 0, usual_rate = 0;
+        for (const Stretch& one : stretches) {
+            if (one.open < 0) continue;
+            weights += one.weight();
+            usual_open += one.weight() * one.open;
+            usual_rate += one.weight() * std::log(one.rate());
+        }
+        if (open < 0 || weights <= 0) return 1;
+        usual_open /= weights;
+        usual_rate /= weights;
+        double together = 0, square = kDoubt;
+        for (const Stretch& one : stretches) {
+            if (one.open < 0) continue;
+            const double off = one.weight() * (one.open - usual_open);
+            together += off * (std::log(one.rate()) - usual_rate);
+            square += off * (one.open - usual_open);
+        }
+        const double slope = std::min(0.0, together / square);
+        double mean = 0;
+        for (const Stretch& one : stretches)
+            if (one.open >= 0) mean += one.weight() * std::exp(slope * (one.open - usual_open));
+        return std::clamp(std::exp(slope * (open - usual_open)) * weights / mean, 1 / kMost, kMost);
     }
 
     // Of one measurement, squared and relative.

@@ -24,6 +24,7 @@ struct Sample {
 
     // Its window: accesses that the look-ahead took for uses, and those of them it did not meet again.
     std::uint16_t uses = 0, open = 0;
+    double open_share() const { return uses > 0 ? static_cast<double>(open) / uses : -1; }
     std::uint32_t time_entries = 0, reuse_entries = 0;  // in ThreadSamples::entries, time first
     std::size_t first_entry = 0;
 
@@ -80,6 +81,7 @@ struct Replayed {
     std::uint32_t end = kNowhere;  // the place that it ended at
     bool follows_sample = false;   // it began where a sample was taken, not at a short stop
     double before = 0;             // accesses before the loop that it ended in; 0 = not known
+    double open = -1;              // share of the uses at its end that are not used again in the window
 };
 
 struct ThreadSamples {

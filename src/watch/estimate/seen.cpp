@@ -269,7 +269,7 @@ FootprintModel model_of(const SeenThread& seen, const ThreadSamples& thread,
     std::vector<OpenShare> shares;  // of windows that were not cut short
     for (std::size_t i = 0; i < thread.samples.size(); i++)
         if (const Sample& sample = thread.samples[i]; uses > 1 && 2 * sample.uses >= uses)
-            shares.push_back({clock.accesses[i], static_cast<double>(sample.open) / sample.uses});
+            shares.push_back({clock.accesses[i], sample.open_share()});
     return {time, shares, 2.0 * uses, seen.length};
 }
 

@@ -168,9 +168,10 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     std::uint64_t taken = replay.ended - replay.start;
     if (taken < kShort || taken > kLong) return;
     machine::ReplayCount counted = Replayer(bench_, t).count(taken);
-    const double open_share =
-        bench_.window.uses() > 0 ? static_cast<double>(bench_.window.open()) / bench_.window.uses() : 1;
-    if (Replayer::stood_still(counted, taken, open_share)) return;
+    const double open_share = bench_.window.uses() > 0
+                                  ? static_cast<double>(bench_.window.open()) / bench_.window.uses()
+                                  : -1;
+    if (Replayer::stood_still(counted, taken, std::abs(open_share))) return;
     bool is_too_long = Replayer::is_too_long(counted), goes_shorter = Replayer::can_be_shorter(replay);
     replay.length = Replayer::length_after(replay.length, counted);
     replay.has_counted |= counted.accesses != 0;
@@ -191,10 +192,10 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     if (counted.accesses == 0 && replay.far == Replay::Far::yes) replay.far = Replay::Far::no;
     here.wait = static_cast<std::uint8_t>((1u << here.failed) - 1);
     replay.wait = std::min(kMostWait, (1u << replay.failed) - 1);
-    samples(t).replays.push_back({t.process->place(replay.from.pc),
-                                  static_cast<double>(counted.accesses), static_cast<double>(taken),
-                                  replay.start, t.process->place(bench_.stopped.pc),
-                                  replay.follows_sample, static_cast<double>(counted.before)});
+    samples(t).replays.push_back(
+        {t.process->place(replay.from.pc), static_cast<double>(counted.accesses),
+         static_cast<double>(taken), replay.start, t.process->place(bench_.stopped.pc),
+         replay.follows_sample, static_cast<double>(counted.before), open_share});
 }
 
 void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {
