@@ -22,6 +22,7 @@
 #include "core/try.h"
 #include "engines/private_filters.h"
 #include "models/hierarchy_model.h"
+#include "record/leading.h"
 #include "record/sinks.h"
 #include "record/stream.h"
 #include "report/places.h"
@@ -306,6 +307,10 @@ class ProfileCommand : public Command {
         run.plan.block_shift = static_cast<std::uint64_t>(std::countr_zero(engine.granularity));
     }
 
+    static std::string program_of(const std::vector<std::string>& command) {
+        return command.empty() ? std::string() : std::string(last_part(command[0]));
+    }
+
     // Processes of one program are summed as they end.
     Result<void> take(const record::StartedProcess& process, Profile profile, std::size_t number = 0) {
         profile.model = model_.name();
@@ -319,23 +324,27 @@ class ProfileCommand : public Command {
         processes_.insert({number,
                            {process.pid, profile.command, profile.accesses,
                             profile.sampled ? profile.sampled->samples : 0, 0, process.parent}});
-        const std::string program =
-            profile.command.empty() ? std::string() : last_part(profile.command[0]);
+        const std::string program = program_of(profile.command);
         auto group = std::ranges::find(groups_, program, &Group::program);
         if (group == groups_.end()) {
-            groups_.push_back({program, profile.command, profile.accesses, 1,
-                               std::make_unique<ProfileMerger>(std::move(profile))});
+            groups_.push_back(
+                {program, profile.command, 1, std::make_unique<ProfileMerger>(std::move(profile))});
             return {};
         }
         group->processes++;
-        group->accesses += profile.accesses;
         return group->sum->add(profile);
     }
 
     // The profile of the program that made most accesses, or of all.
     Result<void> choose_profile() {
         if (groups_.empty()) return {};
-        auto leading = std::ranges::max_element(groups_, {}, &Group::accesses);
+        std::vector<record::RanAs<std::string>> ran;
+        for (const auto& [number, one] : processes_)
+            ran.push_back(
+                {static_cast<pid_t>(one.pid), program_of(one.command), one.command, one.accesses});
+        auto claims = record::claims_to_lead(ran);
+        auto leading = std::ranges::max_element(groups_, {},
+                                                [&](const Group& one) { return claims[one.program]; });
         if (follow_)
             for (Group& one : groups_)
                 if (&one != &*leading) TRY(leading->sum->add(one.sum->take()));
@@ -449,7 +458,6 @@ class ProfileCommand : public Command {
     struct Group {  // processes of one program, summed
         std::string program;
         std::vector<std::string> command;  // of the first
-        double accesses = 0;
         std::size_t processes = 1;
         std::unique_ptr<ProfileMerger> sum;
     };

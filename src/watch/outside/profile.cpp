@@ -10,6 +10,7 @@
 #include <map>
 
 #include "core/try.h"
+#include "record/leading.h"
 #include "symbols/origins.h"
 #include "watch/estimate/site_facts.h"
 #include "watch/notes.h"
@@ -56,6 +57,15 @@ bool has_room_for_names() {
     return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kRoom <= limit.rlim_cur;
 }
 
+std::map<const Program*, double> claims_of(const Outcome& outcome) {
+    std::vector<record::RanAs<const Program*>> processes;
+    for (const auto& one : outcome.processes)
+        processes.push_back({one->pid, one->program, one->command, static_cast<double>(one->time)});
+    auto claims = record::claims_to_lead(processes);
+    for (const auto& program : outcome.programs) claims.try_emplace(program.get());
+    return claims;
+}
+
 }  // namespace
 
 Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
@@ -68,9 +78,20 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         if (!program->samples.threads.empty() || outcome.programs.size() == 1)
             profiles[program.get()] = estimate_program(*program, outcome.runs, options);
     }
-    auto lead = std::ranges::max_element(outcome.programs, {}, [&](const auto& one) {
-        return std::pair(profiles.contains(one.get()), one->time);
-    });
+    const auto claims = claims_of(outcome);
+    auto lead = std::ranges::max_element(outcome.programs, {},
+                                         [&](const auto& one) { return claims.at(one.get()); });
+    // Of a program without a sample nothing is known but that it ran: another leads that did as much.
+    if (lead != outcome.programs.end() && !profiles.contains(lead->get())) {
+        const double most = claims.at(lead->get());
+        auto sampled = std::ranges::max_element(outcome.programs, {}, [&](const auto& one) {
+            return profiles.contains(one.get()) ? claims.at(one.get()) : -1;
+        });
+        if (profiles.contains(sampled->get()) && 2 * claims.at(sampled->get()) >= most)
+            lead = sampled;
+        else
+            profiles[lead->get()] = estimate_program(**lead, outcome.runs, options);
+    }
     Profile profile;
     profile.method = "watch";
     profile.granularity = options.estimate.granularity;
