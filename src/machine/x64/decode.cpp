@@ -3,14 +3,11 @@
 
 namespace revisit::machine {
 namespace x64 {
-
-static bool is_read_modify_write(unsigned alu) {
-    return alu != 7;
-}
+namespace {
 
 // x87: what is touched, and whether flags or ax change. Bytes by opcode and the three bits beside it;
 // those that write are negative.
-static void floating(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+void floating(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     static constexpr signed char kBytes[8][8] = {
         {4, 4, 4, 4, 4, 4, 4, 4}, {4, 0, -4, -4, 28, 2, -28, -2},
         {4, 4, 4, 4, 4, 4, 4, 4}, {4, -4, -4, -4, 0, 10, 0, -10},
@@ -30,103 +27,157 @@ static void floating(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
     touches(i, static_cast<unsigned>(bytes < 0 ? -bytes : bytes), bytes > 0, bytes < 0);
 }
 
-// One-byte opcodes.
-static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
-    unsigned size = p.w() ? 8 : p.operand16 ? 2 : 4, near_immediate = size == 2 ? 2 : 4;
-    auto sized = [&](bool is_byte) { i.bytes = static_cast<std::uint8_t>(is_byte ? 1 : size); };
-    auto reg_rm = [&] {
-        sized(!(op & 1));
+// What most opcodes say of their operands.
+enum Form : unsigned {
+    kModRm = 1,
+    kByte = 2,        // operands of one byte where the opcode is even
+    kOneByte = 4,     // … always
+    kWide = 8,        // … of eight bytes
+    kGroup = 16,      // the operation is where a register usually is
+    kRegister = 32,   // the register is in the opcode
+    kCondition = 64,  // … the condition
+    kToReg = 128,
+    kReads = 256,
+    kWrites = 512,
+    kImmediate = 1024,  // as large as the operands, up to four bytes
+    kShort = 2048,      // of one byte
+    kTarget = 4096,     // a distance, of four bytes, or one
+    kNot16 = 8192,
+    kRow = 16384,      // the operation is in the upper bits of the opcode
+    kChecked = 32768,  // more of it is said below
+};
+struct Rule {
+    unsigned first, last;
+    Op op;
+    unsigned form = 0;
+    std::uint8_t sub = 0, from = 0;  // bytes of the source
+};
+
+constexpr Rule kOneByteRules[] = {
+    {0x00, 0x01, Op::alu, kRow | kByte | kModRm | kReads | kWrites},  // and up to 3d
+    {0x02, 0x03, Op::alu, kRow | kByte | kModRm | kToReg | kReads},
+    {0x04, 0x05, Op::alu, kRow | kByte | kImmediate},
+    {0x50, 0x57, Op::push, kRegister | kWide | kNot16},
+    {0x58, 0x5f, Op::pop, kRegister | kWide | kNot16},
+    {0x63, 0x63, Op::sign_extend, kModRm | kToReg | kReads, 0, 4},
+    {0x68, 0x68, Op::push, kWide | kNot16 | kImmediate},
+    {0x69, 0x69, Op::multiply, kModRm | kToReg | kReads | kImmediate},
+    {0x6a, 0x6a, Op::push, kWide | kNot16 | kShort},
+    {0x6b, 0x6b, Op::multiply, kModRm | kToReg | kReads | kShort},
+    {0x70, 0x7f, Op::jump_if, kCondition | kTarget | kShort},
+    {0x80, 0x81, Op::alu, kByte | kGroup | kReads | kWrites | kImmediate},
+    {0x83, 0x83, Op::alu, kGroup | kReads | kWrites | kShort},
+    {0x84, 0x85, Op::test, kByte | kModRm | kReads},
+    {0x86, 0x87, Op::exchange, kByte | kModRm | kReads | kWrites},
+    {0x88, 0x89, Op::mov, kByte | kModRm | kWrites},
+    {0x8a, 0x8b, Op::mov, kByte | kModRm | kToReg | kReads},
+    {0x8d, 0x8d, Op::lea, kModRm | kChecked},
+    {0x90, 0x97, Op::exchange, kRegister | kChecked},
+    {0x98, 0x98, Op::extend_a},
+    {0x99, 0x99, Op::extend_d},
+    {0x9b, 0x9b, Op::nop},  // fwait
+    {0xa8, 0xa9, Op::test, kByte | kImmediate},
+    {0xb0, 0xb7, Op::mov, kRegister | kOneByte | kImmediate},
+    {0xb8, 0xbf, Op::mov, kRegister | kChecked},  // and up to eight bytes
+    {0xc0, 0xc1, Op::shift, kByte | kGroup | kReads | kWrites | kShort},
+    {0xc6, 0xc7, Op::mov, kByte | kGroup | kWrites | kImmediate | kChecked},
+    {0xc9, 0xc9, Op::leave, kWide},
+    {0xd0, 0xd3, Op::shift, kByte | kGroup | kReads | kWrites | kChecked},
+    {0xe0, 0xe3, Op::jump_if_count, kCondition | kTarget | kShort | kChecked},
+    {0xe8, 0xe8, Op::call, kTarget | kChecked},
+    {0xe9, 0xe9, Op::jump, kTarget | kChecked},
+    {0xeb, 0xeb, Op::jump, kTarget | kShort},
+};
+// After 0f.
+constexpr Rule kTwoByteRules[] = {
+    {0x0d, 0x0d, Op::nop, kModRm},
+    {0x18, 0x18, Op::nop, kModRm},
+    {0x1e, 0x1f, Op::nop, kModRm},  // endbr64 is one of these
+    {0x40, 0x4f, Op::move_if, kModRm | kToReg | kReads | kCondition},
+    {0x80, 0x8f, Op::jump_if, kCondition | kTarget},
+    {0x90, 0x9f, Op::set, kOneByte | kModRm | kWrites | kCondition},
+    {0xa4, 0xa4, Op::double_shift, kModRm | kReads | kWrites | kShort},
+    {0xa5, 0xa5, Op::double_shift, kModRm | kReads | kWrites},
+    {0xac, 0xac, Op::double_shift, kModRm | kReads | kWrites | kShort, 1},
+    {0xad, 0xad, Op::double_shift, kModRm | kReads | kWrites, 1},
+    {0xaf, 0xaf, Op::multiply, kModRm | kToReg | kReads},
+    {0xb0, 0xb1, Op::compare_exchange, kByte | kModRm | kReads | kWrites},
+    {0xb6, 0xb6, Op::zero_extend, kModRm | kToReg | kReads, 0, 1},
+    {0xb7, 0xb7, Op::zero_extend, kModRm | kToReg | kReads, 0, 2},
+    {0xb8, 0xb8, Op::bit_count, kModRm | kToReg | kReads | kChecked},
+    {0xbc, 0xbc, Op::bit_count, kModRm | kToReg | kReads | kChecked, 3},
+    {0xbd, 0xbd, Op::bit_count, kModRm | kToReg | kReads | kChecked, 4},
+    {0xbe, 0xbe, Op::sign_extend, kModRm | kToReg | kReads, 0, 1},
+    {0xbf, 0xbf, Op::sign_extend, kModRm | kToReg | kReads, 0, 2},
+    {0xc0, 0xc1, Op::exchange_add, kByte | kModRm | kReads | kWrites},
+    {0xc3, 0xc3, Op::mov, kModRm | kWrites | kChecked},  // movnti
+    {0xc8, 0xcf, Op::byte_swap, kRegister | kChecked},
+};
+
+struct RuleIndex {
+    const Rule* of[256] = {};
+    template <std::size_t kCount>
+    consteval RuleIndex(const Rule (&rules)[kCount]) {
+        for (const Rule& rule : rules)
+            for (unsigned op = rule.first; op <= rule.last; op++) of[op] = &rule;
+    }
+};
+constexpr RuleIndex kOneByteIndex(kOneByteRules), kTwoByteIndex(kTwoByteRules);
+
+unsigned size_of(const Prefixes& p) {
+    return p.w() ? 8 : p.operand16 ? 2 : 4;
+}
+
+// False where there is more to do.
+bool by_rule(const Rule* rule, Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    if (rule == nullptr) return false;
+    if (rule->form & kNot16 && p.operand16) return true;
+    unsigned form = rule->form, size = size_of(p);
+    bool is_byte = form & kOneByte || (form & kByte && !(op & 1));
+    i.op = rule->op;
+    i.sub = rule->sub;
+    i.from = rule->from;
+    i.bytes = static_cast<std::uint8_t>(is_byte ? 1 : form & kWide ? 8 : size);
+    i.to_reg = form & kToReg;
+    if (form & (kModRm | kGroup)) {
         mod_rm(in, p, i);
-        if (i.bytes == 1) byte_registers(p, i, true, true);
-    };
-    auto group = [&] {  // reg is part of the opcode
-        sized(!(op & 1));
+        if (form & kGroup) i.sub = i.reg & 7;
+    } else if (form & kRegister)
+        i.rm = static_cast<std::uint8_t>((op & 7) | p.b());
+    if (form & (kCondition | kRow)) i.sub = static_cast<std::uint8_t>(form & kRow ? op >> 3 : op & 15);
+    if (is_byte || i.from == 1) byte_registers(p, i, is_byte && !(form & kGroup), true);
+    bool compares = i.op == Op::alu && i.sub == 7;
+    touches(i, i.from ? i.from : i.bytes, form & kReads, form & kWrites && !compares);
+    if (form & (kImmediate | kShort | kTarget)) {
+        unsigned number = form & kShort || is_byte ? 1 : size == 2 && !(form & kTarget) ? 2 : 4;
+        i.immediate = in.number(number);
+        i.has_immediate = !(form & kTarget);
+    }
+    return !(form & kChecked);
+}
+
+// Opcodes of one byte.
+void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    unsigned size = size_of(p);
+    auto sized = [&] { i.bytes = static_cast<std::uint8_t>(op & 1 ? size : 1); };
+    auto group = [&] {
+        sized();
         mod_rm(in, p, i);
         i.sub = i.reg & 7;
         if (i.bytes == 1) byte_registers(p, i, false, true);
     };
-    if (op < 0x40 && (op & 7) < 6) {
-        i.op = Op::alu;
-        i.sub = static_cast<std::uint8_t>(op >> 3);
-        if ((op & 7) < 4) {
-            i.to_reg = op & 2;
-            reg_rm();
-            touches(i, i.bytes, true, !i.to_reg && is_read_modify_write(i.sub));
-        } else {
-            sized(!(op & 1));
-            immediate(in, i, i.bytes == 1 ? 1 : near_immediate);
-        }
-        return;
-    }
+    bool is_alu = op < 0x40 && (op & 7) < 6;
+    if (by_rule(kOneByteIndex.of[is_alu ? op & 7 : op], in, p, i, op)) return;
     switch (op) {
-        case 0x63:
-            i.op = Op::sign_extend;
-            i.bytes = static_cast<std::uint8_t>(size);
-            i.from = 4;
-            i.to_reg = true;
-            mod_rm(in, p, i);
-            touches(i, 4, true, false);
-            return;
-        case 0x68:
-        case 0x6a:
-            if (p.operand16) return;
-            i.op = Op::push;
-            i.bytes = 8;
-            immediate(in, i, op == 0x68 ? 4 : 1);
-            return;
-        case 0x69:
-        case 0x6b:
-            i.op = Op::multiply;
-            i.bytes = static_cast<std::uint8_t>(size);
-            i.to_reg = true;
-            mod_rm(in, p, i);
-            touches(i, size, true, false);
-            immediate(in, i, op == 0x6b ? 1 : near_immediate);
-            return;
-        case 0x80:
-        case 0x81:
-        case 0x83:
-            i.op = Op::alu;
-            group();
-            touches(i, i.bytes, true, is_read_modify_write(i.sub));
-            immediate(in, i, op == 0x81 ? near_immediate : 1);
-            return;
-        case 0x84:
-        case 0x85:
-            i.op = Op::test;
-            reg_rm();
-            touches(i, i.bytes, true, false);
-            return;
-        case 0x86:
-        case 0x87:
-            i.op = Op::exchange;
-            reg_rm();
-            touches(i, i.bytes, true, true);
-            return;
-        case 0x88:
-        case 0x89:
-        case 0x8a:
-        case 0x8b:
-            i.op = Op::mov;
-            i.to_reg = op & 2;
-            reg_rm();
-            touches(i, i.bytes, i.to_reg, !i.to_reg);
-            return;
         case 0x8d:
-            i.op = Op::lea;
-            i.bytes = static_cast<std::uint8_t>(size);
-            mod_rm(in, p, i);
-            if (!i.has_memory || p.address32) i.op = Op::unknown;
+            if (!i.has_memory) i.op = Op::unknown;
             return;
         case 0x90:
-            i.op = p.b() ? Op::exchange : Op::nop;  // with r8
-            i.bytes = static_cast<std::uint8_t>(size);
-            i.rm = static_cast<std::uint8_t>(p.b());
+            if (!p.b()) i.op = Op::nop;  // else with r8
             return;
-        case 0x98:
-        case 0x99:
-            i.op = op == 0x98 ? Op::extend_a : Op::extend_d;
-            i.bytes = static_cast<std::uint8_t>(size);
+        case 0x9e:
+        case 0x9f:
+            i.op = op == 0x9e ? Op::flag_load : Op::flag_save;
             return;
         case 0xa4:
         case 0xa5:
@@ -145,32 +196,10 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
                    : op < 0xac ? Op::string_store
                    : op < 0xae ? Op::string_load
                                : Op::string_scan;
-            sized(!(op & 1));
+            sized();
             i.sub = p.repeat == 0xf3 ? 1 : p.repeat ? 2 : 0;
             return;
         }
-        case 0xa8:
-        case 0xa9:
-            i.op = Op::test;
-            sized(op == 0xa8);
-            immediate(in, i, op == 0xa8 ? 1 : near_immediate);
-            return;
-        case 0xc0:
-        case 0xc1:
-        case 0xd0:
-        case 0xd1:
-        case 0xd2:
-        case 0xd3:
-            i.op = Op::shift;
-            group();
-            touches(i, i.bytes, true, true);
-            if (op < 0xd0)
-                immediate(in, i, 1);
-            else if (op < 0xd2) {
-                i.immediate = 1;
-                i.has_immediate = true;
-            }
-            return;
         case 0xc2:
         case 0xc3:
             i.op = Op::ret;
@@ -179,41 +208,22 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
             return;
         case 0xc6:
         case 0xc7:
-            group();
-            if (i.sub != 0) return;
-            i.op = Op::mov;
-            touches(i, i.bytes, false, true);
-            immediate(in, i, i.bytes == 1 ? 1 : near_immediate);
+            if (i.sub != 0) i.op = Op::unknown;
             return;
-        case 0xc9:
-            i.op = Op::leave;
-            i.bytes = 8;
-            return;
-        case 0xe8:
-        case 0xe9:
-            if (size == 2) return;  // processors differ
-            i.op = op == 0xe8 ? Op::call : Op::jump;
-            i.immediate = in.number(4);
-            return;
-        case 0xeb:
-            i.op = Op::jump;
-            i.immediate = in.number(1);
-            return;
-        case 0x9b:  // fwait
-            i.op = Op::nop;
-            return;
-        case 0x9e:
-        case 0x9f:
-            i.op = op == 0x9e ? Op::flag_load : Op::flag_save;
+        case 0xd0:
+        case 0xd1:
+            i.immediate = 1;
+            i.has_immediate = true;
             return;
         case 0xe0:
         case 0xe1:
         case 0xe2:
         case 0xe3:
-            if (p.address32) return;
-            i.op = Op::jump_if_count;
-            i.sub = op & 3;
-            i.immediate = in.number(1);
+            if (p.address32) i.op = Op::unknown;
+            return;
+        case 0xe8:
+        case 0xe9:
+            if (size == 2) i.op = Op::unknown;  // processors differ
             return;
         case 0xf5:
         case 0xf8:
@@ -231,7 +241,7 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
                    : i.sub == 2 ? Op::invert
                    : i.sub == 3 ? Op::negate
                                 : Op::multiply_wide;
-            if (i.sub < 2) immediate(in, i, i.bytes == 1 ? 1 : near_immediate);
+            if (i.sub < 2) immediate(in, i, i.bytes < 4 ? i.bytes : 4);
             return;
         case 0xfe:
         case 0xff:
@@ -248,75 +258,16 @@ static void plain(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op)
         default:
             break;
     }
-    if (op >= 0xd8 && op < 0xe0)
-        floating(in, p, i, op);
-    else if (op >= 0x50 && op < 0x60) {
-        if (p.operand16) return;
-        i.op = op < 0x58 ? Op::push : Op::pop;
-        i.bytes = 8;
-        i.rm = static_cast<std::uint8_t>((op & 7) | p.b());
-    } else if (op >= 0x70 && op < 0x80) {
-        i.op = Op::jump_if;
-        i.sub = op & 15;
-        i.immediate = in.number(1);
-    } else if (op > 0x90 && op < 0x98) {
-        i.op = Op::exchange;
-        i.bytes = static_cast<std::uint8_t>(size);
-        i.rm = static_cast<std::uint8_t>((op & 7) | p.b());
-    } else if (op >= 0xb0 && op < 0xc0) {
-        i.op = Op::mov;
-        sized(op < 0xb8);
-        i.rm = static_cast<std::uint8_t>((op & 7) | p.b());
-        if (op < 0xb8 && !p.has_rex && i.rm >= 4) {
-            i.rm -= 4;
-            i.rm_is_high = true;
-        }
-        immediate(in, i, op < 0xb8 ? 1 : size);
-    }
+    if (op >= 0xb8 && op < 0xc0) immediate(in, i, size);
+    if (op >= 0xd8 && op < 0xe0) floating(in, p, i, op);
 }
 
 // Opcodes after 0f.
-static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
-    unsigned size = p.w() ? 8 : p.operand16 ? 2 : 4;
+void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    unsigned size = size_of(p);
     i.bytes = static_cast<std::uint8_t>(size);
-    unsigned pp = p.repeat == 0xf3 ? 2 : p.repeat == 0xf2 ? 3 : p.operand16 ? 1 : 0;
-    if (op >= 0x40 && op < 0x50) {
-        i.op = Op::move_if;
-        i.sub = op & 15;
-        i.to_reg = true;
-        mod_rm(in, p, i);
-        touches(i, size, true, false);
-        return;
-    }
-    if (op >= 0x80 && op < 0x90) {
-        i.op = Op::jump_if;
-        i.sub = op & 15;
-        i.immediate = in.number(4);
-        return;
-    }
-    if (op >= 0x90 && op < 0xa0) {
-        i.op = Op::set;
-        i.sub = op & 15;
-        i.bytes = 1;
-        mod_rm(in, p, i);
-        byte_registers(p, i, false, true);
-        touches(i, 1, false, true);
-        return;
-    }
-    if (op >= 0xc8 && op < 0xd0) {
-        if (size == 2) return;
-        i.op = Op::byte_swap;
-        i.rm = static_cast<std::uint8_t>((op & 7) | p.b());
-        return;
-    }
+    if (by_rule(kTwoByteIndex.of[op], in, p, i, op)) return;
     switch (op) {
-        case 0x0d:
-        case 0x18:
-        case 0x1e:  // endbr64 is one of these
-        case 0x1f:
-            mod_rm(in, p, i);
-            i.op = Op::nop;
-            return;
         case 0xa3:
         case 0xab:
         case 0xb3:
@@ -333,16 +284,6 @@ static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
             i.sub = i.reg & 3;
             touches(i, size, true, i.sub != 0);
             immediate(in, i, 1);
-            return;
-        case 0xa4:
-        case 0xac:
-        case 0xa5:
-        case 0xad:  // double shifts
-            i.op = Op::double_shift;
-            i.sub = op >= 0xac;
-            mod_rm(in, p, i);
-            touches(i, size, true, true);
-            if (!(op & 1)) immediate(in, i, 1);
             return;
         case 0x01: {
             unsigned which = in.byte();
@@ -374,10 +315,14 @@ static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
                 i.op = Op::unknown;
             return;
         }
-        case 0xc3:  // movnti
-            i.op = Op::mov;
-            mod_rm(in, p, i);
-            touches(i, size, false, true);
+        case 0xb8:
+            if (p.repeat != 0xf3) i.op = Op::unknown;
+            return;
+        case 0xbc:
+        case 0xbd:
+            if (p.repeat == 0xf3) i.sub -= 2;  // tzcnt, lzcnt
+            return;
+        case 0xc3:
             if (!i.has_memory || p.operand16 || p.repeat) i.op = Op::unknown;
             return;
         case 0xc7:
@@ -392,53 +337,18 @@ static void extended(Reader& in, const Prefixes& p, X64Instruction& i, unsigned 
                 i.immediate = 1 << i.rm;
             }
             return;
-        case 0xaf:
-            i.op = Op::multiply;
-            i.to_reg = true;
-            mod_rm(in, p, i);
-            touches(i, size, true, false);
-            return;
-        case 0xb0:
-        case 0xb1:
-        case 0xc0:
-        case 0xc1:
-            i.op = op < 0xc0 ? Op::compare_exchange : Op::exchange_add;
-            if (!(op & 1)) i.bytes = 1;
-            mod_rm(in, p, i);
-            if (i.bytes == 1) byte_registers(p, i, true, true);
-            touches(i, i.bytes, true, true);
-            return;
-        case 0xb6:
-        case 0xb7:
-        case 0xbe:
-        case 0xbf:
-            i.op = op < 0xb8 ? Op::zero_extend : Op::sign_extend;
-            i.from = op & 1 ? 2 : 1;
-            i.to_reg = true;
-            mod_rm(in, p, i);
-            if (i.from == 1) byte_registers(p, i, false, true);
-            touches(i, i.from, true, false);
-            return;
-        case 0xb8:
-        case 0xbc:
-        case 0xbd:
-            if (op == 0xb8 && p.repeat != 0xf3) return;
-            i.op = Op::bit_count;
-            i.sub = op == 0xb8 ? 0 : static_cast<std::uint8_t>(op - 0xbb + (p.repeat == 0xf3 ? 0 : 2));
-            i.to_reg = true;
-            mod_rm(in, p, i);
-            touches(i, size, true, false);
-            return;
         default:
-            vector(in, p, i, op, pp);
+            break;
     }
+    if (i.op == Op::byte_swap && size == 2) i.op = Op::unknown;
+    if (kTwoByteIndex.of[op] == nullptr) vector(in, p, i, op, p.last());
 }
 
 // 0f 38 and 0f 3a, and all that has VEX.
-static void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     using B = X64Bmi;
     unsigned size = p.w() ? 8 : p.operand16 && !p.vex ? 2 : 4;
-    unsigned pp = p.vex ? p.pp : p.repeat == 0xf3 ? 2 : p.repeat == 0xf2 ? 3 : p.operand16 ? 1 : 0;
+    unsigned pp = p.vex ? p.pp : p.last();
     auto general = [&](B what) {
         i.op = Op::bmi;
         i.sub = static_cast<std::uint8_t>(what);
@@ -448,34 +358,22 @@ static void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, uns
         touches(i, size, true, false);
         i.first = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.reg);
     };
-    if (p.vex && p.map == 2 && !p.is_256) switch (op << 4 | pp) {
-            case 0xf20:
-                return general(B::and_not);
-            case 0xf30:
-                general(B::reset_lowest);
-                i.sub = static_cast<std::uint8_t>(i.sub + (i.reg & 7) - 1);
-                if ((i.reg & 7) < 1 || (i.reg & 7) > 3) i.op = Op::unknown;
-                i.reg = static_cast<std::uint8_t>(p.vvvv);
-                return;
-            case 0xf50:
-                return general(B::zero_high);
-            case 0xf52:
-                return general(B::extract);
-            case 0xf53:
-                return general(B::deposit);
-            case 0xf63:
-                return general(B::multiply);
-            case 0xf70:
-                return general(B::extract_field);
-            case 0xf71:
-                return general(B::shift_left);
-            case 0xf72:
-                return general(B::shift_signed);
-            case 0xf73:
-                return general(B::shift_right);
-            default:
-                break;
-        }
+    static constexpr struct {
+        unsigned opcode, pp;
+        B what;
+    } kBmi[] = {{0xf2, 0, B::and_not},       {0xf3, 0, B::reset_lowest}, {0xf5, 0, B::zero_high},
+                {0xf5, 2, B::extract},       {0xf5, 3, B::deposit},      {0xf6, 3, B::multiply},
+                {0xf7, 0, B::extract_field}, {0xf7, 1, B::shift_left},   {0xf7, 2, B::shift_signed},
+                {0xf7, 3, B::shift_right}};
+    for (const auto& one : kBmi) {
+        if (!p.vex || p.map != 2 || p.is_256 || one.opcode != op || one.pp != pp) continue;
+        general(one.what);
+        if (one.what != B::reset_lowest) return;
+        i.sub = static_cast<std::uint8_t>(i.sub + (i.reg & 7) - 1);
+        if ((i.reg & 7) < 1 || (i.reg & 7) > 3) i.op = Op::unknown;
+        i.reg = static_cast<std::uint8_t>(p.vvvv);
+        return;
+    }
     if (p.vex && p.map == 3 && op == 0xf0 && pp == 3) {
         general(B::rotate);
         return immediate(in, i, 1);
@@ -499,6 +397,7 @@ static void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, uns
     vector(in, p, i, op, pp);
 }
 
+}  // namespace
 }  // namespace x64
 
 X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
@@ -553,9 +452,9 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
             op = in.byte();
             extended_three(in, p, i, op);
         } else
-            extended(in, p, i, op);
+            two_bytes(in, p, i, op);
     } else {
-        plain(in, p, i, op);
+        one_byte(in, p, i, op);
         if (i.op == Op::nop && p.repeat == 0xf2) i.op = Op::unknown;
     }
     if (p.address32 && i.has_memory) i.op = Op::unknown;

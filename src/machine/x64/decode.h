@@ -21,9 +21,13 @@ struct Reader {
         return code[at++];
     }
     std::int64_t number(unsigned size) {
+        if (size > bytes - at) {
+            short_of = true;
+            return 0;
+        }
         std::uint64_t value = 0;
-        for (unsigned i = 0; i < size; i++) value |= std::uint64_t{byte()} << 8 * i;
-        return size == 0 ? 0 : sign_extend(value, 8 * size);
+        for (unsigned i = 0; i < size; i++) value |= std::uint64_t{code[at++]} << 8 * i;
+        return sign_extend(value, 8 * size);
     }
 };
 
@@ -44,6 +48,8 @@ struct Prefixes {
     unsigned r() const { return rex & 4 ? 8 : 0; }
     unsigned x() const { return rex & 2 ? 8 : 0; }
     unsigned b() const { return rex & 1 ? 8 : 0; }
+    // That of the old encoding which chooses an operation, as VEX numbers them.
+    unsigned last() const { return repeat == 0xf3 ? 2 : repeat == 0xf2 ? 3 : operand16 ? 1 : 0; }
 };
 
 inline void mod_rm(Reader& in, const Prefixes& p, X64Instruction& i) {
@@ -86,7 +92,7 @@ inline void byte_registers(const Prefixes& p, X64Instruction& i, bool reg, bool 
 }
 
 inline void touches(X64Instruction& i, unsigned bytes, bool reads, bool writes) {
-    if (!i.has_memory) return;
+    if (!i.has_memory || !(reads || writes)) return;
     i.memory_bytes = static_cast<std::uint8_t>(bytes);
     i.reads = reads;
     i.writes = writes;

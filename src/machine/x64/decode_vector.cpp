@@ -8,32 +8,10 @@ namespace revisit::machine::x64 {
 namespace {
 
 unsigned memory_bytes(const Row& r, const Prefixes& p, unsigned whole, unsigned element) {
-    switch (r.memory) {
-        case Size::half:
-            return whole / 2;
-        case Size::quarter:
-            return whole / 4;
-        case Size::eighth:
-            return whole / 8;
-        case Size::element:
-            return element;
-        case Size::width:
-            return p.w() ? 8 : 4;
-        case Size::b1:
-            return 1;
-        case Size::b2:
-            return 2;
-        case Size::b4:
-            return 4;
-        case Size::b8:
-            return 8;
-        case Size::b16:
-            return 16;
-        case Size::b32:
-            return 32;
-        default:
-            return whole;
-    }
+    if (r.memory <= Size::eighth) return whole >> static_cast<unsigned>(r.memory);
+    if (r.memory == Size::element) return element;
+    if (r.memory == Size::width) return p.w() ? 8 : 4;
+    return 4u << (static_cast<unsigned>(r.memory) - static_cast<unsigned>(Size::b4));
 }
 
 void registers(Reader& in, const Prefixes& p, X64Instruction& i) {
@@ -84,7 +62,8 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
     const Row* r = find_row(p, op, pp);
     if (r == nullptr) return;
     unsigned whole = p.is_512 ? 64 : p.is_256 ? 32 : 16, element = r->element;
-    bool old_blend = r->sub == sub(P::blend_by_sign) && r->op == Op::packed && p.map == 2;
+    auto is = [&](P what) { return r->op == Op::packed && static_cast<P>(r->sub) == what; };
+    bool old_blend = is(P::blend_by_sign) && p.map == 2;
     if (old_blend && p.vex) return;
     if (p.w() && ((r->flags & kWideVex) || (r->flags & kWide && p.evex))) element *= 2;
     bool stores = r->flags & kStores;
@@ -97,7 +76,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
     i.broadcasts = p.broadcasts;
     if (p.broadcasts && (!i.has_memory || element < 4 || r->memory != Size::whole || stores)) return;
     unsigned memory = p.broadcasts ? element : memory_bytes(*r, p, whole, element);
-    if (r->op == Op::packed && r->sub == sub(P::double_low) && whole == 16) memory = 8;
+    if (is(P::double_low) && whole == 16) memory = 8;
     touches(i, memory, !stores, stores);
     if (r->flags & kImmediate) immediate(in, i, 1);
     i.op = r->op;
@@ -126,6 +105,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
             if (what == P::blend_by_sign)
                 i.from = old_blend ? 0 : static_cast<std::uint8_t>(i.immediate >> 4 & 15);
             if (what == P::permute_by && whole == 16) i.op = Op::unknown;
+            if (p.evex && (what == P::equal || what == P::greater)) i.op = Op::vector_compare;
             break;
         }
         case Op::scalar:

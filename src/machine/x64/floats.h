@@ -5,7 +5,7 @@
 // numbers differ between machines, and are not followed.
 #pragma once
 
-#include <cstdint>
+#include "machine/x64/x64.h"
 
 namespace revisit::machine::x64 {
 
@@ -15,26 +15,26 @@ struct Computed {
 };
 
 template <class Float, class Bits>
-Computed scalar(unsigned operation, std::uint64_t first, std::uint64_t second) {
+Computed scalar(X64Packed operation, std::uint64_t first, std::uint64_t second) {
     auto a = __builtin_bit_cast(Float, static_cast<Bits>(first)),
          b = __builtin_bit_cast(Float, static_cast<Bits>(second)), result = b;
     switch (operation) {
-        case 0:
+        case X64Packed::float_add:
             result = a + b;
             break;
-        case 1:
+        case X64Packed::float_multiply:
             result = a * b;
             break;
-        case 4:
+        case X64Packed::float_subtract:
             result = a - b;
             break;
-        case 5:
+        case X64Packed::float_min:
             result = a < b ? a : b;
             break;
-        case 6:
+        case X64Packed::float_divide:
             result = a / b;
             break;
-        case 7:
+        case X64Packed::float_max:
             result = a > b ? a : b;
             break;
         default:
@@ -42,7 +42,7 @@ Computed scalar(unsigned operation, std::uint64_t first, std::uint64_t second) {
     }
     return {__builtin_bit_cast(Bits, result), result == result};
 }
-inline Computed scalar(unsigned operation, std::uint64_t first, std::uint64_t second, unsigned bytes) {
+inline Computed scalar(X64Packed operation, std::uint64_t first, std::uint64_t second, unsigned bytes) {
     return bytes == 8 ? scalar<double, std::uint64_t>(operation, first, second)
                       : scalar<float, std::uint32_t>(operation, first, second);
 }

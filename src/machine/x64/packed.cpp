@@ -264,7 +264,6 @@ bool float_holds(unsigned predicate, double a, double b) {
 // Sums and so on, in lanes that are known: an element that is no number makes its lane unknown.
 void floats(const X64Instruction& i, const X64Vector& a, const X64Vector& b, Operand& result) {
     auto op = static_cast<P>(i.sub);
-    static constexpr std::uint8_t kScalar[] = {0, 1, 4, 5, 6, 7};
     for (unsigned k = 0; k < i.bytes / i.element; k++) {
         std::uint64_t x = element_of(a, i.element, k), y = element_of(b, i.element, k);
         Computed one;
@@ -277,7 +276,7 @@ void floats(const X64Instruction& i, const X64Vector& a, const X64Vector& b, Ope
         else if (op == P::from_integer)
             one = from_integer(sign_extend(y, 32), i.element);
         else
-            one = scalar(kScalar[i.sub - static_cast<unsigned>(P::float_add)], x, y, i.element);
+            one = scalar(op, x, y, i.element);
         set_element(result.value, i.element, k, one.bits);
         if (!one.known)
             result.known = static_cast<std::uint8_t>(result.known & ~(1u << k * i.element / 16));

@@ -105,7 +105,8 @@ void Vectors::floats(const X64Instruction& i, const Operand& operand) {
             known = b.known;
             break;
         case Op::scalar:
-            result = scalar(i.sub, first.value.word[0] & mask(i.bytes), b.bits, i.bytes);
+            result = scalar(static_cast<X64Packed>(i.sub), first.value.word[0] & mask(i.bytes), b.bits,
+                            i.bytes);
             break;
         case Op::scalar_convert:
             result = narrowed(widened(b.bits, from), i.bytes);
