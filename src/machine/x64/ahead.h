@@ -18,17 +18,7 @@ namespace revisit::machine {
 
 namespace x64 {
 
-// All of a vector instruction that its micro-operation does not say, in its immediate.
-struct Native {
-    std::uint64_t op : 7, sub : 8, bytes : 7, from : 6, reg : 5, rm : 5, first : 5, mask : 3,
-        log_element : 3, has_immediate : 1, to_reg : 1, has_memory : 1, writes : 1, clears_above : 1,
-        zeroes : 1, broadcasts : 1;
-    std::int64_t immediate : 8;
-};
-static_assert(sizeof(Native) == 8);
-
-std::int64_t pack(const X64Instruction& i);
-X64Instruction unpack(const Micro& m);
+std::int64_t pack(x64::Native i);
 
 // The interpreter's own vector register.
 inline constexpr std::uint8_t kOperand = 32;
@@ -120,7 +110,7 @@ struct X64 {
     static bool native(Ahead& ahead, const Micro& m) {
         using Op = X64Instruction::Op;
         State& s = ahead.s_;
-        X64Instruction i = x64::unpack(m);
+        auto i = std::bit_cast<x64::Native>(m.immediate);
         if (m.lanes == kSpecial) switch (i.op) {
                 case Op::floating:  // the control of vector floating point is loaded
                     s.plain_floats = false;
@@ -184,9 +174,10 @@ struct X64 {
         s.v[x64::kOperand] = operand.value;
         s.v_known[x64::kOperand] = operand.known;
     }
-    static void spread(const X64Instruction& i, x64::Operand& b) {
-        for (unsigned k = 1; k < i.bytes / i.element; k++)
-            x64::set_element(b.value, i.element, k, x64::element_of(b.value, i.element, 0));
+    static void spread(x64::Native i, x64::Operand& b) {
+        b.value = x64::made(i.element(), i.bytes, [&, from = b.value](unsigned) {
+            return x64::element_of(from, i.element(), 0);
+        });
         b.known = b.known & 1 ? 15 : 0;
     }
     template <class Ahead>
@@ -196,22 +187,22 @@ struct X64 {
 
     // A masked instruction touches the elements it names, from the first to the last of them.
     template <class Ahead>
-    static bool masked(Ahead& ahead, const Micro& m, const X64Instruction& i, x64::Vectors& vectors) {
+    static bool masked(Ahead& ahead, const Micro& m, x64::Native i, x64::Vectors& vectors) {
         State& s = ahead.s_;
         std::uint64_t elements, address = s.r[m.a];
         if (!(s.known >> m.a & 1) || !vectors.touched_elements(i, elements)) return false;
-        elements &= ones(i.memory_bytes / i.element);
-        unsigned low = elements ? static_cast<unsigned>(std::countr_zero(elements)) * i.element : 0;
+        elements &= ones(m.bytes / i.element());
+        unsigned low = elements ? static_cast<unsigned>(std::countr_zero(elements)) * i.element() : 0;
         unsigned high =
-            elements ? static_cast<unsigned>(64 - std::countl_zero(elements)) * i.element : 0;
+            elements ? static_cast<unsigned>(64 - std::countl_zero(elements)) * i.element() : 0;
         if (high > low) touch(ahead, address + low, high - low, i.writes);
         if (i.writes) {
             x64::Operand value = vectors.stored(i);
-            for (unsigned k = 0; k < i.memory_bytes / i.element; k++) {
-                unsigned at = k * i.element;
+            for (unsigned k = 0; k < m.bytes / i.element(); k++) {
+                unsigned at = k * i.element();
                 if (elements >> k & 1 &&
-                    !ahead.memory_.store(address + at, i.element,
-                                         x64::element_of(value.value, i.element, k),
+                    !ahead.memory_.store(address + at, i.element(),
+                                         x64::element_of(value.value, i.element(), k),
                                          value.known >> at / 16 & 1))
                     return false;
             }
@@ -220,7 +211,7 @@ struct X64 {
         x64::Operand b;
         b.known = 15;
         for (unsigned at = low & ~7u; at < high; at += 8) {
-            unsigned bytes = i.memory_bytes - at < 8u ? i.memory_bytes - at : 8u;
+            unsigned bytes = m.bytes - at < 8u ? m.bytes - at : 8u;
             Loaded loaded = ahead.memory_.load(address + at, bytes, b.value.word[at / 8]);
             if (loaded == Loaded::fault) return false;
             if (loaded != Loaded::value)
@@ -233,12 +224,12 @@ struct X64 {
 
     // cmpxchg8b and cmpxchg16b.
     template <class Ahead>
-    static bool exchange(Ahead& ahead, const Micro& m, const X64Instruction& i) {
+    static bool exchange(Ahead& ahead, const Micro& m, x64::Native i) {
         State& s = ahead.s_;
         unsigned half = i.bytes / 2;
         std::uint64_t address = s.r[m.a];
         if (!(s.known >> m.a & 1)) return false;
-        x64::Registers registers(s);
+        x64::Vectors registers(s);
         x64::Value low, high;
         touch(ahead, address, i.bytes, false);
         Loaded first = ahead.memory_.load(address, half, low.bits),

@@ -33,6 +33,20 @@ bool Lifter::multiply() {
     return finish(reg());
 }
 
+// The product in t2 and, its high half, t3.
+void Lifter::multiply_whole(std::uint8_t a, std::uint8_t b, bool is_signed) {
+    if (bytes == 8) {
+        put(Op::multiply, kT2, a, b);
+        put(is_signed ? Op::multiply_high_signed : Op::multiply_high, kT3, a, b);
+        return;
+    }
+    Op extend = is_signed ? Op::signed_field : Op::field;
+    put_wide(extend, kT2, a, kZ, field_of(0, 8u * bytes));
+    put_wide(extend, kT3, b, kZ, field_of(0, 8u * bytes));
+    put_wide(Op::multiply, kT2, kT2, kT3);
+    put_wide(Op::field, kT3, kT2, kZ, field_of(8u * bytes, 8u * bytes));
+}
+
 // rax and rdx, times or by an operand; of bytes, ax.
 bool Lifter::multiply_wide() {
     std::uint8_t b;
@@ -46,16 +60,7 @@ bool Lifter::multiply_wide() {
         put_own(kinds[1], kT3, kA, b).c = bytes == 1 ? kZ : kD;
         forget_flags();
     } else {
-        if (bytes == 8) {
-            put(Op::multiply, kT2, kA, b);
-            put(is_signed ? Op::multiply_high_signed : Op::multiply_high, kT3, kA, b);
-        } else {
-            Op extend = is_signed ? Op::signed_field : Op::field;
-            put_wide(extend, kT2, kA, kZ, field_of(0, 8u * bytes));
-            put_wide(extend, kT3, b, kZ, field_of(0, 8u * bytes));
-            put_wide(Op::multiply, kT2, kT2, kT3);
-            put_wide(Op::field, kT3, kT2, kZ, field_of(8u * bytes, 8u * bytes));
-        }
+        multiply_whole(kA, b, is_signed);
         Micro& m =
             put_own(is_signed ? Own::high_is_not_sign : Own::high_is_not_zero, kDiscard, kT3, kT2);
         m.flags = kCarry | kOverflow;
@@ -76,10 +81,7 @@ bool Lifter::shift() {
     unsigned width = 8u * bytes;
     if (!read_rm(bytes, a)) return false;
     std::int64_t count = i.has_immediate ? i.immediate & (bytes == 8 ? 63 : 31) : 0;
-    if (i.has_immediate && count == 0) {
-        if (!i.has_memory) return bytes < 4 || write(rm(), a);
-        return write(rm(), a);
-    }
+    if (i.has_immediate && count == 0) return (!i.has_memory && bytes < 4) || write(rm(), a);
     if (i.sub == 2 || i.sub == 3) {  // through the carry: not followed
         put(Op::forget, d, kZ);
         forget_flags(kCarry | kOverflow);
@@ -199,77 +201,50 @@ bool Lifter::bit_count() {
 }
 
 bool Lifter::bmi() {
-    using B = X64Bmi;
+    constexpr std::uint8_t kLogic = kCarry | kOverflow | kZero | kSign;
+    enum Operands : std::uint8_t { register_memory, memory_register, memory_only };
+    static constexpr struct {
+        Op op;
+        Own own;
+        Operands operands;
+        std::uint8_t flags;
+    } kRows[] = {
+        // in the order of X64Bmi
+        {Op::and_not, {}, memory_register, kLogic},
+        {Op::own, Own::reset_lowest, memory_only, kLogic},
+        {Op::own, Own::mask_to_lowest, memory_only, kLogic},
+        {Op::own, Own::lowest, memory_only, kLogic},
+        {Op::own, Own::zero_high, memory_register, kLogic},
+        {Op::own, Own::extract_field, memory_register, kCarry | kOverflow | kZero},
+        {Op::own, Own::deposit, register_memory, 0},
+        {Op::own, Own::extract, register_memory, 0},
+        {Op::shift_left, {}, memory_register, 0},
+        {Op::shift_right, {}, memory_register, 0},
+        {Op::shift_signed, {}, memory_register, 0},
+        {Op::rotate_right, {}, memory_only, 0},
+        {Op::own, Own::add_carry, register_memory, kCarry},
+        {Op::own, Own::add_overflow, register_memory, kOverflow},
+    };
     std::uint8_t b, a = i.first;
     if (!read_rm(bytes, b)) return false;
-    constexpr std::uint8_t kLogic = kCarry | kOverflow | kZero | kSign;
-    auto own = [&](Own what, std::uint8_t x, std::uint8_t y, std::uint8_t flags) {
-        Micro& m = put_own(what, i.reg, x, y);
-        m.flags = flags;
-        if (flags & kZero) m.loses = kAllFlags & ~flags;
-        if (what == Own::add_carry || what == Own::add_overflow)
-            m.condition = {what == Own::add_carry ? Test::carry : Test::overflow, false};
-    };
-    switch (static_cast<B>(i.sub)) {
-        case B::and_not: {
-            Micro& m = put(Op::and_not, i.reg, b, a);
-            m.flags = kLogic;
-            m.loses = kParity;
-            break;
-        }
-        case B::reset_lowest:
-            own(Own::reset_lowest, b, kZ, kLogic);
-            break;
-        case B::mask_to_lowest:
-            own(Own::mask_to_lowest, b, kZ, kLogic);
-            break;
-        case B::lowest:
-            own(Own::lowest, b, kZ, kLogic);
-            break;
-        case B::zero_high:
-            own(Own::zero_high, b, a, kLogic);
-            break;
-        case B::extract_field:
-            own(Own::extract_field, b, a, kCarry | kOverflow | kZero);
-            break;
-        case B::deposit:
-            own(Own::deposit, a, b, 0);
-            break;
-        case B::extract:
-            own(Own::extract, a, b, 0);
-            break;
-        case B::shift_left:
-            put(Op::shift_left, i.reg, b, a);
-            break;
-        case B::shift_right:
-            put(Op::shift_right, i.reg, b, a);
-            break;
-        case B::shift_signed:
-            put(Op::shift_signed, i.reg, b, a);
-            break;
-        case B::rotate:
-            put(Op::rotate_right, i.reg, b, kZ, i.immediate & (8 * bytes - 1));
-            break;
-        case B::multiply:
-            if (bytes == 8) {
-                put(Op::multiply, kT2, kD, b);
-                put(Op::multiply_high, kT3, kD, b);
-            } else {
-                put_wide(Op::field, kT2, kD, kZ, field_of(0, 32));
-                put_wide(Op::field, kT3, b, kZ, field_of(0, 32));
-                put_wide(Op::multiply, kT2, kT2, kT3);
-                put_wide(Op::field, kT3, kT2, kZ, field_of(32, 32));
-            }
-            copy(i.first, kT2);
-            copy(i.reg, kT3);
-            break;
-        case B::add_carry:
-            own(Own::add_carry, a, b, kCarry);
-            break;
-        case B::add_overflow:
-            own(Own::add_overflow, a, b, kOverflow);
-            break;
+    if (static_cast<X64Bmi>(i.sub) == X64Bmi::multiply) {
+        multiply_whole(kD, b, false);
+        copy(i.first, kT2);
+        copy(i.reg, kT3);
+        return true;
     }
+    const auto& row = kRows[i.sub];
+    bool swaps = row.operands != register_memory, is_alone = row.operands == memory_only;
+    Micro& m = put(row.op, i.reg, swaps ? b : a,
+                   is_alone ? kZ
+                   : swaps  ? a
+                            : b,
+                   i.immediate & (8 * bytes - 1));
+    m.flags = row.flags;
+    if (row.flags & kZero) m.loses = kAllFlags & ~row.flags;
+    if (row.op == Op::own) m.lanes = static_cast<std::uint8_t>(row.own);
+    if (row.own == Own::add_carry) m.condition = {Test::carry, false};
+    if (row.own == Own::add_overflow) m.condition = {Test::overflow, false};
     return true;
 }
 

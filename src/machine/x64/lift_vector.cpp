@@ -5,7 +5,7 @@ namespace revisit::machine::x64 {
 
 std::int64_t pack(const X64Instruction& i) {
     Native n = {};
-    n.op = static_cast<std::uint8_t>(i.op) & 127;
+    n.op = i.op;
     n.sub = i.sub;
     n.bytes = i.bytes & 127;
     n.from = i.from & 63;
@@ -23,30 +23,6 @@ std::int64_t pack(const X64Instruction& i) {
     n.broadcasts = i.broadcasts;
     n.immediate = static_cast<std::int8_t>(i.immediate);
     return std::bit_cast<std::int64_t>(n);
-}
-
-X64Instruction unpack(const Micro& m) {
-    auto n = std::bit_cast<Native>(m.immediate);
-    X64Instruction i;
-    i.op = static_cast<X64Instruction::Op>(n.op);
-    i.sub = n.sub;
-    i.bytes = n.bytes;
-    i.from = n.from;
-    i.reg = n.reg;
-    i.rm = n.rm;
-    i.first = n.first;
-    i.mask = n.mask;
-    i.element = static_cast<std::uint8_t>(1u << n.log_element >> 1);
-    i.has_immediate = n.has_immediate;
-    i.to_reg = n.to_reg;
-    i.has_memory = n.has_memory;
-    i.writes = n.writes;
-    i.clears_above = n.clears_above;
-    i.zeroes = n.zeroes;
-    i.broadcasts = n.broadcasts;
-    i.immediate = n.immediate;
-    i.memory_bytes = m.bytes;
-    return i;
 }
 
 // What is left to X64::native().

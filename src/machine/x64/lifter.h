@@ -162,6 +162,7 @@ struct Lifter {
     bool one_operand();
     bool multiply();
     bool multiply_wide();
+    void multiply_whole(std::uint8_t a, std::uint8_t b, bool is_signed);
     bool shift();
     bool double_shift();
     bool set();

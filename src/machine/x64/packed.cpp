@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include <type_traits>
-
 #include "machine/x64/floats.h"
 
 namespace revisit::machine::x64 {
@@ -13,30 +11,22 @@ namespace {
 
 using P = X64Packed;
 
-template <class T>
-using Signed = std::make_signed_t<T>;
-
-template <class T>
-constexpr unsigned kBits = 8 * sizeof(T);
-
-template <class T>
-T saturated(std::int64_t value) {  // of at most 4 bytes
-    using Limits = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    constexpr auto bits = kBits<T> - (std::is_signed_v<T> ? 1 : 0);
-    constexpr auto high = static_cast<std::int64_t>((Limits{1} << bits) - 1);
-    constexpr std::int64_t low = std::is_signed_v<T> ? -high - 1 : 0;
-    return static_cast<T>(value < low ? low : value > high ? high : value);
+std::uint64_t saturated(std::int64_t value, unsigned bits, bool is_signed) {
+    auto high = static_cast<std::int64_t>(ones(is_signed ? bits - 1 : bits));
+    std::int64_t low = is_signed ? -high - 1 : 0;
+    return static_cast<std::uint64_t>(value < low ? low : value > high ? high : value);
 }
 
-// One element of the result from one of each operand.
-template <class T>
-T combined(P op, T a, T b) {
-    auto as = static_cast<Signed<T>>(a), bs = static_cast<Signed<T>>(b);
+// One element of the result from one of each operand; what is above its bits is dropped.
+[[gnu::always_inline]] inline std::uint64_t combined(P op, std::uint64_t a, std::uint64_t b,
+                                                     unsigned bits) {
+    std::int64_t as = sign_extend(a, bits), bs = sign_extend(b, bits);
+    auto all_if = [](bool is) { return is ? ~std::uint64_t{0} : 0; };
     switch (op) {
         case P::add:
-            return static_cast<T>(a + b);
+            return a + b;
         case P::subtract:
-            return static_cast<T>(a - b);
+            return a - b;
         case P::min_signed:
             return as < bs ? a : b;
         case P::max_signed:
@@ -46,45 +36,47 @@ T combined(P op, T a, T b) {
         case P::max_unsigned:
             return a > b ? a : b;
         case P::equal:
-            return a == b ? static_cast<T>(~T{0}) : T{0};
+            return all_if(a == b);
         case P::greater:
-            return as > bs ? static_cast<T>(~T{0}) : T{0};
+            return all_if(as > bs);
+        case P::test:
+            return all_if(a & b);
+        case P::test_none:
+            return all_if(!(a & b));
         case P::absolute:
-            return static_cast<T>(bs < 0 ? T{0} - b : b);
+            return bs < 0 ? 0 - b : b;
+        case P::shift_left:
         case P::shift_left_each:
-            return b < kBits<T> ? static_cast<T>(a << b) : T{0};
+            return b < bits ? a << b : 0;
+        case P::shift_right:
         case P::shift_right_each:
-            return b < kBits<T> ? static_cast<T>(a >> b) : T{0};
+            return b < bits ? a >> b : 0;
+        case P::shift_signed:
         case P::shift_signed_each:
-            return static_cast<T>(as >> (b < kBits<T> ? b : kBits<T> - 1));
+            return static_cast<std::uint64_t>(as >> (b < bits ? b : bits - 1));
+        case P::add_signed:
+            return saturated(as + bs, bits, true);
+        case P::subtract_signed:
+            return saturated(as - bs, bits, true);
+        case P::add_unsigned:
+            return saturated(static_cast<std::int64_t>(a + b), bits, false);
+        case P::subtract_unsigned:
+            return a > b ? a - b : 0;
+        case P::average:
+            return (a + b + 1) >> 1;
+        case P::multiply_low:
+            return a * b;
+        case P::multiply_high_signed:
+            return static_cast<std::uint64_t>((as * bs) >> bits);
+        case P::multiply_high_unsigned:
+            return (a * b) >> bits;
+        case P::multiply_even_signed:
+            return static_cast<std::uint64_t>(sign_extend(a, 32) * sign_extend(b, 32));
+        case P::multiply_even_unsigned:
+            return cut(a, 4) * cut(b, 4);
         default:
-            break;
+            return 0;
     }
-    if constexpr (sizeof(T) <= 4) {
-        std::int64_t x = as, y = bs;
-        std::uint64_t ux = a, uy = b;
-        switch (op) {
-            case P::add_signed:
-                return static_cast<T>(saturated<Signed<T>>(x + y));
-            case P::subtract_signed:
-                return static_cast<T>(saturated<Signed<T>>(x - y));
-            case P::add_unsigned:
-                return saturated<T>(static_cast<std::int64_t>(ux + uy));
-            case P::subtract_unsigned:
-                return ux > uy ? static_cast<T>(ux - uy) : T{0};
-            case P::average:
-                return static_cast<T>((ux + uy + 1) >> 1);
-            case P::multiply_low:
-                return static_cast<T>(ux * uy);
-            case P::multiply_high_signed:
-                return static_cast<T>((x * y) >> kBits<T>);
-            case P::multiply_high_unsigned:
-                return static_cast<T>((ux * uy) >> kBits<T>);
-            default:
-                break;
-        }
-    }
-    return 0;
 }
 
 template <class T>
@@ -92,14 +84,17 @@ void each(P op, unsigned bytes, const X64Vector& a, const X64Vector& b, X64Vecto
     T x[64 / sizeof(T)], y[64 / sizeof(T)], z[64 / sizeof(T)];
     memcpy(x, a.word, sizeof x);
     memcpy(y, b.word, sizeof y);
-    unsigned count = bytes / static_cast<unsigned>(sizeof(T));
+    auto all = [&](P one) {
+        for (unsigned k = 0; k < bytes / sizeof(T); k++)
+            z[k] = static_cast<T>(combined(one, x[k], y[k], 8 * sizeof(T)));
+    };
     // The commonest, in string functions, on their own: compilers make one instruction of these.
     if (op == P::equal)
-        for (unsigned k = 0; k < count; k++) z[k] = combined(P::equal, x[k], y[k]);
+        all(P::equal);
     else if (op == P::min_unsigned)
-        for (unsigned k = 0; k < count; k++) z[k] = combined(P::min_unsigned, x[k], y[k]);
+        all(P::min_unsigned);
     else
-        for (unsigned k = 0; k < count; k++) z[k] = combined(op, x[k], y[k]);
+        all(op);
     memcpy(result.word, z, bytes);
 }
 
@@ -124,29 +119,17 @@ std::uint64_t bits(P op, std::uint64_t a, std::uint64_t b) {
                                    : a ^ b;
 }
 
-// All elements by one count.
-void shift(P op, unsigned element, unsigned bytes, const X64Vector& a, std::uint64_t count,
-           X64Vector& result) {
-    X64Vector by;
-    if (count > 8 * element) count = 8 * element;
-    for (unsigned k = 0; k < bytes / element; k++) set_element(by, element, k, count);
-    P each_op = op == P::shift_left    ? P::shift_left_each
-                : op == P::shift_right ? P::shift_right_each
-                                       : P::shift_signed_each;
-    each(each_op, element, bytes, a, by, result);
-}
-
 // 16 bytes: elements moved about.
-void lane(const X64Instruction& i, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* result) {
-    auto immediate = static_cast<unsigned>(i.immediate & 255);
-    unsigned e = i.element;
+void lane(Native i, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* result) {
+    unsigned e = i.element(), immediate = i.immediate & 255u;
+    auto op = static_cast<P>(i.sub);
     auto take = [&](unsigned to, const std::uint8_t* from, unsigned k) {
         memcpy(result + to * e, from + k * e, e);
     };
-    switch (static_cast<P>(i.sub)) {
+    switch (op) {
         case P::unpack_low:
         case P::unpack_high: {
-            unsigned half = 8 / e, from = static_cast<P>(i.sub) == P::unpack_high ? half : 0;
+            unsigned half = 8 / e, from = op == P::unpack_high ? half : 0;
             for (unsigned k = 0; k < half; k++) {
                 take(2 * k, a, from + k);
                 take(2 * k + 1, b, from + k);
@@ -154,27 +137,14 @@ void lane(const X64Instruction& i, const std::uint8_t* a, const std::uint8_t* b,
             return;
         }
         case P::pack_signed:
-        case P::pack_unsigned: {  // e is that of the result
-            bool is_signed = static_cast<P>(i.sub) == P::pack_signed;
+        case P::pack_unsigned:  // e is that of the result
             for (unsigned k = 0; k < 16 / e; k++) {
-                const std::uint8_t* from = k < 8 / e ? a + 2 * e * k : b + 2 * e * (k - 8 / e);
-                std::int32_t value;
-                if (e == 1) {
-                    std::int16_t word;
-                    memcpy(&word, from, 2);
-                    value = word;
-                    result[k] = is_signed ? static_cast<std::uint8_t>(saturated<std::int8_t>(value))
-                                          : saturated<std::uint8_t>(value);
-                } else {
-                    memcpy(&value, from, 4);
-                    std::uint16_t packed =
-                        is_signed ? static_cast<std::uint16_t>(saturated<std::int16_t>(value))
-                                  : saturated<std::uint16_t>(value);
-                    memcpy(result + 2 * k, &packed, 2);
-                }
+                std::uint64_t value = 0;
+                memcpy(&value, k < 8 / e ? a + 2 * e * k : b + 2 * e * (k - 8 / e), 2 * e);
+                value = saturated(sign_extend(value, 16 * e), 8 * e, op == P::pack_signed);
+                memcpy(result + e * k, &value, e);
             }
             return;
-        }
         case P::shuffle_bytes:
             for (unsigned k = 0; k < 16; k++) result[k] = b[k] & 0x80 ? 0 : a[b[k] & 15];
             return;
@@ -183,31 +153,22 @@ void lane(const X64Instruction& i, const std::uint8_t* a, const std::uint8_t* b,
             return;
         case P::shuffle_low:
         case P::shuffle_high: {
-            unsigned from = static_cast<P>(i.sub) == P::shuffle_high ? 4 : 0;
+            unsigned from = op == P::shuffle_high ? 4 : 0;
             memcpy(result, b, 16);
             for (unsigned k = 0; k < 4; k++) take(from + k, b, from + (immediate >> 2 * k & 3));
             return;
         }
-        case P::shuffle_two:  // of doubles: see packed
-            for (unsigned k = 0; k < 4; k++) take(k, k < 2 ? a : b, immediate >> 2 * k & 3);
-            return;
-        case P::align: {
-            std::uint8_t both[48] = {};
-            memcpy(both, b, 16);
-            memcpy(both + 16, a, 16);
-            if (immediate < 32)
-                memcpy(result, both + immediate, 16);
-            else
-                memset(result, 0, 16);
-            return;
-        }
+        case P::align:
         case P::bytes_left:
-        case P::bytes_right: {
-            bool left = static_cast<P>(i.sub) == P::bytes_left;
-            std::uint8_t both[48] = {};
-            unsigned by = immediate < 16 ? immediate : 16;
-            memcpy(both + 16, b, 16);
-            memcpy(result, left ? both + 16 - by : both + 16 + by, 16);
+        case P::bytes_right: {  // 16 of the bytes of two operands, from one on
+            std::uint8_t both[64] = {};
+            unsigned by = immediate < 32 ? immediate : 32;
+            if (op == P::align)
+                memcpy(both, b, 16);
+            else
+                by = op == P::bytes_left ? 16 - (by < 16 ? by : 16) : 16 + (by < 16 ? by : 16);
+            memcpy(both + 16, op == P::align ? a : b, 16);
+            memcpy(result, both + by, 16);
             return;
         }
         case P::double_low:
@@ -215,11 +176,9 @@ void lane(const X64Instruction& i, const std::uint8_t* a, const std::uint8_t* b,
             take(1, b, 0);
             return;
         case P::double_even:
-        case P::double_odd: {
-            unsigned odd = static_cast<P>(i.sub) == P::double_odd;
-            for (unsigned k = 0; k < 4; k++) take(k, b, (k & 2) + odd);
+        case P::double_odd:
+            for (unsigned k = 0; k < 4; k++) take(k, b, (k & 2) + (op == P::double_odd));
             return;
-        }
         case P::multiply_add:
             for (unsigned k = 0; k < 4; k++) {
                 std::int16_t x[2], y[2];
@@ -238,77 +197,68 @@ void lane(const X64Instruction& i, const std::uint8_t* a, const std::uint8_t* b,
                 memcpy(result + half, &sum, 8);
             }
             return;
-        default:
-            return;
+        default:  // shuffle_two; of 8 bytes: see packed
+            for (unsigned k = 0; k < 4; k++) take(k, k < 2 ? a : b, immediate >> 2 * k & 3);
     }
 }
 
-bool float_holds(unsigned predicate, double a, double b) {
-    bool unordered = a != a || b != b, result = false;
-    switch (predicate & 3) {
-        case 0:
-            result = a == b;
-            break;
-        case 1:
-            result = a < b;
-            break;
-        case 2:
-            result = a <= b;
-            break;
-        default:
-            result = unordered;
-    }
-    return predicate & 4 ? !result : result;
+// As an immediate names it.
+template <class T>
+bool holds(unsigned predicate, T a, T b) {
+    predicate &= 7;
+    bool result = (predicate & 3) == 0   ? a == b
+                  : (predicate & 3) == 1 ? a < b
+                  : (predicate & 3) == 2 ? a <= b
+                                         : a != a || b != b;
+    return result != (predicate >= 4);
 }
 
 // Sums and so on, in lanes that are known: an element that is no number makes its lane unknown.
-void floats(const X64Instruction& i, const X64Vector& a, const X64Vector& b, Operand& result) {
+Operand floats(Native i, const Operand& a, Operand b) {
     auto op = static_cast<P>(i.sub);
-    for (unsigned k = 0; k < i.bytes / i.element; k++) {
-        std::uint64_t x = element_of(a, i.element, k), y = element_of(b, i.element, k);
-        Computed one;
-        if (op == P::float_compare)
-            one = {float_holds(static_cast<unsigned>(i.immediate), widened(x, i.element),
-                               widened(y, i.element))
-                       ? ~std::uint64_t{0}
-                       : 0,
-                   true};
-        else if (op == P::from_integer)
-            one = from_integer(sign_extend(y, 32), i.element);
-        else
-            one = scalar(op, x, y, i.element);
-        set_element(result.value, i.element, k, one.bits);
-        if (!one.known)
-            result.known = static_cast<std::uint8_t>(result.known & ~(1u << k * i.element / 16));
+    unsigned e = i.element();
+    bool from_integer = op == P::from_integer;
+    if (from_integer && e == 8) {  // each takes twice the room
+        b.known = b.known & lanes(i.bytes / 2) ? 15 : 0;
+        b.value = made(8, i.bytes, [from = b.value](unsigned k) { return element_of(from, 4, k); });
     }
+    Operand result;
+    result.known =
+        static_cast<std::uint8_t>((from_integer ? b.known : a.known & b.known) & lanes(i.bytes));
+    result.value = made(e, i.bytes, [&](unsigned k) {
+        std::uint64_t x = element_of(a.value, e, k), y = element_of(b.value, e, k);
+        if (op == P::float_compare)
+            return holds(i.immediate & 7u, widened(x, e), widened(y, e)) ? ~std::uint64_t{0} : 0;
+        Computed one = from_integer ? x64::from_integer(sign_extend(y, 32), e) : scalar(op, x, y, e);
+        if (!one.known) result.known = static_cast<std::uint8_t>(result.known & ~(1u << k * e / 16));
+        return one.bits;
+    });
+    return result;
 }
 
 // Those that take elements from other lanes: all of them must be known.
-Operand crossing(const X64Instruction& i, const Operand& a, const Operand& b, const Operand& old) {
+Operand crossing(Native i, const Operand& a, const Operand& b, const Operand& old) {
     Operand result;
-    auto immediate = static_cast<unsigned>(i.immediate & 255);
-    unsigned e = i.element, count = i.bytes / e;
+    auto op = static_cast<P>(i.sub);
+    unsigned e = i.element(), count = i.bytes / e, immediate = i.immediate & 255u;
     auto all = lanes(i.bytes);
     result.known = (b.known & all) == all ? all : 0;
-    switch (static_cast<P>(i.sub)) {
+    switch (op) {
         case P::spread:
             result.known = b.known & 1 ? all : 0;
-            for (unsigned k = 0; k < count; k++)
-                for (unsigned w = 0; w < (e > 8 ? e / 8 : 1); w++)
-                    if (e > 8)
-                        result.value.word[k * e / 8 + w] = b.value.word[w];
-                    else
-                        set_element(result.value, e, k, element_of(b.value, e, 0));
+            result.value = made(e < 8 ? e : 8, i.bytes, [&](unsigned k) {
+                return e > 8 ? b.value.word[k & 1] : element_of(b.value, e, 0);
+            });
             return result;
         case P::widen_zero:
         case P::widen_signed:
             result.known = (b.known & lanes(count * i.from)) == lanes(count * i.from) ? all : 0;
-            for (unsigned k = 0; k < count; k++) {
+            result.value = made(e, i.bytes, [&](unsigned k) {
                 std::uint64_t value = element_of(b.value, i.from, k);
-                if (static_cast<P>(i.sub) == P::widen_signed)
-                    value = static_cast<std::uint64_t>(sign_extend(value, 8 * i.from));
-                set_element(result.value, e, k, value);
-            }
+                return op == P::widen_zero
+                           ? value
+                           : static_cast<std::uint64_t>(sign_extend(value, 8u * i.from));
+            });
             return result;
         case P::permute_words:  // of 8 bytes, in every 32
             for (unsigned k = 0; k < count; k++)
@@ -328,30 +278,25 @@ Operand crossing(const X64Instruction& i, const Operand& a, const Operand& b, co
         }
         case P::permute_by:
             if ((a.known & all) != all) result.known = 0;
-            for (unsigned k = 0; k < count; k++)
-                set_element(result.value, e, k,
-                            element_of(b.value, e,
-                                       static_cast<unsigned>(element_of(a.value, e, k)) & (count - 1)));
+            result.value = made(e, i.bytes, [&](unsigned k) {
+                auto from = static_cast<unsigned>(element_of(a.value, e, k)) & (count - 1);
+                return element_of(b.value, e, from);
+            });
             return result;
         case P::low_half:
         case P::to_high_half:
-        case P::high_to_low_half: {
-            auto op = static_cast<P>(i.sub);
+        case P::high_to_low_half:
             result.value = a.value;
             result.known = a.known & b.known & 1;
             result.value.word[op == P::to_high_half] = b.value.word[op == P::high_to_low_half];
             return result;
-        }
         default:  // ternary
             result.known = static_cast<std::uint8_t>(a.known & b.known & old.known & all);
             for (unsigned w = 0; w < 8; w++) {
-                std::uint64_t bits = 0;
-                for (unsigned k = 0; k < 8; k++) {
-                    if (!(immediate >> k & 1)) continue;
-                    std::uint64_t x = old.value.word[w], y = a.value.word[w], z = b.value.word[w];
-                    bits |= (k & 4 ? x : ~x) & (k & 2 ? y : ~y) & (k & 1 ? z : ~z);
-                }
-                result.value.word[w] = bits;
+                std::uint64_t x = old.value.word[w], y = a.value.word[w], z = b.value.word[w];
+                for (unsigned k = 0; k < 8; k++)
+                    if (immediate >> k & 1)
+                        result.value.word[w] |= (k & 4 ? x : ~x) & (k & 2 ? y : ~y) & (k & 1 ? z : ~z);
             }
             if (immediate == 0 || immediate == 255) result.known = all;
             return result;
@@ -360,148 +305,56 @@ Operand crossing(const X64Instruction& i, const Operand& a, const Operand& b, co
 
 }  // namespace
 
-Operand packed(const X64Instruction& i, const Operand& a, const Operand& b, const Operand& old) {
+Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old) {
     auto op = static_cast<P>(i.sub);
+    unsigned e = i.element(), immediate = i.immediate & 255u;
+    if (op >= P::float_add) return floats(i, a, b);
+    if (op >= P::spread) return crossing(i, a, b, old);
+    bool unary = op == P::absolute || (op >= P::shuffle_words && op <= P::double_odd);
     Operand result;
-    auto immediate = static_cast<unsigned>(i.immediate & 255);
-    if (op >= P::float_add) {
-        if (op == P::from_integer && i.element == 8) {  // each takes twice the room
-            Operand wide;
-            wide.known = b.known & lanes(i.bytes / 2) ? lanes(i.bytes) : 0;
-            for (unsigned k = 0; k < i.bytes / 8; k++)
-                set_element(wide.value, 8, k, element_of(b.value, 4, k));
-            result.known = wide.known;
-            floats(i, a.value, wide.value, result);
-            return result;
-        }
-        result.known = static_cast<std::uint8_t>((op == P::from_integer ? b.known : a.known & b.known) &
-                                                 lanes(i.bytes));
-        floats(i, a.value, b.value, result);
-        return result;
-    }
-    if (op == P::spread || op == P::widen_zero || op == P::widen_signed ||
-        (op >= P::low_half && op <= P::high_to_low_half) || op >= P::permute_words)
-        return crossing(i, a, b, old);
-    bool unary = op == P::absolute || op == P::shuffle_words || op == P::shuffle_low ||
-                 op == P::shuffle_high || op == P::bytes_left || op == P::bytes_right ||
-                 (op >= P::double_low && op <= P::double_odd);
     result.known = static_cast<std::uint8_t>((unary ? b.known : a.known & b.known) & lanes(i.bytes));
-    switch (op) {
-        case P::bits_and:
-        case P::bits_and_not:
-        case P::bits_or:
-        case P::bits_xor:
-            for (unsigned w = 0; w < i.bytes / 8; w++)
-                result.value.word[w] = bits(op, a.value.word[w], b.value.word[w]);
-            break;
-        case P::shift_left:
-        case P::shift_right:
-        case P::shift_signed: {  // by an immediate a is shifted: the decoder has put it into first
-            std::uint64_t count = i.has_immediate ? immediate : b.value.word[0];
-            result.known = static_cast<std::uint8_t>(a.known & lanes(i.bytes));
-            if (!i.has_immediate && !(b.known & 1)) result.known = 0;
-            shift(op, i.element, i.bytes, a.value, count, result.value);
-            break;
-        }
-        case P::multiply_even_signed:
-        case P::multiply_even_unsigned:
-            for (unsigned w = 0; w < i.bytes / 8; w++) {
-                std::uint64_t x = a.value.word[w], y = b.value.word[w];
-                result.value.word[w] =
-                    op == P::multiply_even_unsigned
-                        ? (x & 0xffffffff) * (y & 0xffffffff)
-                        : static_cast<std::uint64_t>(sign_extend(x, 32) * sign_extend(y, 32));
-            }
-            break;
-        case P::blend:
-            for (unsigned k = 0; k < i.bytes / i.element; k++)
-                set_element(result.value, i.element, k,
-                            element_of(immediate >> (k & 7) & 1 ? b.value : a.value, i.element, k));
-            break;
-        case P::blend_by_sign:  // the third operand is in `old`
-            result.known = static_cast<std::uint8_t>(result.known & old.known);
-            for (unsigned k = 0; k < i.bytes / i.element; k++) {
-                bool second = element_of(old.value, i.element, k) >> (8 * i.element - 1) & 1;
-                set_element(result.value, i.element, k,
-                            element_of(second ? b.value : a.value, i.element, k));
-            }
-            break;
-        case P::shuffle_two:
-            if (i.element == 8) {
-                for (unsigned w = 0; w < i.bytes / 8; w++)
-                    result.value.word[w] =
-                        (w & 1 ? b : a).value.word[(w & ~1u) + (immediate >> (w & 7) & 1)];
-                break;
-            }
-            [[fallthrough]];
-        case P::unpack_low:
-        case P::unpack_high:
-        case P::pack_signed:
-        case P::pack_unsigned:
-        case P::shuffle_bytes:
-        case P::shuffle_words:
-        case P::shuffle_low:
-        case P::shuffle_high:
-        case P::align:
-        case P::bytes_left:
-        case P::bytes_right:
-        case P::double_low:
-        case P::double_even:
-        case P::double_odd:
-        case P::multiply_add:
-        case P::sum_differences: {
-            std::uint8_t x[64], y[64], z[64];
-            memcpy(x, a.value.word, 64);
-            memcpy(y, b.value.word, 64);
-            for (unsigned at = 0; at < i.bytes; at += 16) lane(i, x + at, y + at, z + at);
-            memcpy(result.value.word, z, i.bytes);
-            break;
-        }
-        default:
-            each(op, i.element, i.bytes, a.value, b.value, result.value);
-    }
+    auto chosen = [&](auto is_second) {
+        result.value = made(e, i.bytes,
+                            [&](unsigned k) { return element_of((is_second(k) ? b : a).value, e, k); });
+    };
+    if (op <= P::bits_xor)
+        for (unsigned w = 0; w < i.bytes / 8u; w++)
+            result.value.word[w] = bits(op, a.value.word[w], b.value.word[w]);
+    else if (op == P::blend)
+        chosen([&](unsigned k) { return immediate >> (k & 7) & 1; });
+    else if (op == P::blend_by_sign) {  // the third operand is in `old`
+        result.known = static_cast<std::uint8_t>(result.known & old.known);
+        chosen([&](unsigned k) { return element_of(old.value, e, k) >> (8 * e - 1) & 1; });
+    } else if (op == P::shuffle_two && e == 8)
+        for (unsigned w = 0; w < i.bytes / 8u; w++)
+            result.value.word[w] = (w & 1 ? b : a).value.word[(w & ~1u) + (immediate >> (w & 7) & 1)];
+    else if (op >= P::unpack_low) {
+        std::uint8_t x[64], y[64], z[64];
+        memcpy(x, a.value.word, 64);
+        memcpy(y, b.value.word, 64);
+        for (unsigned at = 0; at < i.bytes; at += 16) lane(i, x + at, y + at, z + at);
+        memcpy(result.value.word, z, i.bytes);
+    } else if (op >= P::shift_left) {
+        // All by one count. By an immediate a is shifted: the decoder has put it into first.
+        std::uint64_t count = i.has_immediate ? immediate : b.value.word[0];
+        result.known = static_cast<std::uint8_t>(a.known & lanes(i.bytes));
+        if (!i.has_immediate && !(b.known & 1)) result.known = 0;
+        X64Vector by = made(e, i.bytes, [&](unsigned) { return count > 8 * e ? 8 * e : count; });
+        each(op, e, i.bytes, a.value, by, result.value);
+    } else
+        each(op, e, i.bytes, a.value, b.value, result.value);
     return result;
 }
 
-std::uint64_t packed_compare(const X64Instruction& i, const X64Vector& a, const X64Vector& b) {
+std::uint64_t packed_compare(Native i, const X64Vector& a, const X64Vector& b) {
     std::uint64_t mask = 0;
-    for (unsigned k = 0; k < i.bytes / i.element; k++) {
-        std::uint64_t x = element_of(a, i.element, k), y = element_of(b, i.element, k);
-        bool holds = false;
-        if (i.has_immediate) {
-            std::uint64_t sign =
-                i.sub ? std::uint64_t{1} << (8 * i.element - 1) : 0;  // by which it counts
-            x ^= sign;
-            y ^= sign;
-            switch (i.immediate & 3) {
-                case 0:
-                    holds = x == y;
-                    break;
-                case 1:
-                    holds = x < y;
-                    break;
-                case 2:
-                    holds = x <= y;
-                    break;
-                default:
-                    break;
-            }
-            if (i.immediate & 4) holds = !holds;
-        } else
-            switch (static_cast<P>(i.sub)) {
-                case P::equal:
-                    holds = x == y;
-                    break;
-                case P::greater:
-                    holds = sign_extend(x, 8 * i.element) > sign_extend(y, 8 * i.element);
-                    break;
-                case P::test:
-                    holds = (x & y) != 0;
-                    break;
-                default:
-                    holds = (x & y) == 0;
-            }
-        mask |= std::uint64_t{holds} << k;
+    unsigned e = i.element();
+    std::uint64_t sign = i.sub ? std::uint64_t{1} << (8 * e - 1) : 0;  // by which it counts
+    for (unsigned k = 0; k < i.bytes / e; k++) {
+        std::uint64_t x = element_of(a, e, k), y = element_of(b, e, k);
+        bool is = i.has_immediate ? holds(i.immediate & 7u, x ^ sign, y ^ sign)
+                                  : combined(static_cast<P>(i.sub), x, y, 8 * e) != 0;
+        mask |= std::uint64_t{is} << k;
     }
     return mask;
 }

@@ -5,6 +5,18 @@
 
 namespace revisit::machine::x64 {
 
+// All of a vector instruction that its micro-operation does not say, in its immediate.
+struct Native {
+    X64Instruction::Op op : 7;
+    std::uint64_t sub : 8, bytes : 7, from : 6, reg : 5, rm : 5, first : 5, mask : 3, log_element : 3;
+    bool has_immediate : 1, to_reg : 1, has_memory : 1, writes : 1, clears_above : 1, zeroes : 1,
+        broadcasts : 1;
+    std::int64_t immediate : 8;
+
+    unsigned element() const { return 1u << log_element >> 1; }  // bytes; 0 where there is none
+};
+static_assert(sizeof(Native) == 8);
+
 struct Operand {
     X64Vector value;
     std::uint8_t known = 0;  // a bit for every 16 bytes
@@ -15,19 +27,25 @@ inline std::uint8_t lanes(unsigned bytes) {
 }
 inline std::uint64_t element_of(const X64Vector& v, unsigned element, unsigned k) {
     unsigned at = element * k;
-    std::uint64_t word = v.word[at >> 3] >> 8 * (at & 7);
-    return element == 8 ? word : word & ((std::uint64_t{1} << 8 * element) - 1);
+    return v.word[at >> 3] >> 8 * (at & 7) & ones(8 * element);
 }
 inline void set_element(X64Vector& v, unsigned element, unsigned k, std::uint64_t value) {
     unsigned at = element * k, by = 8 * (at & 7);
-    std::uint64_t mask = element == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * element) - 1;
+    std::uint64_t mask = ones(8 * element);
     v.word[at >> 3] = (v.word[at >> 3] & ~(mask << by)) | (value & mask) << by;
+}
+// The vector of what of(k) says.
+template <class Of>
+X64Vector made(unsigned element, unsigned bytes, Of of) {
+    X64Vector out;
+    for (unsigned k = 0; k < bytes / element; k++) set_element(out, element, k, of(k));
+    return out;
 }
 
 // `old` is the destination's value before: two instructions use it beside a and b.
-Operand packed(const X64Instruction& i, const Operand& a, const Operand& b, const Operand& old);
+Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old);
 
 // Elements for which it holds, a bit each; the predicate is in i.sub, or in the immediate.
-std::uint64_t packed_compare(const X64Instruction& i, const X64Vector& a, const X64Vector& b);
+std::uint64_t packed_compare(Native i, const X64Vector& a, const X64Vector& b);
 
 }  // namespace revisit::machine::x64

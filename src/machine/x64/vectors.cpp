@@ -7,25 +7,25 @@ namespace revisit::machine::x64 {
 using Op = X64Instruction::Op;
 
 void Vectors::put_mask(unsigned k, Value value, unsigned bytes) {
-    s_.k[k] = value.bits & mask(bytes);
+    s_.k[k] = cut(value.bits, bytes);
     s_.k_known =
         static_cast<std::uint8_t>(value.known ? s_.k_known | 1u << k : s_.k_known & ~(1u << k));
 }
 
-void Vectors::write(const X64Instruction& i, Operand result, unsigned bytes) {
-    X64Vector& to = s_.v[i.reg];
-    std::uint8_t& known = s_.v_known[i.reg];
+void Vectors::write(Native i, const Operand& result, unsigned bytes, unsigned reg) {
+    X64Vector& to = s_.v[reg];
+    std::uint8_t& known = s_.v_known[reg];
     std::uint8_t all = lanes(bytes);
     if (i.mask != 0) {
-        if (!mask_known(i.mask))
-            result.known = 0;
-        else {
-            if (!i.zeroes) result.known = static_cast<std::uint8_t>(result.known & known);
-            for (unsigned k = 0; k < bytes / i.element; k++)
-                if (!(s_.k[i.mask] >> k & 1))
-                    set_element(result.value, i.element, k,
-                                i.zeroes ? 0 : element_of(to, i.element, k));
-        }
+        Operand masked = result;
+        if (!i.zeroes) masked.known = static_cast<std::uint8_t>(result.known & known);
+        if (!mask_known(i.mask)) masked.known = 0;
+        for (unsigned k = 0; k < bytes / i.element(); k++)
+            if (!(s_.k[i.mask] >> k & 1))
+                set_element(masked.value, i.element(), k,
+                            i.zeroes ? 0 : element_of(to, i.element(), k));
+        i.mask = 0;
+        return write(i, masked, bytes, reg);
     }
     for (unsigned w = 0; w < bytes / 8; w++) to.word[w] = result.value.word[w];
     known = static_cast<std::uint8_t>((known & ~all) | (result.known & all));
@@ -35,21 +35,20 @@ void Vectors::write(const X64Instruction& i, Operand result, unsigned bytes) {
     }
 }
 
-void Vectors::forget(const X64Instruction& i, unsigned bytes) {
+void Vectors::forget(Native i, unsigned bytes) {
     left_out_ = true;
     write(i, {}, bytes < 16 ? 16 : bytes);
 }
 
-Operand Vectors::stored(const X64Instruction& i) const {
+Operand Vectors::stored(Native i) const {
     Operand value = get_vector(i.reg);
     switch (i.op) {
         case Op::vector_store:
-            return value;
         case Op::vector_to_general:
             return value;
         case Op::vector_extract:
             value.value.word[0] = element_of(
-                value.value, i.element, static_cast<unsigned>(i.immediate) & (16u / i.element - 1));
+                value.value, i.element(), static_cast<unsigned>(i.immediate) & (16u / i.element() - 1));
             return value;
         case Op::vector_halves: {
             unsigned words = i.from / 8u,
@@ -71,7 +70,7 @@ Operand Vectors::stored(const X64Instruction& i) const {
     }
 }
 
-bool Vectors::touched_elements(const X64Instruction& i, std::uint64_t& elements) const {
+bool Vectors::touched_elements(Native i, std::uint64_t& elements) const {
     elements = ~std::uint64_t{0};
     if (i.mask == 0 || i.broadcasts) return true;
     elements = s_.k[i.mask];
@@ -79,9 +78,9 @@ bool Vectors::touched_elements(const X64Instruction& i, std::uint64_t& elements)
 }
 
 // Scalar floating point: the low part is computed, the rest is that of the first source.
-void Vectors::floats(const X64Instruction& i, const Operand& operand) {
+void Vectors::floats(Native i, const Operand& operand) {
     unsigned from = i.op == Op::scalar_move ? i.bytes : i.from;
-    Value b{operand.value.word[0] & mask(from), (operand.known & 1) != 0};
+    Value b{cut(operand.value.word[0], from), (operand.known & 1) != 0};
     if (i.op == Op::integer_to_scalar && !i.has_memory) b = get(i.rm, from);
     bool known = b.known && s_.plain_floats;
     Operand first = get_vector(i.first);
@@ -92,12 +91,12 @@ void Vectors::floats(const X64Instruction& i, const Operand& operand) {
             put(i.reg, {result.bits, known}, i.bytes);
             return;
         case Op::scalar_compare: {
-            double x = widened(s_.v[i.reg].word[0] & mask(from), from), y = widened(b.bits, from);
+            double x = widened(cut(s_.v[i.reg].word[0], from), from), y = widened(b.bits, from);
             unsigned flags = x > y    ? 0u
                              : x < y  ? kCarry
                              : x == y ? kZero
                                       : 0u + kZero + kParity + kCarry;
-            set_flags(kAllFlags, static_cast<std::uint8_t>(flags), known && s_.v_known[i.reg] & 1);
+            set_flags(kAllFlags, flags, known && s_.v_known[i.reg] & 1);
             return;
         }
         case Op::scalar_move:
@@ -105,24 +104,23 @@ void Vectors::floats(const X64Instruction& i, const Operand& operand) {
             known = b.known;
             break;
         case Op::scalar:
-            result = scalar(static_cast<X64Packed>(i.sub), first.value.word[0] & mask(i.bytes), b.bits,
+            result = scalar(static_cast<X64Packed>(i.sub), cut(first.value.word[0], i.bytes), b.bits,
                             i.bytes);
             break;
         case Op::scalar_convert:
             result = narrowed(widened(b.bits, from), i.bytes);
             break;
         default:
-            result = from_integer(extended(b.bits, from), i.bytes);
+            result = from_integer(sign_extend(b.bits, 8 * from), i.bytes);
     }
-    first.value.word[0] = (first.value.word[0] & ~mask(i.bytes)) | result.bits;
+    first.value.word[0] = (first.value.word[0] & ~ones(8u * i.bytes)) | result.bits;
     first.known = first.known & 1 && known && result.known;
     write(i, first, 16);
 }
 
-void Vectors::masks(const X64Instruction& i, const Operand& b) {
+void Vectors::masks(Native i, const Operand& b) {
     unsigned bytes = i.bytes, width = 8 * bytes;
-    Value x{s_.k[i.first & 7] & mask(bytes), mask_known(i.first & 7)};
-    Value y{s_.k[i.rm & 7] & mask(bytes), mask_known(i.rm & 7)};
+    Value x = get_mask(i.first & 7, bytes), y = get_mask(i.rm & 7, bytes);
     switch (i.op) {
         case Op::mask_move:
             if (i.sub == 3) return put(i.reg, y, bytes < 4 ? 4 : bytes);
@@ -130,60 +128,35 @@ void Vectors::masks(const X64Instruction& i, const Operand& b) {
             if (i.has_memory) y = {b.value.word[0], (b.known & 1) != 0};
             return put_mask(i.reg, y, bytes);
         case Op::mask_shift: {
-            auto by = static_cast<unsigned>(i.immediate & 255);
+            unsigned by = i.immediate & 255u;
             y.bits = by >= width ? 0 : i.sub ? y.bits << by : y.bits >> by;
             return put_mask(i.reg, y, bytes);
         }
         case Op::mask_test: {
-            x = {s_.k[i.reg] & mask(bytes), mask_known(i.reg)};
+            x = get_mask(i.reg, bytes);
             std::uint64_t zero = i.sub ? x.bits & y.bits : x.bits | y.bits;
-            bool carry = i.sub ? (~x.bits & y.bits) == 0 : zero == mask(bytes);
-            set_flags(kAllFlags,
-                      static_cast<std::uint8_t>((zero == 0 ? kZero : 0) | (carry ? kCarry : 0)),
-                      x.known && y.known);
-            return;
+            bool carry = i.sub ? (~x.bits & y.bits) == 0 : zero == ones(width);
+            return set_zero_and_carry(zero == 0, carry, x.known && y.known);
         }
-        default: {
-            std::uint64_t result = 0;
-            switch (i.sub) {
-                case 0x41:
-                    result = x.bits & y.bits;
-                    break;
-                case 0x42:
-                    result = ~x.bits & y.bits;
-                    break;
-                case 0x44:
-                    result = ~y.bits;
-                    x.known = true;
-                    break;
-                case 0x45:
-                    result = x.bits | y.bits;
-                    break;
-                case 0x46:
-                    result = ~(x.bits ^ y.bits);
-                    break;
-                case 0x47:
-                    result = x.bits ^ y.bits;
-                    break;
-                case 0x4a:
-                    result = x.bits + y.bits;
-                    break;
-                default:  // unpacked: two halves
-                    result = x.bits << width / 2 | (y.bits & mask(bytes) >> width / 2);
-            }
+        default: {  // and, andn, not, or, xnor, xor, add; unpacked: two halves
+            std::uint64_t result = i.sub == 0x41   ? x.bits & y.bits
+                                   : i.sub == 0x42 ? ~x.bits & y.bits
+                                   : i.sub == 0x44 ? ~y.bits
+                                   : i.sub == 0x45 ? x.bits | y.bits
+                                   : i.sub == 0x46 ? ~(x.bits ^ y.bits)
+                                   : i.sub == 0x47 ? x.bits ^ y.bits
+                                   : i.sub == 0x4a ? x.bits + y.bits
+                                                   : x.bits << width / 2 | cut(y.bits, bytes / 2);
             bool same = i.first == i.rm && (i.sub == 0x46 || i.sub == 0x47);
-            put_mask(i.reg, {result, same || (x.known && y.known)}, bytes);
+            bool known = same || ((x.known || i.sub == 0x44) && y.known);
+            put_mask(i.reg, {result, known}, bytes);
         }
     }
 }
 
 // A part of 16 or 32 bytes, out of a register or into one.
-void Vectors::halves(const X64Instruction& i, const Operand& b) {
-    if (i.sub == 0) {
-        X64Instruction to = i;
-        to.reg = i.rm;
-        return write(to, stored(i), i.from);
-    }
+void Vectors::halves(Native i, const Operand& b) {
+    if (i.sub == 0) return write(i, stored(i), i.from, i.rm);
     Operand result = get_vector(i.first);
     unsigned words = i.from / 8u, at = static_cast<unsigned>(i.immediate) & (i.bytes / i.from - 1u);
     for (unsigned w = 0; w < words; w++) result.value.word[at * words + w] = b.value.word[w];
@@ -192,17 +165,15 @@ void Vectors::halves(const X64Instruction& i, const Operand& b) {
     write(i, result, i.bytes);
 }
 
-void Vectors::vector(const X64Instruction& i, const Operand& b) {
+void Vectors::vector(Native i, const Operand& b) {
     using P = X64Packed;
     switch (i.op) {
         case Op::vector_load:
             return write(i, b, i.bytes < 16 ? 16 : i.bytes);
         case Op::vector_move: {
-            X64Instruction to = i;
-            to.reg = i.to_reg ? i.reg : i.rm;
             Operand value = get_vector(i.to_reg ? i.rm : i.reg);
             if (i.bytes < 16) value.value.word[1] = 0;
-            return write(to, value, i.bytes < 16 ? 16 : i.bytes);
+            return write(i, value, i.bytes < 16 ? 16 : i.bytes, i.to_reg ? i.reg : i.rm);
         }
         case Op::packed: {
             auto op = static_cast<P>(i.sub);
@@ -232,19 +203,18 @@ void Vectors::vector(const X64Instruction& i, const Operand& b) {
             Value value =
                 i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.bytes);
             Operand result;
-            result.value.word[0] = value.bits & mask(i.bytes);
+            result.value.word[0] = cut(value.bits, i.bytes);
             result.known = value.known;
             return write(i, result, 16);
         }
         case Op::vector_to_general:
-            return put(i.rm, {s_.v[i.reg].word[0] & mask(i.bytes), (s_.v_known[i.reg] & 1) != 0},
-                       i.bytes);
+            return put(i.rm, {s_.v[i.reg].word[0], (s_.v_known[i.reg] & 1) != 0}, i.bytes);
         case Op::vector_insert: {
             Value value =
-                i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.element);
+                i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.element());
             Operand result = get_vector(i.first);
-            set_element(result.value, i.element,
-                        static_cast<unsigned>(i.immediate) & (16u / i.element - 1), value.bits);
+            set_element(result.value, i.element(),
+                        static_cast<unsigned>(i.immediate) & (16u / i.element() - 1), value.bits);
             result.known = result.known & 1 && value.known;
             return write(i, result, 16);
         }
@@ -253,17 +223,16 @@ void Vectors::vector(const X64Instruction& i, const Operand& b) {
         case Op::vector_halves:
             return halves(i, b);
         case Op::vector_spread: {
-            Value value = get(i.rm, i.element);
+            Value value = get(i.rm, i.element());
             Operand result;
             result.known = value.known ? 15 : 0;
-            for (unsigned k = 0; k < i.bytes / i.element; k++)
-                set_element(result.value, i.element, k, value.bits);
+            result.value = made(i.element(), i.bytes, [&](unsigned) { return value.bits; });
             return write(i, result, i.bytes);
         }
         case Op::vector_signs: {
             std::uint64_t signs = 0;
-            for (unsigned k = 0; k < i.bytes / i.element; k++)
-                signs |= (element_of(b.value, i.element, k) >> (8 * i.element - 1) & 1) << k;
+            for (unsigned k = 0; k < i.bytes / i.element(); k++)
+                signs |= (element_of(b.value, i.element(), k) >> (8 * i.element() - 1) & 1) << k;
             return put(i.reg, {signs, (b.known & lanes(i.bytes)) == lanes(i.bytes)}, 8);
         }
         case Op::vector_compare: {
@@ -284,9 +253,7 @@ void Vectors::vector(const X64Instruction& i, const Operand& b) {
                 zero &= (a.value.word[w] & b.value.word[w]) == 0;
                 carry &= (~a.value.word[w] & b.value.word[w]) == 0;
             }
-            return set_flags(kAllFlags,
-                             static_cast<std::uint8_t>((zero ? kZero : 0) | (carry ? kCarry : 0)),
-                             (a.known & b.known & all) == all);
+            return set_zero_and_carry(zero, carry, (a.known & b.known & all) == all);
         }
         case Op::vector_clear:
             for (unsigned v = 0; v < 16; v++) {
@@ -297,9 +264,9 @@ void Vectors::vector(const X64Instruction& i, const Operand& b) {
         case Op::vector_of_mask: {
             Operand result;
             result.known = mask_known(i.rm & 7) ? 15 : 0;
-            for (unsigned k = 0; k < i.bytes / i.element; k++)
-                set_element(result.value, i.element, k,
-                            s_.k[i.rm & 7] >> k & 1 ? ~std::uint64_t{0} : 0);
+            result.value = made(i.element(), i.bytes, [&](unsigned k) {
+                return s_.k[i.rm & 7] >> k & 1 ? ~std::uint64_t{0} : 0;
+            });
             return write(i, result, i.bytes);
         }
         case Op::mask_move:

@@ -179,18 +179,18 @@ enum class X64Bmi : std::uint8_t {
     shift_right,
     shift_signed,
     rotate,
-    multiply,
     add_carry,
     add_overflow,
+    multiply,
 };
 
-// What is done with every element, or every 16 bytes.
+// What vector instructions do, in groups: see x64/packed.cpp.
 enum class X64Packed : std::uint8_t {
-    bits_and,
+    bits_and,  // with every word
     bits_and_not,
     bits_or,
     bits_xor,
-    add,
+    add,         // with every element
     add_signed,  // saturating
     add_unsigned,
     subtract,
@@ -210,38 +210,38 @@ enum class X64Packed : std::uint8_t {
     multiply_high_unsigned,
     multiply_even_signed,
     multiply_even_unsigned,
-    multiply_add,
-    sum_differences,
     absolute,
-    shift_left,
-    shift_right,
-    shift_signed,
     shift_left_each,
     shift_right_each,
     shift_signed_each,
-    bytes_left,
-    bytes_right,
-    unpack_low,
+    shift_left,  // all by one count
+    shift_right,
+    shift_signed,
+    blend,
+    blend_by_sign,
+    unpack_low,  // with every 16 bytes
     unpack_high,
     pack_signed,
     pack_unsigned,
     shuffle_bytes,
-    shuffle_words,
-    shuffle_low,
-    shuffle_high,
     shuffle_two,
     align,
-    widen_zero,
-    widen_signed,
-    spread,
+    multiply_add,
+    sum_differences,
+    shuffle_words,  // … of one operand
+    shuffle_low,
+    shuffle_high,
+    bytes_left,
+    bytes_right,
     double_low,   // movddup
     double_even,  // movsldup
     double_odd,
+    spread,  // across
+    widen_zero,
+    widen_signed,
     low_half,  // of rm into the low half, the other stays
     to_high_half,
     high_to_low_half,
-    blend,
-    blend_by_sign,
     permute_words,
     permute_halves,
     permute_by,
