@@ -181,7 +181,7 @@ struct Micro {
     std::uint8_t loses = 0;  // flags that are undefined afterwards
     std::uint16_t key = 0;   // of all that chooses the code that executes it: see seal()
     enum class Ends : std::uint8_t { nothing, instruction, run } ends = Ends::nothing;
-    enum class Kind : std::uint8_t { other, call, ret, jump, string } kind = Kind::other;
+    enum class Kind : std::uint8_t { other, call, ret, string } kind = Kind::other;
     std::uint8_t length = 0;     // of its instruction, in bytes
     std::int64_t immediate = 0;  // native: the instruction
 
@@ -212,10 +212,12 @@ static_assert(sizeof(Micro) == 32);
 constexpr std::uint64_t slot_bit(unsigned slot) {
     return std::uint64_t{1} << slot;
 }
-// Slots that its values come of (for memory, those stored), and those it must know to go on: addresses.
-constexpr std::uint64_t addressed_by(const Micro& m) {
-    return m.is_memory() ? slot_bit(m.a) | slot_bit(m.b) : 0;
+// For field and signed_field: the low bits from `from`, so many, moved to `to`.
+constexpr std::int64_t field_of(unsigned from, unsigned bits, unsigned to = 0) {
+    unsigned left = 64 - from - bits;
+    return static_cast<std::int64_t>(left | (left + from - to) << 8);
 }
+// Slots that its values come of; for memory, those stored.
 constexpr std::uint64_t reads(const Micro& m) {
     using Op = Micro::Op;
     if (m.op == Op::store) return slot_bit(m.d) | (m.pieces > 1 ? slot_bit(m.c) : 0);

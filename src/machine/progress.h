@@ -152,7 +152,7 @@ ReplayCount count_by_progress(Ahead ahead, const State& state, const ReplayEnd<S
     Progress progress;
     std::uint64_t accesses = 0;
     const Step step = ahead.run(kMost, [&] {
-        if (ahead.at() == first.pc && is_first_touch(ahead)) progress.add(state, accesses);
+        if (ahead.at() == first.pc && ahead.is_first()) progress.add(state, accesses);
         accesses += blocks_of(ahead.touched(), shift);
         return accesses < Progress::kAccesses;
     });

@@ -36,7 +36,14 @@ struct SkippedLoop {
     std::uint64_t interpreted = 0;             // instructions that it took to know
 };
 
-struct NoLoops {};  // for a machine whose loops are interpreted to their end
+struct NoLoops {  // loops are interpreted to their end
+    void start() {}
+    bool comes_round(std::uint64_t) { return false; }
+    template <class... Any>
+    SkippedLoop skip(const Any&...) {
+        return {};
+    }
+};
 
 inline std::uint64_t blocks_of(const Touched& op, unsigned shift) {
     std::uint64_t count = 0;
@@ -47,16 +54,25 @@ inline std::uint64_t blocks_of(const Touched& op, unsigned shift) {
     return count;
 }
 
-// Of an instruction that touches memory more than once, each touch is an access of its own.
-template <class Ahead>
-bool is_first_touch(const Ahead& ahead) {
-    if constexpr (requires { ahead.is_first(); }) return ahead.is_first();
-    return true;
-}
-template <class Ahead>
-bool is_last_touch(const Ahead& ahead) {
-    if constexpr (requires { ahead.is_last(); }) return ahead.is_last();
-    return true;
+// Interprets up to so many instructions, as long as met(), called after each access, wants more. Where
+// a loop comes round its iterations up to end() are skipped, and skipped(SkippedLoop) says whether to
+// go on. What is left of the instructions afterwards is in `instructions`.
+template <class Ahead, class State, class Memory, class Loops, class End, class Met, class Skipped>
+Step run_by_loops(Ahead& ahead, State& state, Memory& memory, Loops& loops, End end, unsigned shift,
+                  std::uint64_t& instructions, Met met, Skipped skipped) {
+    Step step = Step::done;
+    loops.start();
+    for (bool comes_round = true; comes_round && instructions > 0;) {
+        comes_round = false;
+        step = ahead.run(instructions, [&] {
+            bool wants_more = met();
+            comes_round = wants_more && ahead.is_last() && loops.comes_round(ahead.at());
+            return wants_more && !comes_round;
+        });
+        instructions = ahead.left();
+        if (comes_round) comes_round = skipped(loops.skip(ahead, state, memory, end(), shift, met));
+    }
+    return step;
 }
 
 // The first access to come after so many blocks; `state` is the one after it then. False = none within
@@ -68,7 +84,7 @@ bool find_replay_end(Ahead ahead, const State& state, ReplayEnd<State>& end, uns
     bool met = false;
     std::uint64_t blocks = 0;
     ahead.run(kNear, [&] {
-        if (blocks >= after && is_first_touch(ahead)) {
+        if (blocks >= after && ahead.is_first()) {
             met = true;
             return false;
         }
@@ -89,7 +105,6 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
                          const ReplayEnd<State>& end, unsigned shift, std::uint64_t interpret,
                          std::uint64_t executed) {
     constexpr std::uint64_t kLeastFurther = 2000, kMostFurther = 30000;
-    constexpr bool kSkips = requires { loops.start(); };
     std::uint64_t accesses = 0, found = 0, left = interpret < executed ? interpret : executed;
     bool agrees = false, again = false, is_there = false;
     ReplayCount out;
@@ -99,7 +114,7 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
     };
     auto met = [&] {
         const auto& op = ahead.touched();
-        if (ahead.at() == end.pc && is_first_touch(ahead)) {
+        if (ahead.at() == end.pc && ahead.is_first()) {
             if (!is_there) out.before = accesses;
             is_there = true;
             if (op.address == end.address && same_registers(state, end.state)) {
@@ -111,36 +126,22 @@ ReplayCount count_replay(Ahead ahead, State& state, Memory& memory, Loops& loops
         accesses += blocks_of(op, shift);
         return !is_enough();
     };
-    std::uint64_t left_out = 0;
-    if constexpr (!kSkips) {
-        const std::uint64_t all = left;
-        Step step = ahead.run(left, met);
-        out.interpreted = all - ahead.left();
-        out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
-    } else {
-        loops.start();
-        bool comes_round = true;
-        while (comes_round && !is_enough() && left > 0) {
-            comes_round = false;
-            Step step = ahead.run(left, [&] {
-                bool wants_more = met();
-                comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
-                return wants_more && !comes_round;
-            });
-            out.interpreted += left - ahead.left();
-            left = ahead.left();
-            out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
-            if (!comes_round) break;
-            SkippedLoop skipped = loops.skip(ahead, state, memory, end, shift, met);
-            accesses += skipped.accesses;
-            out.interpreted += skipped.interpreted;
-            left_out += skipped.left_out;
-            left -= left < skipped.interpreted ? left : skipped.interpreted;
-            if (executed < skipped.left_out) break;
-            executed -= skipped.left_out;
-            if (left > executed) left = executed;
-        }
-    }
+    std::uint64_t left_out = 0, before = left;
+    auto skipped = [&](const SkippedLoop& loop) {
+        out.interpreted += before - left + loop.interpreted;
+        accesses += loop.accesses;
+        left_out += loop.left_out;
+        left -= left < loop.interpreted ? left : loop.interpreted;
+        before = left;
+        if (executed < loop.left_out) return false;
+        executed -= loop.left_out;
+        if (left > executed) before = left = executed;
+        return !is_enough();
+    };
+    Step step = run_by_loops(
+        ahead, state, memory, loops, [&]() -> const auto& { return end; }, shift, left, met, skipped);
+    out.interpreted += before - left;
+    out.lacked_vectors = step == Step::stop && ahead.left_out_vectors();
     if (is_enough() && !again) out.accesses = found;
     if (accesses > 0)
         out.executed = static_cast<double>(out.accesses) *

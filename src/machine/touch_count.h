@@ -14,6 +14,7 @@
 // tests/machine_replay_test.cpp.
 #pragma once
 
+#include "machine/affine.h"
 #include "machine/replay_count.h"
 
 namespace revisit::machine {
@@ -52,25 +53,15 @@ TouchCount count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loo
         }
         return touched == 0 && distance - left_out < most + left_out / kPays;
     };
-    Step step = Step::done;
-    loops.start();
-    bool comes_round = true;
-    while (comes_round && instructions > 0) {
-        comes_round = false;
-        step = ahead.run(instructions, [&] {
-            bool wants_more = met();
-            comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
-            return wants_more && !comes_round;
-        });
-        if (!comes_round) break;
-        instructions = ahead.left();
-        SkippedLoop skipped = loops.skip(ahead, state, memory, to, shift, met);
-        if (touched != 0) break;
-        distance += skipped.accesses;
-        left_out += skipped.accesses;
-        std::uint64_t taken = skipped.interpreted + kToRecord;
-        instructions -= instructions < taken ? instructions : taken;
-    }
+    auto skipped = [&](const SkippedLoop& loop) {
+        if (touched != 0) return false;
+        distance += loop.accesses;
+        left_out += loop.accesses;
+        instructions -= fewer(instructions, loop.interpreted + kToRecord);
+        return true;
+    };
+    Step step = run_by_loops(
+        ahead, state, memory, loops, [&] { return to; }, shift, instructions, met, skipped);
     using Why = TouchCount::Why;
     return {touched, touched != 0 ? Why::found : step == Step::stop ? Why::unknown : Why::work};
 }
@@ -92,25 +83,16 @@ Passed pass(Ahead& ahead, State& state, Memory& memory, Loops& loops, std::uint6
         out.accesses += blocks_of(ahead.touched(), shift);
         return out.accesses < accesses;
     };
-    loops.start();
-    bool comes_round = accesses > 0;
-    while (comes_round && out.accesses < accesses && instructions > 0) {
-        comes_round = false;
-        Step step = ahead.run(instructions, [&] {
-            bool wants_more = count();
-            comes_round = wants_more && is_last_touch(ahead) && loops.comes_round(ahead.at());
-            return wants_more && !comes_round;
-        });
-        out.ended = step == Step::stop;
-        if (!comes_round) break;
-        instructions = ahead.left();
-        SkippedLoop skipped =
-            loops.skip(ahead, state, memory, NextTouch{block, accesses - out.accesses}, shift, count);
-        out.accesses += skipped.accesses;
-        out.left_out += skipped.accesses;
-        std::uint64_t taken = skipped.interpreted + kToRecord;
-        instructions -= instructions < taken ? instructions : taken;
-    }
+    if (accesses == 0) return out;
+    auto skipped = [&](const SkippedLoop& loop) {
+        out.accesses += loop.accesses;
+        out.left_out += loop.accesses;
+        instructions -= fewer(instructions, loop.interpreted + kToRecord);
+        return out.accesses < accesses;
+    };
+    auto end = [&] { return NextTouch{block, accesses - out.accesses}; };
+    out.ended = run_by_loops(ahead, state, memory, loops, end, shift, instructions, count, skipped) ==
+                Step::stop;
     return out;
 }
 

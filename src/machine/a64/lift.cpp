@@ -34,11 +34,6 @@ Condition condition(unsigned c) {
     unsigned kind = c >> 1;  // hi, ge and gt are the opposites of the tests there
     return {kTests[kind], kind < 4 ? (c & 1) != 0 : kind < 7 && !(c & 1)};
 }
-// For field and signed_field: the low bits from `from`, so many, moved to `to`.
-std::int64_t field_of(unsigned from, unsigned bits, unsigned to) {
-    unsigned left = 64 - from - bits;
-    return static_cast<std::int64_t>(left | (left + from - to) << 8);
-}
 
 struct Lifter {
     std::uint64_t pc;
@@ -310,8 +305,8 @@ struct Lifter {
         if ((kind != 0 && !wide) || (kind != 0 && kind != 1 && kind != 5)) return false;
         if (kind != 0) {  // of 32 bits
             Op extend = kind == 1 ? Op::signed_field : Op::field;
-            put_wide(extend, a = kT0, rn, kZeroSlot, field_of(0, 32, 0));
-            put_wide(extend, b = kT1, rm, kZeroSlot, field_of(0, 32, 0));
+            put_wide(extend, a = kT0, rn, kZeroSlot, field_of(0, 32));
+            put_wide(extend, b = kT1, rm, kZeroSlot, field_of(0, 32));
         }
         bool adds = ra != kZeroSlot || subtract;
         put(Op::multiply, adds ? kT2 : rd, a, b);

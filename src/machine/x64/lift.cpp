@@ -136,7 +136,6 @@ bool Lifter::leave() {
 }
 
 bool Lifter::jump_indirect() {
-    out.kind = Kind::jump;
     std::uint8_t to;
     if (!read_rm(8, to)) return false;
     put_wide(Op::jump_register, kDiscard, to);
@@ -330,8 +329,6 @@ bool Lifter::lift() {
         case Code::string_scan:
         case Code::string_compare:
             return string();
-        case Code::opaque:
-            return opaque();
         default:
             return vector();
     }

@@ -277,15 +277,6 @@ bool Lifter::extend_d() {
     return finish({kD, false, false});
 }
 
-bool Lifter::opaque() {
-    std::uint8_t a;
-    if (!read_rm(bytes, a)) return false;
-    Place to = i.to_reg ? reg() : rm();
-    put(Op::forget, slot_for(to), kZ);
-    forget_flags();
-    return finish(to);
-}
-
 bool Lifter::flags() {
     if (i.op == Code::flag_save) {  // with one that is not followed
         put_wide(Op::forget, kA, kZ);

@@ -71,7 +71,6 @@ bool Lifter::vector() {
     if (!masks && i.has_memory && i.writes) {
         if (i.op == Code::vector_store || i.op == Code::vector_to_general)
             return memory(Op::vector_store, i.reg, i.memory_bytes);
-        if (i.op == Code::vector_writes) return memory(Op::store_unknown, kDiscard, i.memory_bytes);
         native(X64::kComputes);
         return memory(Op::vector_store, kOperand, i.memory_bytes);
     }

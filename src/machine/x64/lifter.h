@@ -21,11 +21,6 @@ inline Condition condition(unsigned c) {
                                        Test::negative, Test::parity, Test::less,  Test::less_equal};
     return {kTests[c >> 1], (c & 1) != 0};
 }
-// For field and signed_field: the low bits from `from`, so many, moved to `to`.
-inline std::int64_t field_of(unsigned from, unsigned bits, unsigned to = 0) {
-    unsigned left = 64 - from - bits;
-    return static_cast<std::int64_t>(left | (left + from - to) << 8);
-}
 
 struct Lifter {
     const X64Instruction& i;
@@ -177,7 +172,6 @@ struct Lifter {
     bool swap_move();
     bool extend_a();
     bool extend_d();
-    bool opaque();
     bool flags();
     bool no_values();
     bool floating();

@@ -110,7 +110,6 @@ struct X64Instruction {
         string_load,
         string_scan,
         string_compare,
-        opaque,  // its general result and flags are not followed, its memory operand is
         vector_load,
         vector_store,
         vector_move,        // between registers
@@ -141,7 +140,6 @@ struct X64Instruction {
         vector_to_mask,  // … the mask
         vector_to_flags,
         vector_to_opaque,  // a general register becomes unknown
-        vector_writes,     // an unknown value into memory
     };
     static constexpr std::uint8_t kNone = 16, kPc = 17;
 
