@@ -14,6 +14,7 @@
 // that is not logged, the touches of one block are (on_the_way).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -46,18 +47,35 @@ class AccessLog {
     std::vector<LoggedAccess> accesses_, on_the_way_;
 };
 
+// Calls take(block) with the number of each block that it touches.
+template <class Take>
+void for_blocks(const LoggedAccess& access, unsigned shift, Take take) {
+    const std::uint64_t last = (access.address + (access.bytes ? access.bytes - 1 : 0)) >> shift;
+    for (std::uint64_t block = access.address >> shift; block <= last; block++) take(block);
+}
+
 inline constexpr unsigned kWordShift = 3;  // a watchpoint covers 8 bytes
 
-// Words of a block of 2^shift bytes that an access touches, as bits; the block is named by its number.
+// Parts of 2^unit bytes of a block of 2^shift bytes that an access touches, as bits; the block is named
+// by its number.
+inline std::uint64_t parts_of(std::uint64_t block, unsigned shift, unsigned unit, std::uint64_t address,
+                              std::uint32_t bytes) {
+    const std::uint64_t first = block << shift, last = first + (std::uint64_t{1} << shift) - 1;
+    const std::uint64_t low = std::max(address, first),
+                        high = std::min(address + (bytes ? bytes - 1 : 0), last);
+    if (low > high) return 0;
+    return (~std::uint64_t{0} >> (63 - ((high - first) >> unit))) &
+           (~std::uint64_t{0} << ((low - first) >> unit));
+}
+// … of 64.
+inline std::uint64_t parts_of(std::uint64_t block, unsigned shift, std::uint64_t address,
+                              std::uint32_t bytes) {
+    return parts_of(block, shift, shift > 6 ? shift - 6 : 0, address, bytes);
+}
+// Words.
 inline std::uint32_t words_of(std::uint64_t block, unsigned shift, std::uint64_t address,
                               std::uint32_t bytes) {
-    std::uint64_t first = block << shift, last = first + (std::uint64_t{1} << shift) - 1;
-    std::uint64_t low = address < first ? first : address, high = address + (bytes ? bytes - 1 : 0);
-    if (high > last) high = last;
-    if (low > high) return 0;
-    unsigned from = static_cast<unsigned>((low - first) >> kWordShift);
-    unsigned to = static_cast<unsigned>((high - first) >> kWordShift);
-    return ((2u << to) - 1) & ~((1u << from) - 1);
+    return static_cast<std::uint32_t>(parts_of(block, shift, kWordShift, address, bytes));
 }
 
 }  // namespace revisit::watch

@@ -5,25 +5,6 @@
 #include <unordered_map>
 
 namespace revisit::watch {
-namespace {
-
-template <class Take>
-void for_blocks(const LoggedAccess& access, unsigned shift, Take take) {
-    const std::uint64_t last = (access.address + std::max<std::uint64_t>(access.bytes, 1) - 1) >> shift;
-    for (std::uint64_t block = access.address >> shift; block <= last; block++) take(block);
-}
-
-}  // namespace
-
-std::uint64_t parts_of(std::uint64_t block, unsigned shift, std::uint64_t address,
-                       std::uint32_t bytes) {
-    const std::uint64_t first = block << shift, last = first + (std::uint64_t{1} << shift) - 1;
-    const std::uint64_t low = std::max(address, first);
-    const std::uint64_t high = std::min(address + std::max<std::uint64_t>(bytes, 1) - 1, last);
-    if (low > high) return 0;
-    auto part = [&](std::uint64_t at) { return shift > 6 ? (at - first) >> (shift - 6) : at - first; };
-    return (~std::uint64_t{0} >> (63 - part(high))) & (~std::uint64_t{0} << part(low));
-}
 
 std::vector<Conflict> conflicts_in(const AccessLog& victim, const AccessLog& other, unsigned shift,
                                    double others) {
@@ -122,20 +103,25 @@ void ConflictTally::end_pair() {
     all_products_ += all_here_ * here_;
 }
 
-// 95 % of a ratio of sums over pairs: the spread of what a pair has beyond its part.
-double ConflictTally::half_width(double sum, double squares, double products) const {
+double ratio_error(double count, double sum, double squares, double products, double whole,
+                   double whole_squares) {
+    const double ratio = sum / whole;
+    const double spread = squares - 2 * ratio * products + ratio * ratio * whole_squares;
+    return 1.96 * std::sqrt(std::max(0.0, spread) * count / (count - 1)) / whole;
+}
+
+// Of a number of reuses per access.
+double ConflictTally::error(double sum, double squares, double products) const {
     if (pairs_ < 2 || accesses_ <= 0) return 0;
-    const double ratio = sum / accesses_, n = static_cast<double>(pairs_);
-    const double spread = squares - 2 * ratio * products + ratio * ratio * accesses_squared_;
-    return 1.96 * std::sqrt(std::max(0.0, spread) * n / (n - 1)) / accesses_;
+    return ratio_error(static_cast<double>(pairs_), sum, squares, products, accesses_,
+                       accesses_squared_);
 }
 
 void ConflictTally::fill(Profile& profile) const {
     if (accesses_ <= 0) return;
     const double scale = profile.accesses / accesses_;
-    profile.sharing_totals =
-        SharingTotals{all_ * scale, false_ * scale, unlisted_ * scale,
-                      profile.accesses * half_width(all_, all_squares_, all_products_)};
+    profile.sharing_totals = SharingTotals{all_ * scale, false_ * scale, unlisted_ * scale,
+                                           profile.accesses * error(all_, all_squares_, all_products_)};
     for (const Entry& entry : entries_) {
         Sharing one;
         one.line = entry.line * profile.granularity;
@@ -150,7 +136,7 @@ void ConflictTally::fill(Profile& profile) const {
         one.writer = side(entry.writer);
         one.victim = side(entry.victim);
         one.count = entry.sum * scale;
-        one.error = profile.accesses * half_width(entry.sum, entry.squares, entry.products);
+        one.error = profile.accesses * error(entry.sum, entry.squares, entry.products);
         one.false_sharing = entry.is_false;
         profile.sharing.push_back(std::move(one));
     }

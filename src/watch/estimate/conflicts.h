@@ -35,8 +35,10 @@
 
 namespace revisit::watch {
 
-// Parts of a block of 2^shift bytes that an access touches, as bits of 64.
-std::uint64_t parts_of(std::uint64_t block, unsigned shift, std::uint64_t address, std::uint32_t bytes);
+// Half the 95 % interval of sum / whole, both sums over `count` observations, from their squares and
+// products: the spread of what an observation has beyond its part.
+double ratio_error(double count, double sum, double squares, double products, double whole,
+                   double whole_squares);
 
 // One invalidated reuse of a pair of windows.
 struct Conflict {
@@ -85,7 +87,7 @@ class ConflictTally {
 
  private:
     static constexpr std::size_t kMost = 4096;
-    double half_width(double sum, double squares, double products) const;
+    double error(double sum, double squares, double products) const;
 
     std::vector<Entry> entries_;
     std::map<std::vector<std::uint64_t>, std::size_t> known_;

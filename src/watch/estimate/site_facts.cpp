@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <tuple>
 
+#include "core/profile_sums.h"
 #include "models/hit_table.h"
 #include "revisit/cache.h"
 #include "revisit/units.h"
@@ -48,10 +47,6 @@ class Finder {
     std::unordered_map<std::uint32_t, Found> known_;
 };
 
-}  // namespace
-
-namespace {
-
 // Bytes of each line that the sites which miss use of it.
 void add_line_use(Profile& profile, const std::map<Instruction, WindowLineUse::Sums>& seen) {
     constexpr double kEnough = 8;  // lines of a site
@@ -70,25 +65,12 @@ void add_line_use(Profile& profile, const std::map<Instruction, WindowLineUse::S
         if (found == seen.end() || found->second.lines < kEnough || misses <= 0) continue;
         site.line_use = {misses, misses * found->second.used(), found->second.parts,
                          found->second.error()};
-        LineUse& all = totals.use;
-        all.error =
-            std::hypot(all.error * all.fetches, site.line_use.error * misses) / (all.fetches + misses);
-        all.fetches += misses;
-        all.bytes += site.line_use.bytes;
-        all.parts |= site.line_use.parts;
+        sum_up(totals.use, site.line_use);
     }
     if (totals.use.fetches <= 0) return;
     for (Object& object : profile.objects)
         for (const Site& site : profile.sites)
-            if (site.data == object.kind + " " + object.name && site.line_use.fetches > 0) {
-                LineUse& all = object.line_use;
-                all.error =
-                    std::hypot(all.error * all.fetches, site.line_use.error * site.line_use.fetches) /
-                    (all.fetches + site.line_use.fetches);
-                all.fetches += site.line_use.fetches;
-                all.bytes += site.line_use.bytes;
-                all.parts |= site.line_use.parts;
-            }
+            if (site.data == object.kind + " " + object.name) sum_up(object.line_use, site.line_use);
     profile.line_use = totals;
     profile.notes.push_back(
         "line use: bytes of a line that are used within a window after its first touch; what is used "

@@ -17,8 +17,7 @@ void VisitStatistics::add(const AccessLog& log, unsigned shift) {
     const auto& accesses = log.accesses();
     for (std::size_t i = 0; i < accesses.size(); i++) {
         const LoggedAccess& access = accesses[i];
-        std::uint64_t last = (access.address + (access.bytes ? access.bytes - 1 : 0)) >> shift;
-        for (std::uint64_t block = access.address >> shift; block <= last; block++) {
+        for_blocks(access, shift, [&](std::uint64_t block) {
             auto [visit, is_new] = visits.try_emplace(block);
             if (is_new) {
                 visit->second.first = i;
@@ -34,7 +33,7 @@ void VisitStatistics::add(const AccessLog& log, unsigned shift) {
             visit->second.last = i;
             visit->second.pc = access.pc;
             visit->second.words |= words_of(block, shift, access.address, access.bytes);
-        }
+        });
     }
     std::size_t edge = accesses.size() / 16;
     for (const auto& [block, visit] : visits) {

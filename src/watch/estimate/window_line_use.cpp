@@ -1,8 +1,6 @@
 #include "watch/estimate/window_line_use.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "watch/estimate/conflicts.h"
 
@@ -20,9 +18,7 @@ void WindowLineUse::Sums::merge(const Sums& other) {
 
 double WindowLineUse::Sums::error() const {
     if (windows < 2 || lines <= 0) return used();
-    const double ratio = used();
-    const double spread = bytes_squared - 2 * ratio * products + ratio * ratio * lines_squared;
-    return 1.96 * std::sqrt(std::max(0.0, spread) * windows / (windows - 1)) / lines;
+    return ratio_error(windows, bytes, bytes_squared, products, lines, lines_squared);
 }
 
 void WindowLineUse::add(const AccessLog& log, unsigned shift) {
@@ -34,13 +30,11 @@ void WindowLineUse::add(const AccessLog& log, unsigned shift) {
     const auto& accesses = log.accesses();
     for (std::size_t i = 0; i < accesses.size(); i++) {
         const LoggedAccess& access = accesses[i];
-        const std::uint64_t last =
-            (access.address + std::max<std::uint64_t>(access.bytes, 1) - 1) >> shift;
-        for (std::uint64_t block = access.address >> shift; block <= last; block++) {
+        for_blocks(access, shift, [&](std::uint64_t block) {
             auto [line, is_new] = lines.try_emplace(block);
             if (is_new) line->second = {access.pc, 0, i < accesses.size() / 2};
             line->second.parts |= parts_of(block, shift, access.address, access.bytes);
-        }
+        });
     }
     const double part_bytes = shift > 6 ? static_cast<double>(std::uint64_t{1} << (shift - 6)) : 1;
     std::unordered_map<std::uint64_t, Sums> here;

@@ -1,31 +1,15 @@
 #include "watch/outside/maps.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 
+#include "core/files.h"
+
 namespace revisit::watch::outside {
 namespace {
-
-std::string read_all(const std::string& path) {
-    std::string text;
-    int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return text;
-    constexpr std::size_t kPart = 65536;
-    for (;;) {
-        std::size_t before = text.size();
-        text.resize(before + kPart);
-        ssize_t got = ::read(file, text.data() + before, kPart);
-        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-        if (got <= 0) break;
-    }
-    close(file);
-    return text;
-}
 
 std::uint64_t hexadecimal(std::string_view& text) {
     std::uint64_t value = 0;
@@ -38,10 +22,10 @@ std::uint64_t hexadecimal(std::string_view& text) {
 
 // "low-high rwxp offset device inode   path"
 bool Maps::read(pid_t process) {
-    std::string text = read_all(fmt::format("/proc/{}/maps", process));
-    if (text.empty()) return false;
+    Result<std::string> text = read_file(fmt::format("/proc/{}/maps", process));
+    if (!text || text->empty()) return false;
     all_.clear();
-    for (std::string_view rest = text; !rest.empty();) {
+    for (std::string_view rest = *text; !rest.empty();) {
         std::size_t end = std::min(rest.find('\n'), rest.size());
         std::string_view line = rest.substr(0, end);
         rest.remove_prefix(std::min(end + 1, rest.size()));
