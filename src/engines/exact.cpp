@@ -3,8 +3,13 @@
 // Problem. For each access, how many other blocks were touched since this block's last access?
 //
 // Idea. Mark, on a bitmap over time, the last access of every block; the answer is the number of marks
-// after ours. Nothing is a tree and nothing is allocated per access. Accesses go through three stages,
-// 64 at a time, so that none waits for memory:
+// after ours. Nothing is a tree and nothing is allocated per access.
+//
+//     time      0 1 2 3 4
+//     access    a b c b a     at time 4 the marks are a at 0, c at 2 and b at 3: two after that of a,
+//     distance  – – – 1 2     so its distance is 2, and its mark moves to 4
+//
+// Accesses go through three stages, 64 at a time, so that none waits for memory:
 //
 //   look up   the block's last position, and put the new one in its place (last_access.h); lines were
 //             prefetched 192 accesses ahead;
@@ -13,7 +18,7 @@
 //   tally     distances, some hundred at once (distance_table.h).
 //
 // When the window of time is full, positions are renumbered: marks move to its front and keep their
-// order. The window is 4 to 12 times the live blocks, so that costs a fraction of a lookup an access
+// order. The window is 4 to 12 times the live blocks, so that costs a fraction of a lookup per access
 // and positions have 32 bits however long the trace is.
 //
 // Immediate repeats have distance 0. Where a trace has many of them they are dropped before the first
@@ -22,8 +27,8 @@
 // Time distances, sites and pairs are counted beside, when asked for, from the same batches: the plain
 // path has no branch for them. Which site used a block last is kept by position (position_column.h).
 //
-// Memory beyond the trace: at most 24 bytes a block: 4 in dense pages or 18 in the hash for the lookup,
-// 1 to 2 for the window, 4 for counters when there is a bin for every distance.
+// Memory beyond the trace: at most 24 bytes per block: 4 in dense pages or 18 in the hash for the
+// lookup, 1 to 2 for the window, 4 for counters when there is a bin for every distance.
 #include "engines/exact.h"
 
 #include <fmt/format.h>

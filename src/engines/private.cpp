@@ -1,7 +1,8 @@
-// Exact reuse distances in private caches: a stack a thread, kept coherent.
+// Exact reuse distances in private caches: one stack per thread, kept coherent.
 //
 // Problem. A thread's block is lost when another thread writes to it, and leaves a hole behind. The
-// definition is a list a thread, searched from the top (naive.cpp); here an access must cost O(log M).
+// definition is a list per thread, searched from the top (naive.cpp); here an access must take
+// O(log M) steps.
 //
 // Idea. What hardware does: a directory and exclusive states. A thread keeps a position in its own
 // stack (private_stack.h) for each block it holds, and beside it a bit that says nobody else holds it.
@@ -9,7 +10,12 @@
 // lookup in the thread's own table, prefetched some accesses ahead, and one count of the slots above.
 // Only a fetch, or a write to a block held with others, asks the directory who the holders are; a write
 // turns their slots into holes. Each holder put on a list was paid for by its own fetch, so lists cost
-// O(1) an access however many threads there are.
+// O(1) per access however many threads there are.
+//
+//     thread 0   reads A, reads B      its stack: B A
+//     thread 1   writes A              that of thread 0: B and a hole
+//     thread 0   reads B               distance 0
+//     thread 0   reads A               invalidated, in a cache of any size; A fills the hole
 //
 // An entry is never removed from a thread's table: a block that was lost and comes back is
 // *invalidated*, one never met is *cold*. Time distances are counted in the thread's own accesses, and

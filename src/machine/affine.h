@@ -21,20 +21,20 @@ constexpr std::uint64_t fewer(std::uint64_t a, std::uint64_t b) {
 }
 
 struct Form {  // of a value over iterations: what it is now, and so much more each time
-    bool is_plain = false;
+    bool is_affine = false;
     std::int64_t slope = 0;
-    bool is_still() const { return is_plain && slope == 0; }
+    bool is_still() const { return is_affine && slope == 0; }
     bool operator==(const Form&) const = default;
 };
 inline constexpr Form kStill{true, 0};
 
 inline Form operator+(Form a, Form b) {
-    if (!a.is_plain || !b.is_plain) return {};
+    if (!a.is_affine || !b.is_affine) return {};
     return {true, static_cast<std::int64_t>(static_cast<std::uint64_t>(a.slope) +
                                             static_cast<std::uint64_t>(b.slope))};
 }
 inline Form operator*(Form a, std::uint64_t by) {
-    if (!a.is_plain) return {};
+    if (!a.is_affine) return {};
     return {true, static_cast<std::int64_t>(static_cast<std::uint64_t>(a.slope) * by)};
 }
 inline Form operator-(Form a, Form b) {
@@ -89,7 +89,7 @@ struct Comparison {
 
     // In how many iterations to come it is what it is now.
     std::uint64_t stays(Order order) const {
-        if (!a.is_plain || !b.is_plain) return 0;
+        if (!a.is_affine || !b.is_affine) return 0;
         if (a.slope == 0 && b.slope == 0) return kMostIterations;
         Form apart = a - b;
         std::uint64_t difference = a_value - b_value;
@@ -123,12 +123,12 @@ struct Comparison {
     }
 };
 
-// In which iteration to come values of plain forms are all what is wanted of them.
+// In which iteration to come affine values are all what is wanted of them.
 class Meeting {
  public:
     void wants(std::uint64_t value, Form form, std::uint64_t wanted) {
         constexpr std::int64_t kFar = std::int64_t{1} << 38;  // it cannot wrap on the way
-        if (!form.is_plain || form.slope > kFar || form.slope < -kFar) return;
+        if (!form.is_affine || form.slope > kFar || form.slope < -kFar) return;
         auto missing = static_cast<std::int64_t>(wanted - value);
         if (form.slope == 0 || missing == 0) {
             if (missing != 0 || form.slope != 0) never_ = true;  // now, but not in one to come
@@ -165,7 +165,7 @@ inline std::uint64_t blocks_over(std::uint64_t address, unsigned pieces, unsigne
     step &= block - 1;
     std::uint64_t lowest = step & (0 - step), period = step == 0 ? 1 : block / lowest;
     bool is_aligned = bytes <= block && (bytes & (bytes - 1)) == 0 && address % bytes == 0;
-    if (!where.is_plain || (is_aligned && step % bytes == 0)) period = 1;
+    if (!where.is_affine || (is_aligned && step % bytes == 0)) period = 1;
     if (period == 1) return iterations * blocks_at(address);
     std::uint64_t all = 0, rest = 0;
     for (std::uint64_t k = 1; k <= period; k++) {
@@ -183,7 +183,7 @@ inline std::uint64_t before_touch(std::uint64_t wanted, unsigned shift, std::uin
     constexpr std::int64_t kFar = std::int64_t{1} << 32;
     auto size = static_cast<std::int64_t>(bytes), block = std::int64_t{1} << shift;
     std::int64_t slope = where.slope;
-    if (!where.is_plain || slope > kFar || slope < -kFar) return 0;
+    if (!where.is_affine || slope > kFar || slope < -kFar) return 0;
     // Its first byte is one of [low, high] then, from where it is now.
     auto begin = static_cast<std::int64_t>((wanted << shift) - address);
     std::int64_t low = begin - size * pieces + 1, high = begin + block - 1;

@@ -102,7 +102,7 @@ class LoopFlags {
         if (flags.is_set && flags.is_still) return;  // they are as they were
         auto valid = static_cast<std::uint8_t>(which & (flags.is_set ? flags.valid : 0));
         const Comparison& by = flags.by;
-        if (!by.a.is_plain || !by.b.is_plain) valid = 0;
+        if (!by.a.is_affine || !by.b.is_affine) valid = 0;
         unsigned bytes = by.bits / 8;
         std::uint64_t a = by.a_value + iterations * static_cast<std::uint64_t>(by.a.slope);
         std::uint64_t b = by.b_value + iterations * static_cast<std::uint64_t>(by.b.slope);

@@ -16,8 +16,8 @@
 //           fadd d1, d1, d0             vector registers: unknown afterwards
 //           add  x0, x0, #1             x0 = {7, slope 1}
 //           cmp  x0, x2                 flags by {8, slope 1} - {1000, still}
-//           b.lt loop                   as now for 991 iterations: 990 skipped, x0 = 997, accesses +
-//           990
+//           b.lt loop                   as now for 991 iterations: 990 skipped, with 990 accesses;
+//                                       x0 = 997
 //
 // Memory: what is loaded where no store of the loop comes to is the same every time, and what was
 // stored before in the same iteration is what was stored. A replay reads memory as the program has left
@@ -65,7 +65,7 @@ class Loops {
         most--;
         Known known = Arch::enter(state);
         for (unsigned r = 0; r < Arch::kRegisters; r++)
-            if (form_[r].is_plain)
+            if (form_[r].is_affine)
                 Arch::slots(state)[r] += most * static_cast<std::uint64_t>(form_[r].slope);
             else
                 known.slots &= ~slot_bit(r);
@@ -146,7 +146,7 @@ class Loops {
         constexpr unsigned kMostWalks = 40;
         Form head[Arch::kRegisters];
         for (unsigned r = 0; r < Arch::kRegisters; r++) {
-            head[r].is_plain = before_.known.slot(r) && after_.known.slot(r);
+            head[r].is_affine = before_.known.slot(r) && after_.known.slot(r);
             head[r].slope = static_cast<std::int64_t>(after_.value[r] - before_.value[r]);
         }
         for (unsigned walks = 0; walks < kMostWalks; walks++) {
@@ -159,7 +159,7 @@ class Loops {
             if (!understood || most_ == 0) return 0;
             bool holds = !moved_;
             for (unsigned r = 0; r < Arch::kRegisters; r++)
-                if (head[r].is_plain && form_[r] != head[r]) {
+                if (head[r].is_affine && form_[r] != head[r]) {
                     head[r] = {};
                     holds = false;
                 }
@@ -176,7 +176,7 @@ class Loops {
         earlier_ = 0;
         std::uint64_t lost = 0;  // registers that will not be known, the first time round after it
         for (unsigned r = 0; r < Arch::kRegisters; r++)
-            if (!form_[r].is_plain) lost |= slot_bit(r);
+            if (!form_[r].is_affine) lost |= slot_bit(r);
         bool flags_lost = true;
         for (at_ = 0; at_ < length_ && most_ > 0; at_++) {
             Recorded& one = record_[at_];
@@ -222,13 +222,13 @@ class Loops {
     }
     // As long as it does not wrap; where that is soon it is of no use.
     Form narrowed(Operand operand, unsigned bits, bool is_signed) {
-        if (!operand.form.is_plain || bits == 64) return operand.form;
+        if (!operand.form.is_affine || bits == 64) return operand.form;
         auto slope = static_cast<std::int64_t>(
             low_bits(static_cast<std::uint64_t>(operand.form.slope), bits, true));
         return bounded({true, slope}, stays_within(operand.value, slope, bits, is_signed));
     }
     Form bounded(Form form, std::uint64_t iterations) {
-        if (!form.is_plain || iterations < LoopFinder::kFew) return {};
+        if (!form.is_affine || iterations < LoopFinder::kFew) return {};
         most_ = fewer(most_, iterations);
         return form;
     }
@@ -265,7 +265,7 @@ class Loops {
         if (where != one.where) moved_ = true;
         one.where = where;
         one.stored[0] = one.stored[1] = {};
-        if (where.is_plain) return true;
+        if (where.is_affine) return true;
         std::uint64_t block = std::uint64_t{1} << shift_, bytes = one.touched.bytes;
         std::uint64_t piece = bytes < block ? bytes : block;
         return (bytes & (bytes - 1)) == 0 && one.touched.address % piece == 0;
@@ -279,7 +279,7 @@ class Loops {
     Form loaded(const Recorded& one, unsigned piece) {
         Piece load = piece_of(one, piece);
         Form where = one.where;
-        if (!where.is_plain) return {};
+        if (!where.is_affine) return {};
         std::uint64_t iterations = kMostIterations;
         for (unsigned k = 0; k < length_; k++) {
             unsigned from = at_ + length_ - 1 - k;  // backwards, and around
@@ -290,7 +290,7 @@ class Loops {
             Piece store{other.touched.address,
                         std::uint64_t{other.touched.pieces} * other.touched.bytes};
             Form to = other.where;
-            if (!to.is_plain) {
+            if (!to.is_affine) {
                 // A replay reads what the program has left there; it has come there in this iteration
                 // or is taken not to.
                 if (is_replay_ && before_store(store, kStill, load) != 0) continue;
@@ -333,7 +333,7 @@ class Loops {
             }
             bool by_pieces = (one.m.op == Op::store || one.m.op == Op::store_sized) && op.bytes <= 8;
             for (unsigned at = 0, p = 0; at < all; at += by_pieces ? op.bytes : 8, p++) {
-                bool is_affine = by_pieces && one.stored[p].is_plain;
+                bool is_affine = by_pieces && one.stored[p].is_affine;
                 if (is_affine && one.stored[p].slope == 0) continue;
                 std::uint64_t value = p == 0 ? one.d : one.c;
                 if (is_affine) value += iterations * static_cast<std::uint64_t>(one.stored[p].slope);
@@ -405,7 +405,7 @@ class Loops {
             case Op::jump_not_bit: {  // what is below it says when it changes
                 Form form = first(one).form;
                 if (form.is_still()) return true;
-                if (!form.is_plain) return false;
+                if (!form.is_affine) return false;
                 // Of the bits up to this one, the top is a sign.
                 most_ = fewer(most_,
                               Comparison{form, kStill, one.a, 0, m.shift + 1u}.stays(Order::negative));
@@ -471,7 +471,7 @@ class Loops {
                 if (!flags_.has_still_carry()) result = {};
                 break;
             case Op::insert:  // the rest of a stays while its low bytes do not wrap
-                if (!is_still && narrowed(a, width, false).is_plain) result = b.form;
+                if (!is_still && narrowed(a, width, false).is_affine) result = b.form;
                 width = 64;
                 break;
             case Op::own:
@@ -492,7 +492,7 @@ class Loops {
 
     // The low bits of an affine value, until they wrap.
     Form masked(Operand a, Operand b, Form otherwise) {
-        if (!b.form.is_still() || !a.form.is_plain || (b.value & (b.value + 1)) != 0 || b.value == 0)
+        if (!b.form.is_still() || !a.form.is_affine || (b.value & (b.value + 1)) != 0 || b.value == 0)
             return otherwise;
         return narrowed(a, static_cast<unsigned>(std::popcount(b.value)), false);
     }

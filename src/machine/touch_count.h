@@ -4,7 +4,7 @@
 // from the time: off by some microseconds, as the program is slow after a sample. Where reuses come
 // after ten or twenty microseconds and all have one length, all are counted in a wrong bin. Idea. Count
 // them instead. To interpret so many accesses would take as long as tens of samples, but where the
-// loops on the way are plain (loops.h) most of their iterations need not be
+// loops on the way are affine (loops.h) most of their iterations need not be
 // interpreted: what they touch is known, so it is known which one comes to the block, and what they
 // store is taken for unknown from then on. It goes on for as long as that pays: `most` accesses are
 // interpreted, and one for every eight left out. Cost. That of a few iterations for each time a loop is

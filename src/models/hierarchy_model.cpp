@@ -72,7 +72,7 @@ bool is_shared_level(const Profile& profile, const CacheSpec& cache) {
 Result<std::vector<double>> predict_hierarchy(const Profile& profile,
                                               const std::vector<CacheSpec>& levels) {
     if (!profile.shared)
-        return fail("a hierarchy needs private and shared histograms: use --model both");
+        return fail("a hierarchy needs private and shared histograms: analyze with both models");
     const double total = profile.reuse.total();
     std::vector<double> out(levels.size());
     if (total <= 0) return out;

@@ -86,7 +86,8 @@ struct X64 {
         // As many bytes every time: the same place in a word, the same way from the source, and no
         // fewer left than a word has, or all of one by one.
         Form way = moves ? a.form - b.form : kStill;
-        if (!a.form.is_plain || a.form.slope % 8 != 0 || !way.is_still() || !c.form.is_plain) return {};
+        if (!a.form.is_affine || a.form.slope % 8 != 0 || !way.is_still() || !c.form.is_affine)
+            return {};
         Comparison left{c.form, kStill, c.value, 8u / m.pieces, 64};
         if (left.holds(Comparison::Order::below, 0)) return {};
         most = fewer(most, left.stays(Comparison::Order::below));

@@ -6,7 +6,7 @@
 // instructions, so most starts agree on the last one. Of those that end where they must, the one with
 // most votes wins that can have touched the word: a memory operand whose address is still computable
 // must lie there. Nothing fits after a jump, call or return through memory: then any byte of the
-// instruction before is named, which is in the right line. Cost. One decoding a byte, 96 of them.
+// instruction before is named, which is in the right line. Cost. One decoding per byte, 96 of them.
 #pragma once
 
 #include "machine/ahead.h"

@@ -1,4 +1,4 @@
-// What decoding plain and vector instructions of x86_64 has in common: see x64.h.
+// What decoding integer and vector instructions of x86_64 has in common: see x64.h.
 #pragma once
 
 #include "machine/x64/x64.h"

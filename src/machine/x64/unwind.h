@@ -1,10 +1,10 @@
-// Call paths on x86_64, found in a signal handler.
+// Call stacks on x86_64.
 //
 // Problem. Compilers use rbp for anything there, so frames are not chained; the tables in .eh_frame
 // tell where each one ends, for every instruction. Copying the stack out and unwinding later costs
-// kilobytes a sample. Idea. Of all that the tables can say, compilers use little: a frame begins at
+// kilobytes per sample. Idea. Of all that the tables can say, compilers use little: a frame begins at
 // rsp, rbp or (where the dynamic linker aligns its stack) rbx plus a number, the return address lies
-// just below, rbp and rbx are kept or were saved at a fixed place. That is a rule of 16 bytes an
+// just below, rbp and rbx are kept or were saved at a fixed place. That is a rule of 16 bytes per
 // instruction; it is worked out once, from the tables as they are mapped, and remembered. Then a frame
 // is one lookup and two or three loads. The one expression that is common, that of the stubs through
 // which libraries are called, depends on the place alone and is computed. What says more than that ends

@@ -1,13 +1,13 @@
 // What one look-ahead met, access by access.
 //
-// The sampler appends while the thread is stopped (a few nanoseconds an access); what is drawn from it
+// The sampler appends while the thread is stopped (a few nanoseconds per access); what is drawn from it
 // that need not be known at once, `VisitStatistics`, waits until the thread runs again.
 //
 //     log.start();
 //     ahead.run(…, [&] { log.add(op.address, op.pieces * op.bytes, ahead.at(), ahead.is_first()); … });
-//     WatchedWords words = choose_words(log, use_address, use_bytes, use_pc, shift, …);   //
-//     word_choice.h … set the watchpoints, let the thread go on … samples.visits.add(log, shift); //
-//     visits.h
+//     WatchedWords words = choose_words(log, use_address, use_pc, shift, …);
+//     … set the watchpoints, let the thread go on …
+//     samples.visits.add(log, shift);
 //
 // Every access counts, those before the window's first use too: a watchpoint is set where the thread
 // was stopped, and what it meets on the way to the use has to be stepped over. Of a way through loops

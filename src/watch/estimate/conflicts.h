@@ -9,8 +9,9 @@
 // use and a reuse of the other:
 //
 //     victim   reads L+8   …         …          reads L+8      reuse: invalidated
-//     other    …           writes L+0 …                        the writer; no common byte: false
-//     sharing
+//     other    …           writes L+0 …                        the writer
+//
+// No byte is common to the two: false sharing.
 //
 // The two windows are up to some milliseconds apart, millions of accesses. A line counts only if the
 // one writes it and the other uses it from the first to the last quarter of its window: then it is
