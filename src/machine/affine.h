@@ -43,6 +43,11 @@ inline Form operator-(Form a, Form b) {
 
 using Long128 = __int128;
 
+// As many as are looked at, at most.
+inline std::uint64_t capped(Long128 times) {
+    return times < Long128{kMostIterations} ? static_cast<std::uint64_t>(times) : kMostIterations;
+}
+
 // The low `bits` of a value, as a number.
 inline Long128 low_bits(std::uint64_t value, unsigned bits, bool is_signed) {
     unsigned rest = 64 - bits;
@@ -58,7 +63,7 @@ inline std::uint64_t stays_within(std::uint64_t value, std::int64_t slope, unsig
     Long128 size = Long128{1} << bits, low = is_signed ? -size / 2 : Long128{0};
     Long128 now = low_bits(value, bits, is_signed);
     Long128 times = step > 0 ? (low + size - 1 - now) / step : (now - low) / -step;
-    return times < Long128{kMostIterations} ? static_cast<std::uint64_t>(times) : kMostIterations;
+    return capped(times);
 }
 
 // Two values compared, of which flags or a branch come.
@@ -100,10 +105,7 @@ struct Comparison {
             Long128 missing = -low_bits(difference, bits, true);
             if (step == 0) return kMostIterations;
             if (missing == 0) return 0;  // equal now, and not the next time
-            if (missing % step == 0 && missing / step >= 1)
-                return missing / step - 1 < Long128{kMostIterations}
-                           ? static_cast<std::uint64_t>(missing / step - 1)
-                           : kMostIterations;
+            if (missing % step == 0 && missing / step >= 1) return capped(missing / step - 1);
             return stays_within(difference, apart.slope, bits, true);
         }
         // Both are straight lines as long as neither wraps, and meet once: alike here and there, alike
@@ -212,7 +214,7 @@ inline std::uint64_t before_store(Piece store, Form where, Piece load) {
     if (slope == 0 || (slope > 0) == (from > 0)) return kMostIterations;
     Long128 way = slope > 0 ? -from - bytes : from - room;
     Long128 times = way / (slope > 0 ? slope : -slope);
-    return times < Long128{kMostIterations} ? static_cast<std::uint64_t>(times) : kMostIterations;
+    return capped(times);
 }
 
 // What an access touches from now on, in so many iterations.

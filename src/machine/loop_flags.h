@@ -55,23 +55,11 @@ class LoopFlags {
         if (is_still) return kMostIterations;
         bool is_one = !(needs & kCarry) || !(needs & ~kCarry) || carry_.at == rest_.at;
         if (!is_one || (flags.valid & needs) != needs) return 0;
-        switch (condition.test) {
-            case Test::equal:
-                return flags.by.stays(Order::equal);
-            case Test::carry:
-                return flags.by.stays(Order::below);
-            case Test::negative:
-                return flags.by.stays(Order::negative);
-            case Test::carry_or_zero:
-            case Test::borrow_or_zero:
-                return flags.by.stays(Order::below_equal);
-            case Test::less:
-                return flags.by.stays(Order::less);
-            case Test::less_equal:
-                return flags.by.stays(Order::less_equal);
-            default:
-                return 0;
-        }
+        if (condition.test == Test::overflow || condition.test == Test::parity) return 0;
+        static constexpr Order kOrders[] = {Order::equal, Order::below,       Order::negative,
+                                            {},           Order::below_equal, Order::below_equal,
+                                            Order::less,  Order::less_equal};
+        return flags.by.stays(kOrders[static_cast<unsigned>(condition.test)]);
     }
 
     // What they are after so many more iterations.

@@ -83,7 +83,7 @@ constexpr Rule kOneByteRules[] = {
     {0xc6, 0xc7, Op::mov, kByte | kGroup | kWrites | kImmediate | kChecked},
     {0xc9, 0xc9, Op::leave, kWide},
     {0xd0, 0xd3, Op::shift, kByte | kGroup | kReads | kWrites | kChecked},
-    {0xe0, 0xe3, Op::jump_if_count, kCondition | kTarget | kShort | kChecked},
+    {0xe0, 0xe3, Op::jump_if_count, kCondition | kTarget | kShort},
     {0xe8, 0xe8, Op::call, kTarget | kChecked},
     {0xe9, 0xe9, Op::jump, kTarget | kChecked},
     {0xeb, 0xeb, Op::jump, kTarget | kShort},
@@ -179,27 +179,6 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         case 0x9f:
             i.op = op == 0x9e ? Op::flag_load : Op::flag_save;
             return;
-        case 0xa4:
-        case 0xa5:
-        case 0xaa:
-        case 0xab:
-        case 0xa6:
-        case 0xa7:
-        case 0xac:
-        case 0xad:
-        case 0xae:
-        case 0xaf: {
-            bool compares = (op & 2) && (op & ~1u) != 0xaa;
-            if (p.address32 || p.segment || (p.repeat == 0xf2 && !compares)) return;
-            i.op = op < 0xa6   ? Op::string_move
-                   : op < 0xa8 ? Op::string_compare
-                   : op < 0xac ? Op::string_store
-                   : op < 0xae ? Op::string_load
-                               : Op::string_scan;
-            sized();
-            i.sub = p.repeat == 0xf3 ? 1 : p.repeat ? 2 : 0;
-            return;
-        }
         case 0xc2:
         case 0xc3:
             i.op = Op::ret;
@@ -214,12 +193,6 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         case 0xd1:
             i.immediate = 1;
             i.has_immediate = true;
-            return;
-        case 0xe0:
-        case 0xe1:
-        case 0xe2:
-        case 0xe3:
-            if (p.address32) i.op = Op::unknown;
             return;
         case 0xe8:
         case 0xe9:
@@ -257,6 +230,17 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             return;
         default:
             break;
+    }
+    if (op >= 0xa4 && op < 0xb0) {
+        bool compares = (op & 2) && (op & ~1u) != 0xaa;
+        if (p.address32 || p.segment || (p.repeat == 0xf2 && !compares)) return;
+        i.op = op < 0xa6   ? Op::string_move
+               : op < 0xa8 ? Op::string_compare
+               : op < 0xac ? Op::string_store
+               : op < 0xae ? Op::string_load
+                           : Op::string_scan;
+        sized();
+        i.sub = p.repeat == 0xf3 ? 1 : p.repeat ? 2 : 0;
     }
     if (op >= 0xb8 && op < 0xc0) immediate(in, i, size);
     if (op >= 0xd8 && op < 0xe0) floating(in, p, i, op);
@@ -457,7 +441,7 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         one_byte(in, p, i, op);
         if (i.op == Op::nop && p.repeat == 0xf2) i.op = Op::unknown;
     }
-    if (p.address32 && i.has_memory) i.op = Op::unknown;
+    if (p.address32 && (i.has_memory || i.op == Op::jump_if_count)) i.op = Op::unknown;
     if (in.short_of || i.op == Op::unknown) return {};
     i.length = static_cast<std::uint8_t>(in.at);
     return i;

@@ -65,31 +65,16 @@ class Cursor {
     }
     // An address in one of the encodings that .eh_frame uses.
     std::uint64_t address(std::uint8_t encoding, std::uint64_t data) {
+        static constexpr std::uint8_t kBytes[8] = {8, 0, 2, 4, 8, 0, 0, 0};
         std::uint64_t from = at, value = 0;
-        switch (encoding & 15) {
-            case 0:
-            case 4:
-            case 12:
-                value = fixed(8);
-                break;
-            case 1:
-                value = leb(false);
-                break;
-            case 9:
-                value = leb(true);
-                break;
-            case 3:
-                value = fixed(4);
-                break;
-            case 11:
-                value = static_cast<std::uint64_t>(sign_extend(fixed(4), 32));
-                break;
-            case 10:
-                value = static_cast<std::uint64_t>(sign_extend(fixed(2), 16));
-                break;
-            default:
-                failed = true;
-        }
+        bool has_sign = encoding & 8;
+        if (unsigned bytes = kBytes[encoding & 7]; bytes != 0) {
+            value = fixed(bytes);
+            if (has_sign) value = static_cast<std::uint64_t>(sign_extend(value, 8 * bytes));
+        } else if ((encoding & 7) == 1)
+            value = leb(has_sign);
+        else
+            failed = true;
         if ((encoding & 0x70) == 0x10) value += from;
         if ((encoding & 0x70) == 0x30) value += data;
         return value;

@@ -6,6 +6,10 @@ namespace revisit::machine::x64 {
 
 using Op = X64Instruction::Op;
 
+static Value low_of(const Operand& operand) {
+    return {operand.value.word[0], (operand.known & 1) != 0};
+}
+
 void Vectors::put_mask(unsigned k, Value value, unsigned bytes) {
     s_.k[k] = cut(value.bits, bytes);
     s_.k_known =
@@ -125,7 +129,7 @@ void Vectors::masks(Native i, const Operand& b) {
         case Op::mask_move:
             if (i.sub == 3) return put(i.reg, y, bytes < 4 ? 4 : bytes);
             if (i.sub == 2) y = get(i.rm, bytes);
-            if (i.has_memory) y = {b.value.word[0], (b.known & 1) != 0};
+            if (i.has_memory) y = low_of(b);
             return put_mask(i.reg, y, bytes);
         case Op::mask_shift: {
             unsigned by = i.immediate & 255u;
@@ -200,18 +204,16 @@ void Vectors::vector(Native i, const Operand& b) {
             if (i.mask != 0) return forget(i, 16);
             return floats(i, b);
         case Op::general_to_vector: {
-            Value value =
-                i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.bytes);
+            Value value = i.has_memory ? low_of(b) : get(i.rm, i.bytes);
             Operand result;
             result.value.word[0] = cut(value.bits, i.bytes);
             result.known = value.known;
             return write(i, result, 16);
         }
         case Op::vector_to_general:
-            return put(i.rm, {s_.v[i.reg].word[0], (s_.v_known[i.reg] & 1) != 0}, i.bytes);
+            return put(i.rm, low_of(get_vector(i.reg)), i.bytes);
         case Op::vector_insert: {
-            Value value =
-                i.has_memory ? Value{b.value.word[0], (b.known & 1) != 0} : get(i.rm, i.element());
+            Value value = i.has_memory ? low_of(b) : get(i.rm, i.element());
             Operand result = get_vector(i.first);
             set_element(result.value, i.element(),
                         static_cast<unsigned>(i.immediate) & (16u / i.element() - 1), value.bits);
@@ -219,7 +221,7 @@ void Vectors::vector(Native i, const Operand& b) {
             return write(i, result, 16);
         }
         case Op::vector_extract:  // the decoder has swapped them for pextrw
-            return put(i.rm, {stored(i).value.word[0], (s_.v_known[i.reg] & 1) != 0}, i.bytes);
+            return put(i.rm, low_of(stored(i)), i.bytes);
         case Op::vector_halves:
             return halves(i, b);
         case Op::vector_spread: {
