@@ -74,13 +74,32 @@ if here["any binary"]["works"]:
     expect(method == "exact", f"where perf events are forbidden, profile took the method {method}")
     tried.append("profile falls back to valgrind")
 
-# --- A program that goes on in another user namespace cannot see the recorder: its profile says so. ---
-if here["any binary"]["works"] and run("unshare", "--user", "--map-root-user", "true", status=None).returncode == 0:
-    for command, is_lost in ((["unshare", "--user", "--map-root-user", "/bin/true"], True), (["env", "/bin/true"], False)):
-        run(revisit, "profile", "--quiet", "--method", "exact", "-o", "n.json", "--", *command)
-        notes = json.loads((scratch / "n.json").read_text()).get("notes", [])
-        expect(any("could not be recorded" in note for note in notes) == is_lost, f"{command}: {notes}")
-    tried.append("what becomes invisible is noted")
+# --- Exact: a program that goes on as another user or in another user namespace is recorded. Where the recorder is out of reach
+# (another PID namespace, a file system without it, set-user-ID) the program runs as it is, and the profile says so. ---
+namespace = ["unshare", "--user", "--map-root-user"]
+if here["any binary"]["works"] and run(*namespace, "true", status=None).returncode == 0:
+    tool = build / "libexec/revisit/valgrind"
+    cases = [([*namespace, "/bin/echo", "said"], True), (["env", "/bin/echo", "said"], True), ([*namespace, "--pid", "--fork", "/bin/echo", "said"], False)]
+    if tool.is_dir():
+        cases.append(([*namespace, "--mount", "sh", "-c", f"mount -t tmpfs none {tool} && exec /bin/echo said"], False))
+    if os.getuid() == 0:
+        cases.append((["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/echo", "said"], True))
+        copy = scratch / "echo-as-owner"
+        shutil.copy("/bin/echo", copy)
+        copy.chmod(0o4755)
+        cases.append((["env", copy, "said"], False))
+    for command, is_seen in cases:
+        if run(*command, status=None).returncode != 0:
+            tried.append(f"not tried: {' '.join(map(str, command))}")
+            continue
+        done = run(revisit, "profile", "--quiet", "--method", "exact", "-o", "n.json", "--", *command)
+        profile = json.loads((scratch / "n.json").read_text())
+        programs = [process["command"][0] for process in profile.get("processes", [])] + profile["command"][:1]
+        notes = profile.get("notes", [])
+        expect(done.stdout == "said\n" and done.stderr == "", f"{command}: {done}")
+        expect(any(name.endswith("echo") for name in programs) == is_seen, f"{command}: {programs}")
+        expect(any("ran unrecorded" in note for note in notes) != is_seen, f"{command}: {notes}")
+    tried.append("exact sees other users and user namespaces, and notes what is out of its reach")
 
 # --- Attaching: the same user needs no capability; ptrace forbidden, or a process of another namespace, is one clear line. ---
 sleeper = subprocess.Popen(["sleep", "60"])

@@ -129,12 +129,16 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     outcome.regions_seen = consumer.regions_seen();
     if (outcome.limit_reached) outcome.exit_status = 0;
     note_end(outcome, consumer.cut_off());
-    if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
-        outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
+    if (const std::uint32_t count = slots.out_of_reach())
+        outcome.notes.push_back(fmt::format(
+            "{} child processes or programs ran unrecorded (set-user-ID, in another PID namespace, or "
+            "in a file system without the recorder); sampling (--method watch) sees them",
+            count));
+    else if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
+             outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
         outcome.notes.push_back(
-            "the program executed another one that could not be recorded (it runs as another user or "
-            "in "
-            "another namespace); its accesses are not included, sampling sees them");
+            "the program executed another one that could not be recorded; its accesses are not "
+            "included, sampling (--method watch) sees them");
     if (slots.threads_unrecorded() > 0)
         outcome.notes.push_back(fmt::format("{} threads were not recorded: more than {} ran at once",
                                             slots.threads_unrecorded(), REVISIT_SLOTS));

@@ -136,6 +136,9 @@ bool Slots::stopped() const {
 std::uint32_t Slots::threads_unrecorded() const {
     return __atomic_load_n(&stream_->unrecorded, __ATOMIC_RELAXED);
 }
+std::uint32_t Slots::out_of_reach() const {
+    return __atomic_load_n(&stream_->out_of_reach, __ATOMIC_RELAXED);
+}
 std::uint64_t Slots::words_handed_over() const {
     return __atomic_load_n(&stream_->words, __ATOMIC_ACQUIRE);
 }

@@ -49,6 +49,7 @@ class Slots {
     void stop();  // producers record nothing from now on
     bool stopped() const;
     std::uint32_t threads_unrecorded() const;
+    std::uint32_t out_of_reach() const;  // processes and programs that are not recorded
 
     // Handed over by producers, and taken here; nothing was lost unless the first is larger.
     std::uint64_t words_handed_over() const;

@@ -32,7 +32,8 @@ Addr RV_(awaited_return);
 
 static const HChar* stream_path;
 static const HChar* messages_path;
-static XArray* chosen_functions; /* of const HChar* */
+static Int stream_file = -1, messages_file = -1; /* that the program before exec had */
+static XArray* chosen_functions;                 /* of const HChar* */
 
 static revisit_stream* stream;
 static UInt producer;
@@ -40,6 +41,7 @@ static Int slot = -1;
 static ULong* slot_begin;
 static ULong unread[REVISIT_SLOT_WORDS]; /* where words go that nobody wants */
 
+static Bool starts_unrecorded = False;
 static UInt threads = 0; /* numbers given out; a number is never used again, a ThreadId is */
 static ThreadId running = 0;
 
@@ -241,8 +243,10 @@ static void thread_ended(ThreadId tid) {
 /* Futexes: who waits for whom. A thread that goes on after a wait has not run translated code yet. */
 #if defined(VGA_arm64)
 enum { SYSCALL_FUTEX = 98, SYSCALL_CLONE = 220, CLONE_CLEARS = 4, SYSCALL_BYTES = 4 };
+enum { SYSCALL_EXECVE = 221, SYSCALL_EXECVEAT = 281 };
 #else
 enum { SYSCALL_FUTEX = 202, SYSCALL_CLONE = 56, CLONE_CLEARS = 3, SYSCALL_BYTES = 2 };
+enum { SYSCALL_EXECVE = 59, SYSCALL_EXECVEAT = 322 };
 #endif
 enum { FUTEX_OPERATION = 127, WAIT = 0, WAKE = 1, WAIT_PI = 6, WAIT_BITSET = 9 };
 enum { CHILD_CLEARTID = 0x200000 };
@@ -251,7 +255,20 @@ static Bool is_wait(UWord operation) {
     operation &= FUTEX_OPERATION;
     return operation == WAIT || operation == WAIT_PI || operation == WAIT_BITSET;
 }
+/* A program that is not recorded counts once it is there. */
+static Bool is_exec(UInt number) {
+    return number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT;
+}
+static void out_of_reach(Int more) {
+    if (stream && !stream->stop)
+        __atomic_add_fetch(&stream->out_of_reach, (UInt)more, __ATOMIC_RELAXED);
+}
 static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count) {
+    if (is_exec(number) && count > 0) {
+        const HChar* path = number == SYSCALL_EXECVE ? (const HChar*)arguments[0] : NULL;
+        starts_unrecorded = !RV_(before_exec)(path, stream && !stream->stop);
+        if (starts_unrecorded) out_of_reach(1);
+    }
     if (!wants_order()) return;
     if (number == SYSCALL_CLONE && count > CLONE_CLEARS)
         thread[tid].child_clears = arguments[0] & CHILD_CLEARTID ? arguments[CLONE_CLEARS] : 0;
@@ -260,6 +277,10 @@ static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt cou
     synchronised(is_wait(arguments[1]) ? REVISIT_SYNC_REST : REVISIT_SYNC_SIGNAL, arguments[0]);
 }
 static void after_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count, SysRes result) {
+    if (is_exec(number)) {
+        if (starts_unrecorded) out_of_reach(-1);
+        RV_(after_failed_exec)();
+    }
     if (!wants_order() || number != SYSCALL_FUTEX || count < 2 || !is_wait(arguments[1])) return;
     thread_runs(tid, 0);
     synchronised(REVISIT_SYNC_WAIT, arguments[0]);
@@ -462,30 +483,35 @@ static void after_fork_in_child(ThreadId tid) {
     ULong parent = producer;
     if (!stream) return;
     slot = -1; /* the parent's */
-    if (stream->want & REVISIT_WANT_CHILDREN) {
+    if (stream->want & REVISIT_WANT_CHILDREN && revisit_process_lives(stream->analyzer)) {
         start_process(parent);
         put(REVISIT_RECORD(REVISIT_THREAD, thread[tid].number));
     } else {
+        if (stream->want & REVISIT_WANT_CHILDREN) out_of_reach(1); /* another PID namespace */
         stream = NULL;
         use(unread, REVISIT_SLOT_WORDS);
     }
 }
 
 /* Of the core's own headers, which the package does not have: where its messages go. */
-extern struct { Int fd; } VG_(log_output_sink);
-extern Int VG_(safe_fd)(Int fd);
+extern struct {
+    Int fd;
+} VG_(log_output_sink);
 
 /* The log file is /dev/null, so that a process that cannot see the analyzer runs all the same. */
 static void send_messages(const HChar* path) {
-    SysRes opened = VG_(open)(path, VKI_O_WRONLY | VKI_O_APPEND, 0);
-    Int fd = sr_isError(opened) ? -1 : VG_(safe_fd)(sr_Res(opened));
-    if (fd >= 0) VG_(log_output_sink).fd = fd;
+    Int fd = RV_(inherited)(messages_file, path, VKI_O_WRONLY | VKI_O_APPEND);
+    if (fd < 0) return;
+    VG_(log_output_sink).fd = fd;
+    RV_(hand_down)(fd, "--messages-file=");
 }
 
 static Bool option(const HChar* argument) {
     const HChar* name;
     if (VG_STR_CLO(argument, "--stream", stream_path)) {
     } else if (VG_STR_CLO(argument, "--messages", messages_path)) {
+    } else if (VG_INT_CLO(argument, "--stream-file", stream_file)) {
+    } else if (VG_INT_CLO(argument, "--messages-file", messages_file)) {
     } else if (VG_STR_CLO(argument, "--function", name)) {
         VG_(addToXA)(chosen_functions, &name);
     } else
@@ -493,16 +519,18 @@ static Bool option(const HChar* argument) {
     return True;
 }
 static void usage(void) {
-    VG_(printf)
-    ("    --stream=PATH     shared memory made by revisit\n"
-     "    --messages=PATH   a file to append the core's messages to\n"
-     "    --function=NAME   mark what happens inside a function\n");
+    VG_(printf)(
+        "    --stream=PATH     shared memory made by revisit\n"
+        "    --messages=PATH   a file to append the core's messages to\n"
+        "    --stream-file=N, --messages-file=N   the same, opened before\n"
+        "    --function=NAME   mark what happens inside a function\n");
 }
 static void usage_debug(void) {}
 
 static void options_read(void) {
+    SysRes mapped;
     take_its_name();
-    SysRes opened, mapped;
+    RV_(programs_begin)();
     if (messages_path) send_messages(messages_path);
     use(unread, REVISIT_SLOT_WORDS);
     thread = VG_(calloc)("revisit.threads", VG_N_THREADS, sizeof *thread);
@@ -510,12 +538,11 @@ static void options_read(void) {
         VG_(fmsg)("the revisit tool is run by `revisit profile --via valgrind`\n");
         VG_(exit)(2);
     }
-    opened = VG_(open)(stream_path, VKI_O_RDWR, 0);
-    if (sr_isError(opened))
-        return; /* the analyzer is gone, or this user may not see it: run unrecorded */
+    stream_file = RV_(inherited)(stream_file, stream_path, VKI_O_RDWR);
+    if (stream_file < 0) return; /* the analyzer is gone, or this user may not see it: run unrecorded */
+    RV_(hand_down)(stream_file, "--stream-file=");
     mapped = VG_(am_shared_mmap_file_float_valgrind)(REVISIT_STREAM_BYTES,
-                                                     VKI_PROT_READ | VKI_PROT_WRITE, sr_Res(opened), 0);
-    VG_(close)(sr_Res(opened));
+                                                     VKI_PROT_READ | VKI_PROT_WRITE, stream_file, 0);
     if (sr_isError(mapped)) return;
     stream = (revisit_stream*)sr_Res(mapped);
     if (!revisit_stream_valid(stream)) {

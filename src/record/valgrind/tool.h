@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the two halves of the tool share: main.c talks to valgrind's core and to the stream,
- * instrument.c rewrites the program's code.
+ * What the parts of the tool share: main.c talks to valgrind's core and to the stream, instrument.c
+ * rewrites the program's code, programs.c is about what the program starts.
  */
 #ifndef REVISIT_VALGRIND_TOOL_H
 #define REVISIT_VALGRIND_TOOL_H
@@ -75,6 +75,15 @@ extern void RV_(hand_over)(void);           /* called from translated code when 
 extern void RV_(need)(UInt words);          /* room for a record outside translated code */
 extern void RV_(function_entered)(HWord kind, HWord a0, HWord a1, HWord a2, HWord sp, HWord link);
 extern void RV_(function_returned)(HWord result, HWord target);
+
+/* programs.c */
+extern void RV_(programs_begin)(void);
+/* The file handed down to this program, if there is one (not -1), or the one at the path; -1 = none. */
+extern Int RV_(inherited)(Int handed_down, const HChar* path, Int flags);
+extern void RV_(hand_down)(Int fd, const HChar* option); /* to programs started, "--option=" fd */
+/* Whether valgrind will run the program at `path`, else it runs as it is. */
+extern Bool RV_(before_exec)(const HChar* path, Bool is_recorded);
+extern void RV_(after_failed_exec)(void);
 
 /* instrument.c */
 extern IRSB* RV_(instrument)(VgCallbackClosure*, IRSB*, const VexGuestLayout*, const VexGuestExtents*,

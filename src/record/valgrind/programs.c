@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Programs that the recorded one starts by exec: how they find the stream, and which run as they are.
+ *
+ * The stream is a file of the analyzer's, opened by a path in /proc. A process in another user
+ * namespace may not open it, though it may use one that it has. So each process keeps the files open,
+ * above the numbers that the program can use, and hands them down to a program that valgrind runs, with
+ * their numbers among valgrind's arguments.
+ *
+ * Where the tool itself is not to be seen (bwrap, chroot), valgrind would end instead of the program's
+ * beginning, and in another PID namespace neither side knows whether the other lives. Nor can valgrind
+ * run what changes its user. All these run as they are; the analyzer is told how many.
+ */
+#include "pub_tool_clientstate.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_xarray.h"
+#include "tool.h"
+
+/* Of the core's own headers, which the package does not have. */
+extern Int VG_(safe_fd)(Int fd);
+extern Int VG_(fcntl)(Int fd, Int command, Addr argument);
+extern Int VG_(access)(const HChar* path, Bool read, Bool write, Bool execute);
+extern Bool VG_(clo_trace_children);
+extern const HChar* VG_(name_of_launcher);
+
+enum { MOST_FILES = 2, SET_USER = 04000, SET_GROUP = 02010 };
+static Int files[MOST_FILES];
+static UInt files_kept;
+static HChar tool_path[4096];
+static Bool traces_children;
+
+void RV_(programs_begin)(void) {
+    SSizeT length = VG_(readlink)("/proc/self/exe", tool_path, sizeof tool_path - 1);
+    tool_path[length > 0 ? length : 0] = 0;
+    traces_children = VG_(clo_trace_children);
+}
+
+Int RV_(inherited)(Int handed_down, const HChar* path, Int flags) {
+    SysRes opened;
+    if (handed_down >= 0 && VG_(fcntl)(handed_down, VKI_F_GETFD, 0) >= 0)
+        return VG_(safe_fd)(handed_down);
+    opened = VG_(open)(path, flags, 0);
+    return sr_isError(opened) ? -1 : VG_(safe_fd)(sr_Res(opened));
+}
+
+void RV_(hand_down)(Int fd, const HChar* option) {
+    XArray* arguments = VG_(args_for_valgrind);
+    const UInt length = VG_(strlen)(option);
+    HChar* text = VG_(malloc)("revisit.argument", length + 16);
+    Word i;
+    if (files_kept == MOST_FILES) return;
+    files[files_kept++] = fd;
+    VG_(sprintf)(text, "%s%d", option, fd);
+    for (i = 0; i < VG_(sizeXA)(arguments); i++) {
+        HChar** argument = VG_(indexXA)(arguments, i);
+        if (VG_(strncmp)(*argument, option, length) != 0) continue;
+        *argument = text;
+        return;
+    }
+    VG_(addToXA)(arguments, &text);
+}
+
+static Bool changes_user(const HChar* path) {
+    struct vg_stat status;
+    if (!path || sr_isError(VG_(stat)(path, &status))) return False;
+    return status.mode & SET_USER || (status.mode & SET_GROUP) == SET_GROUP;
+}
+
+static void keep_at_exec(Bool keeps) {
+    UInt i;
+    for (i = 0; i < files_kept; i++) VG_(fcntl)(files[i], VKI_F_SETFD, keeps ? 0 : VKI_FD_CLOEXEC);
+}
+
+Bool RV_(before_exec)(const HChar* path, Bool is_recorded) {
+    if (!traces_children) return True;
+    VG_(clo_trace_children) = is_recorded && VG_(access)(tool_path, True, False, True) == 0 &&
+                              VG_(access)(VG_(name_of_launcher), True, False, True) == 0 &&
+                              !changes_user(path);
+    keep_at_exec(VG_(clo_trace_children));
+    return VG_(clo_trace_children);
+}
+
+void RV_(after_failed_exec)(void) {
+    VG_(clo_trace_children) = traces_children;
+    keep_at_exec(False);
+}
