@@ -88,6 +88,8 @@ if here["any binary"]["works"] and run(*namespace, "true", status=None).returnco
         shutil.copy("/bin/echo", copy)
         copy.chmod(0o4755)
         cases.append((["env", copy, "said"], False))
+        done = run(revisit, "profile", "--quiet", "--method", "exact", "-o", "s.json", "--", copy, "said", status=2)
+        expect(done.stdout == "" and done.stderr.count("\n") == 1 and "rights of another user" in done.stderr, f"set-user-ID: {done}")
     for command, is_seen in cases:
         if run(*command, status=None).returncode != 0:
             tried.append(f"not tried: {' '.join(map(str, command))}")
@@ -100,6 +102,18 @@ if here["any binary"]["works"] and run(*namespace, "true", status=None).returnco
         expect(any(name.endswith("echo") for name in programs) == is_seen, f"{command}: {programs}")
         expect(any("ran unrecorded" in note for note in notes) != is_seen, f"{command}: {notes}")
     tried.append("exact sees other users and user namespaces, and notes what is out of its reach")
+
+# --- A full disk is found before the program starts. ---
+disk = scratch / "disk"
+disk.mkdir()
+if os.getuid() == 0 and run("mount", "-t", "tmpfs", "-o", "size=16k", "none", disk, status=None).returncode == 0:
+    try:
+        (disk / "rest").write_bytes(bytes(16 << 10))
+        done = run(revisit, "profile", "--quiet", "-o", disk / "p.json", "--", "echo", "said", status=2)
+        expect(done.stdout == "" and "No space left" in done.stderr and os.listdir(disk) == ["rest"], f"full disk: {done}, {os.listdir(disk)}")
+        tried.append(f"a full disk: {done.stderr.strip()}")
+    finally:
+        run("umount", disk)
 
 # --- Attaching: the same user needs no capability; ptrace forbidden, or a process of another namespace, is one clear line. ---
 sleeper = subprocess.Popen(["sleep", "60"])

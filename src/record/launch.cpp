@@ -9,6 +9,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -136,6 +137,13 @@ Result<Program> find_program(const std::vector<std::string>& command) {
 // Go's goroutines store below the stack pointer and move their stacks, which valgrind takes for stores
 // to memory that is not there.
 Result<void> check_for_valgrind(const Program& program) {
+    struct stat status;
+    if (stat(program.path.c_str(), &status) == 0 &&
+        (status.st_mode & (S_ISUID | S_ISGID) ||
+         getxattr(program.path.c_str(), "security.capability", nullptr, 0) > 0))
+        return fail(program.path, "",
+                    "runs with the rights of another user or with capabilities, which valgrind cannot "
+                    "run; as root, --method watch samples it");
     const std::string mark = std::string("\xff Go ") + "buildinf:";  // apart, not to have it ourselves
     if (!contains(program.path, mark)) return {};
     return fail(program.path, "",

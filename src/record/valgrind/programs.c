@@ -27,7 +27,12 @@ extern Int VG_(access)(const HChar* path, Bool read, Bool write, Bool execute);
 extern Bool VG_(clo_trace_children);
 extern const HChar* VG_(name_of_launcher);
 
-enum { MOST_FILES = 2, SET_USER = 04000, SET_GROUP = 02010 };
+enum { MOST_FILES = 2, SET_USER = 04000, SET_GROUP = 02000 };
+#if defined(VGA_arm64)
+enum { SYSCALL_GETXATTR = 8 };
+#else
+enum { SYSCALL_GETXATTR = 191 };
+#endif
 static Int files[MOST_FILES];
 static UInt files_kept;
 static HChar tool_path[4096];
@@ -67,7 +72,8 @@ void RV_(hand_down)(Int fd, const HChar* option) {
 static Bool changes_user(const HChar* path) {
     struct vg_stat status;
     if (!path || sr_isError(VG_(stat)(path, &status))) return False;
-    return status.mode & SET_USER || (status.mode & SET_GROUP) == SET_GROUP;
+    return status.mode & (SET_USER | SET_GROUP) ||
+           revisit_syscall(SYSCALL_GETXATTR, (long)path, (long)"security.capability", 0, 0) > 0;
 }
 
 static void keep_at_exec(Bool keeps) {
