@@ -103,6 +103,21 @@ if here["any binary"]["works"] and run(*namespace, "true", status=None).returnco
         expect(any("ran unrecorded" in note for note in notes) != is_seen, f"{command}: {notes}")
     tried.append("exact sees other users and user namespaces, and notes what is out of its reach")
 
+# --- Names of a program that is deleted, or in a file system of its own, when its symbols are read. ---
+example = build / "examples/matmul"
+if here["sampling"]["works"] and example.exists():
+    kept = scratch / "kept"
+    kept.mkdir()
+    shutil.copy(example, kept / "program")
+    cases = [("deleted", ["sh", "-c", "cp kept/program gone && ./gone ijk 300 && rm gone"])]
+    if run(*namespace, "--mount", "true", status=None).returncode == 0:
+        cases.append(("elsewhere", [*namespace, "--mount", "sh", "-c", f"mount --bind {kept} /mnt && exec /mnt/program ijk 300"]))
+    for name, command in cases:
+        run(revisit, "profile", "--quiet", "-o", "g.json", "--", *command)
+        functions = {site.get("function", "") for site in json.loads((scratch / "g.json").read_text())["sites"]}
+        expect(any("ijk" in one or "multiply" in one or one == "main" for one in functions), f"{name}: {functions}")
+    tried.append("names of programs that are gone or elsewhere")
+
 # --- A full disk is found before the program starts. ---
 disk = scratch / "disk"
 disk.mkdir()

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "record/decode.h"
+#include "symbols/kept_files.h"
 
 namespace revisit::record {
 namespace {
@@ -46,6 +47,7 @@ void Decoder::module(std::uint64_t low, std::uint64_t high, std::uint64_t offset
     std::vector<std::string> parts = split_text(text);
     Module module{low, high, offset, parts.empty() ? "" : parts[0], parts.size() > 1 ? parts[1] : ""};
     unload(low, high);
+    keep_file(static_cast<std::int32_t>(pid_), module.path, low, high);
     mapped_[low] = static_cast<std::uint32_t>(origins_.modules.size());
     if (objects_ && options_.sampled_block == 0)
         objects_->map_file(module);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "symbols/kept_files.h"
+
 namespace revisit::record {
 
 ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origins) {
@@ -194,7 +196,7 @@ std::optional<std::uint64_t> ObjectMap::beginning_of(std::uint64_t address) cons
 // Any segment of a file shows where all its symbols lie; the first one seen does.
 void ObjectMap::map_file(const Module& module) {
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(module.path, ignored)) return;
+    if (!is_kept(module.path) && !std::filesystem::is_regular_file(module.path, ignored)) return;
     auto known = mapped_files_.find(module.path);
     if (known != mapped_files_.end() && known->second == module.low - module.file_offset) return;
     if (module.file_offset != 0 && known != mapped_files_.end()) return;

@@ -3,6 +3,11 @@
 #pragma once
 
 #include <elfutils/libdwfl.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "symbols/kept_files.h"
 
 namespace revisit {
 
@@ -13,5 +18,13 @@ inline const Dwfl_Callbacks kDebugInformation = {
     .section_address = dwfl_offline_section_address,
     .debuginfo_path = &debug_path,
 };
+
+// The file as the program had it, where it was kept.
+inline Dwfl_Module* report_file(Dwfl* dwfl, const std::string& path) {
+    const int kept = open_kept(path);
+    Dwfl_Module* module = dwfl_report_elf(dwfl, path.c_str(), path.c_str(), kept, 0, true);
+    if (module == nullptr && kept >= 0) close(kept);
+    return module;
+}
 
 }  // namespace revisit

@@ -82,7 +82,7 @@ SymbolFile::SymbolFile(const std::string& path) : inside_(std::make_unique<Insid
     in.dwfl = dwfl_begin(&kDebugInformation);
     if (!in.dwfl) return;
     dwfl_report_begin(in.dwfl);
-    in.module = dwfl_report_elf(in.dwfl, path.c_str(), path.c_str(), -1, 0, true);
+    in.module = report_file(in.dwfl, path);
     dwfl_report_end(in.dwfl, nullptr, nullptr);
     if (!in.module) return;
     Dwarf_Addr bias = 0;

@@ -120,7 +120,7 @@ struct TypeFinder::ModuleTypes {
     explicit ModuleTypes(const std::string& path) {
         if (dwfl == nullptr) return;
         dwfl_report_begin(dwfl);
-        module = dwfl_report_elf(dwfl, path.c_str(), path.c_str(), -1, 0, true);
+        module = report_file(dwfl, path);
         dwfl_report_end(dwfl, nullptr, nullptr);
         Dwarf_Addr bias = 0;
         if (module != nullptr) dwarf = dwfl_module_getdwarf(module, &bias);

@@ -7,6 +7,7 @@
 #include "record/objects.h"
 #include "symbols/contexts.h"
 #include "symbols/jit_code.h"
+#include "symbols/kept_files.h"
 #include "symbols/symbolize.h"
 
 namespace revisit::watch::outside {
@@ -26,10 +27,13 @@ bool is_memory(std::string_view path) {
 
 }  // namespace
 
-std::uint32_t Places::file(const std::string& path) {
+std::uint32_t Places::file(const Mapping& mapping, std::uint32_t process) {
     auto [found, is_new] =
-        files_.try_emplace(path, static_cast<std::uint32_t>(origins_.modules.size()));
-    if (is_new) origins_.modules.push_back({0, 0, 0, path, ""});
+        files_.try_emplace(mapping.path, static_cast<std::uint32_t>(origins_.modules.size()));
+    if (is_new) {
+        origins_.modules.push_back({0, 0, 0, mapping.path, ""});
+        keep_file(static_cast<std::int32_t>(process), mapping.path, mapping.low, mapping.high);
+    }
     return found->second;
 }
 
@@ -38,7 +42,7 @@ std::uint32_t Places::place(const Mapping* mapping, std::uint64_t address, std::
     place.offset = address;
     const bool in_file = mapping != nullptr && mapping->is_file() && !is_memory(mapping->path);
     if (in_file) {
-        place.module = file(mapping->path);
+        place.module = file(*mapping, process);
         place.offset = address - mapping->low + mapping->offset;
     }
     auto [found, is_new] =

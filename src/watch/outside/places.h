@@ -31,7 +31,7 @@ struct DataTouched {
 
 class Places {
  public:
-    std::uint32_t file(const std::string& path);
+    std::uint32_t file(const Mapping& mapping, std::uint32_t process);
     // A place in a mapped file, or, where no file is, an address in that process.
     std::uint32_t place(const Mapping* mapping, std::uint64_t address, std::uint32_t process);
     // The process describes the code that it makes in this file.

@@ -135,7 +135,7 @@ DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer)
     const Mapping* start = maps_.file_start(file->low);
     if (start == nullptr) return {};
     return {Kind::global, (address - start->low) & ~std::uint64_t{3},
-            program->places.file(start->path)};
+            program->places.file(*start, static_cast<std::uint32_t>(pid))};
 }
 
 // It is a program header of the file, whose headers are mapped with its beginning.
