@@ -15,6 +15,7 @@
 
 #include "symbols/debug_information.h"
 #include "symbols/functions.h"
+#include "symbols/go_table.h"
 #include "symbols/loops.h"
 #include "symbols/scopes.h"
 
@@ -51,6 +52,7 @@ struct SymbolFile::Inside {
         std::uint64_t offset, bytes, address;
     };
     std::vector<Load> loads;
+    GoTable go;  // where there is no other debug information
     FunctionIndex functions;
     std::map<std::uint64_t, std::vector<CodeLoop>> loops;  // by function
     std::map<std::uint64_t, Frame> loop_frames;            // by head
@@ -68,6 +70,7 @@ struct SymbolFile::Inside {
 
     void read_code();
     void read_functions();
+    void read_go_table();
     Dwarf_Die* unit_at(std::uint64_t address, Dwarf_Addr& bias);
     CodeSymbol at(std::uint64_t address);
     Frame loop_around(std::uint64_t address);
@@ -127,7 +130,26 @@ void SymbolFile::Inside::read_functions() {
         unsigned rank = binding == STB_LOCAL ? 0 : binding == STB_WEAK ? 1 : 2;
         found.push_back({start, symbol.st_size, header.sh_addr + bias + header.sh_size, rank, name});
     }
+    if (!lines) read_go_table();
+    if (found.empty()) found = go.functions();
     functions = FunctionIndex(std::move(found));
+}
+
+void SymbolFile::Inside::read_go_table() {
+    std::size_t names = 0;
+    if (elf_getshdrstrndx(elf, &names) != 0) return;
+    std::uint64_t text = 0;
+    Elf_Data* table = nullptr;
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section));) {
+        GElf_Shdr header;
+        const char* name =
+            gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : nullptr;
+        const std::string_view called = name ? name : "";
+        if (called == ".text") text = header.sh_addr;
+        if (called.ends_with(".gopclntab")) table = elf_rawdata(section, nullptr);
+    }
+    if (table && table->d_buf)
+        go = GoTable({static_cast<const std::uint8_t*>(table->d_buf), table->d_size}, text);
 }
 
 SymbolFile::~SymbolFile() = default;
@@ -137,7 +159,7 @@ bool SymbolFile::is_elf() const {
 }
 bool SymbolFile::has_lines() const {
     inside_->read_code();
-    return inside_->lines;
+    return inside_->lines || inside_->go.is_there();
 }
 
 std::string SymbolFile::build_id() const {
@@ -199,7 +221,8 @@ std::span<const std::uint8_t> SymbolFile::Inside::bytes_of(std::uint64_t address
 Frame SymbolFile::Inside::loop_around(std::uint64_t address) {
     GElf_Ehdr header;
     const FunctionSymbol* function = functions.at(address);
-    if (!lines || !gelf_getehdr(elf, &header) || !function || function->bytes == 0) return {};
+    if ((!lines && !go.is_there()) || !gelf_getehdr(elf, &header) || !function || function->bytes == 0)
+        return {};
     auto [known, is_new] = loops.try_emplace(function->start);
     if (is_new)
         known->second =
@@ -233,6 +256,11 @@ CodeSymbol SymbolFile::Inside::at(std::uint64_t address) {
 
     if (const FunctionSymbol* function = functions.at(address))
         symbol.frame.function = demangled(function->name);
+    if (go.is_there()) {
+        const GoTable::Line line = go.line_at(address);
+        symbol.frame.file = line.file;
+        symbol.frame.line = line.line;
+    }
     if (!in.lines) return symbol;
 
     std::vector<Frame> frames;
