@@ -113,11 +113,11 @@ struct X64 {
         State& s = ahead.s_;
         auto i = std::bit_cast<x64::Native>(m.immediate);
         if (m.lanes == kSpecial) switch (i.op) {
-                case Op::floating:  // the control of vector floating point is loaded
+                case Op::float_control:
                     s.plain_floats = false;
                     return true;
                 case Op::flag_set:
-                    s.backwards = i.sub == 4;
+                    s.backwards = i.is(X64Flag::backwards);
                     if (s.backwards) ahead.unit_.words = false;
                     return true;
                 default:

@@ -62,7 +62,7 @@ std::uint64_t x64_instruction_before(Memory& memory, const X64State& s, std::uin
     std::uint8_t here[15];  // one that is repeated stays where it is
     X64Instruction repeated = decode_x64(here, memory.fetch(s.pc, here));
     if (repeated.op >= X64Instruction::Op::string_move &&
-        repeated.op <= X64Instruction::Op::string_compare && repeated.sub != 0 &&
+        repeated.op <= X64Instruction::Op::string_compare && !repeated.is(X64Repeat::once) &&
         x64::touches_word(repeated, s, word) == x64::Touches::yes)
         return s.pc;
     constexpr unsigned kBytes = 96;

@@ -17,7 +17,9 @@ void floating(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     mod_rm(in, p, i);
     if (!i.has_memory) {
         bool compares = (op == 0xdb || op == 0xdf) && modrm >= 0xe8 && modrm < 0xf8;
-        i.sub = compares ? 1 : op == 0xdf && modrm == 0xe0 ? 2 : 0;
+        i.set(compares                      ? X64Loses::flags
+              : op == 0xdf && modrm == 0xe0 ? X64Loses::ax
+                                            : X64Loses::nothing);
         i.op = Op::floating;
         return;
     }
@@ -46,11 +48,18 @@ enum Form : unsigned {
     kRow = 16384,      // the operation is in the upper bits of the opcode
     kChecked = 32768,  // more of it is said below
 };
+struct Sub {
+    std::uint8_t number = 0;
+    constexpr Sub() = default;
+    template <class Which>
+    constexpr Sub(Which which) : number(static_cast<std::uint8_t>(which)) {}
+};
 struct Rule {
     unsigned first, last;
     Op op;
     unsigned form = 0;
-    std::uint8_t sub = 0, from = 0;  // bytes of the source
+    Sub sub = {};
+    std::uint8_t from = 0;  // bytes of the source
 };
 
 constexpr Rule kOneByteRules[] = {
@@ -59,7 +68,7 @@ constexpr Rule kOneByteRules[] = {
     {0x04, 0x05, Op::alu, kRow | kByte | kImmediate},
     {0x50, 0x57, Op::push, kRegister | kWide | kNot16},
     {0x58, 0x5f, Op::pop, kRegister | kWide | kNot16},
-    {0x63, 0x63, Op::sign_extend, kModRm | kToReg | kReads, 0, 4},
+    {0x63, 0x63, Op::sign_extend, kModRm | kToReg | kReads, {}, 4},
     {0x68, 0x68, Op::push, kWide | kNot16 | kImmediate},
     {0x69, 0x69, Op::multiply, kModRm | kToReg | kReads | kImmediate},
     {0x6a, 0x6a, Op::push, kWide | kNot16 | kShort},
@@ -98,17 +107,17 @@ constexpr Rule kTwoByteRules[] = {
     {0x90, 0x9f, Op::set, kOneByte | kModRm | kWrites | kCondition},
     {0xa4, 0xa4, Op::double_shift, kModRm | kReads | kWrites | kShort},
     {0xa5, 0xa5, Op::double_shift, kModRm | kReads | kWrites},
-    {0xac, 0xac, Op::double_shift, kModRm | kReads | kWrites | kShort, 1},
-    {0xad, 0xad, Op::double_shift, kModRm | kReads | kWrites, 1},
+    {0xac, 0xac, Op::double_shift, kModRm | kReads | kWrites | kShort, X64DoubleShift::shrd},
+    {0xad, 0xad, Op::double_shift, kModRm | kReads | kWrites, X64DoubleShift::shrd},
     {0xaf, 0xaf, Op::multiply, kModRm | kToReg | kReads},
     {0xb0, 0xb1, Op::compare_exchange, kByte | kModRm | kReads | kWrites},
-    {0xb6, 0xb6, Op::zero_extend, kModRm | kToReg | kReads, 0, 1},
-    {0xb7, 0xb7, Op::zero_extend, kModRm | kToReg | kReads, 0, 2},
+    {0xb6, 0xb6, Op::zero_extend, kModRm | kToReg | kReads, {}, 1},
+    {0xb7, 0xb7, Op::zero_extend, kModRm | kToReg | kReads, {}, 2},
     {0xb8, 0xb8, Op::bit_count, kModRm | kToReg | kReads | kChecked},
-    {0xbc, 0xbc, Op::bit_count, kModRm | kToReg | kReads | kChecked, 3},
-    {0xbd, 0xbd, Op::bit_count, kModRm | kToReg | kReads | kChecked, 4},
-    {0xbe, 0xbe, Op::sign_extend, kModRm | kToReg | kReads, 0, 1},
-    {0xbf, 0xbf, Op::sign_extend, kModRm | kToReg | kReads, 0, 2},
+    {0xbc, 0xbc, Op::bit_count, kModRm | kToReg | kReads | kChecked, X64BitCount::bsf},
+    {0xbd, 0xbd, Op::bit_count, kModRm | kToReg | kReads | kChecked, X64BitCount::bsr},
+    {0xbe, 0xbe, Op::sign_extend, kModRm | kToReg | kReads, {}, 1},
+    {0xbf, 0xbf, Op::sign_extend, kModRm | kToReg | kReads, {}, 2},
     {0xc0, 0xc1, Op::exchange_add, kByte | kModRm | kReads | kWrites},
     {0xc3, 0xc3, Op::mov, kModRm | kWrites | kChecked},  // movnti
     {0xc8, 0xcf, Op::byte_swap, kRegister | kChecked},
@@ -135,7 +144,7 @@ bool by_rule(const Rule* rule, Reader& in, const Prefixes& p, X64Instruction& i,
     unsigned form = rule->form, size = size_of(p);
     bool is_byte = form & kOneByte || (form & kByte && !(op & 1));
     i.op = rule->op;
-    i.sub = rule->sub;
+    i.sub = rule->sub.number;
     i.from = rule->from;
     i.bytes = static_cast<std::uint8_t>(is_byte ? 1 : form & kWide ? 8 : size);
     i.to_reg = form & kToReg;
@@ -146,7 +155,7 @@ bool by_rule(const Rule* rule, Reader& in, const Prefixes& p, X64Instruction& i,
         i.rm = static_cast<std::uint8_t>((op & 7) | p.b());
     if (form & (kCondition | kRow)) i.sub = static_cast<std::uint8_t>(form & kRow ? op >> 3 : op & 15);
     if (is_byte || i.from == 1) byte_registers(p, i, is_byte && !(form & kGroup), true);
-    bool compares = i.op == Op::alu && i.sub == 7;
+    bool compares = i.op == Op::alu && i.is(X64Alu::cmp);
     touches(i, i.from ? i.from : i.bytes, form & kReads, form & kWrites && !compares);
     if (form & (kImmediate | kShort | kTarget)) {
         unsigned number = form & kShort || is_byte ? 1 : size == 2 && !(form & kTarget) ? 2 : 4;
@@ -204,7 +213,11 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         case 0xfc:
         case 0xfd:
             i.op = Op::flag_set;
-            i.sub = op == 0xf5 ? 2 : op < 0xfa ? op & 1 : static_cast<std::uint8_t>(3 + (op & 1));
+            i.set(op == 0xf5   ? X64Flag::cmc
+                  : op == 0xf8 ? X64Flag::clc
+                  : op == 0xf9 ? X64Flag::stc
+                  : op == 0xfc ? X64Flag::forwards
+                               : X64Flag::backwards);
             return;
         case 0xf6:
         case 0xf7:
@@ -240,7 +253,9 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
                : op < 0xae ? Op::string_load
                            : Op::string_scan;
         sized();
-        i.sub = p.repeat == 0xf3 ? 1 : p.repeat ? 2 : 0;
+        i.set(p.repeat == 0xf3 ? X64Repeat::while_equal
+              : p.repeat       ? X64Repeat::while_not
+                               : X64Repeat::once);
     }
     if (op >= 0xb8 && op < 0xc0) immediate(in, i, size);
     if (op >= 0xd8 && op < 0xe0) floating(in, p, i, op);
@@ -272,9 +287,8 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         case 0x01: {
             unsigned which = in.byte();
             bool is_known = which == 0xd0 || which == 0xd6 || which == 0xf9;  // xgetbv, xtest, rdtscp
-            i.op = is_known ? Op::no_values : Op::unknown;
+            i.op = which == 0xd6 ? Op::no_transaction : is_known ? Op::no_values : Op::unknown;
             i.immediate = which == 0xd0 ? 5 : which == 0xd6 ? 0 : 7;
-            i.sub = which == 0xd6 ? 2 : 0;
             return;
         }
         case 0x31:
@@ -292,8 +306,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             } else if (!i.has_memory)
                 i.op = which >= 5 ? Op::nop : Op::unknown;
             else if (which == 2 || which == 3) {  // the control of vector floating point
-                i.op = Op::floating;
-                i.sub = which == 2 ? 3 : 0;
+                i.op = which == 2 ? Op::float_control : Op::floating;
                 touches(i, 4, which == 2, which == 3);
             } else if (which < 6 || (which == 6 && !p.operand16))
                 i.op = Op::unknown;
@@ -304,7 +317,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             return;
         case 0xbc:
         case 0xbd:
-            if (p.repeat == 0xf3) i.sub -= 2;  // tzcnt, lzcnt
+            if (p.repeat == 0xf3) i.set(op == 0xbc ? X64BitCount::tzcnt : X64BitCount::lzcnt);
             return;
         case 0xc3:
             if (!i.has_memory || p.operand16 || p.repeat) i.op = Op::unknown;
@@ -317,7 +330,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
                 touches(i, i.bytes, true, true);
             } else if (!i.has_memory && (i.reg & 7) >= 6) {  // random numbers
                 i.op = Op::no_values;
-                i.sub = 1;
+                i.set(X64Loses::flags);
                 i.immediate = 1 << i.rm;
             }
             return;
@@ -335,7 +348,7 @@ void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned o
     unsigned pp = p.vex ? p.pp : p.last();
     auto general = [&](B what) {
         i.op = Op::bmi;
-        i.sub = static_cast<std::uint8_t>(what);
+        i.set(what);
         i.bytes = static_cast<std::uint8_t>(size);
         i.to_reg = true;
         mod_rm(in, p, i);

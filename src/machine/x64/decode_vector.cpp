@@ -32,7 +32,7 @@ bool shift(const Prefixes& p, X64Instruction& i, unsigned op) {
              : which == 6                   ? P::shift_left
              : static_cast<bool>(which & 4) ? P::bytes_left
                                             : P::bytes_right;
-    i.sub = static_cast<std::uint8_t>(what);
+    i.set(what);
     i.reg = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.rm);
     i.first = i.rm;
     return true;
@@ -95,8 +95,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
         case Op::packed: {
             auto what = static_cast<P>(i.sub);
             if (op >= 0x71 && op <= 0x73 && p.map == 1 && !shift(p, i, op)) i.op = Op::unknown;
-            if (what == P::low_half && !i.has_memory)
-                i.sub = static_cast<std::uint8_t>(P::high_to_low_half);
+            if (what == P::low_half && !i.has_memory) i.set(P::high_to_low_half);
             if (what == P::float_compare && (i.immediate & 0xf8)) i.op = Op::vector_other;
             if (what == P::widen_signed || what == P::widen_zero)
                 i.from = static_cast<std::uint8_t>(r->memory == Size::half      ? element / 2
@@ -193,12 +192,12 @@ bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned
         i.sub = op & 1;
     } else if (moves) {
         i.op = Op::mask_move;
-        i.sub = op & 3;
+        i.sub = op & 3;  // X64MaskMove
         if (op >= 0x92) bytes = p.pp == 1 ? 1 : p.pp == 0 ? 2 : p.w() ? 8 : 4;
         touches(i, bytes, op == 0x90, op == 0x91);
     } else {
         i.op = Op::mask_logic;
-        i.sub = static_cast<std::uint8_t>(op);
+        i.sub = static_cast<std::uint8_t>(op);  // X64Mask
         if (op == 0x4b) bytes = p.pp == 1 ? 2 : p.w() ? 8 : 4;
     }
     i.bytes = static_cast<std::uint8_t>(bytes);

@@ -19,7 +19,8 @@ bool Lifter::alu() {
     bool is_same = !i.has_immediate && !i.has_memory && i.reg == i.rm && i.reg_is_high == i.rm_is_high;
     Op op = kOps[i.sub];
     std::uint8_t a = kZ, b = kZ;
-    if (is_same && (i.sub == 3 || i.sub >= 5)) {  // the same whatever is there
+    bool compares = i.is(X64Alu::cmp), subtracts = op == Op::subtract || i.is(X64Alu::sbb);
+    if (is_same && (subtracts || op == Op::bit_xor)) {  // the same whatever is there
         if (op == Op::bit_xor) op = Op::subtract;
     } else {
         if (!read_rm(bytes, a)) return false;
@@ -27,9 +28,9 @@ bool Lifter::alu() {
         if (i.to_reg) std::swap(a, b);
     }
     Place to = i.to_reg ? reg() : rm();
-    put(op, i.sub == 7 ? kDiscard : slot_for(to), a, b, i.has_immediate ? i.immediate : 0).flags =
+    put(op, compares ? kDiscard : slot_for(to), a, b, i.has_immediate ? i.immediate : 0).flags =
         kAllFlags;
-    return i.sub == 7 || finish(to);
+    return compares || finish(to);
 }
 
 bool Lifter::test() {
@@ -143,27 +144,27 @@ bool Lifter::jump_indirect() {
 }
 
 bool Lifter::jump_if_count() {
-    if (i.sub == 3) {
+    if (i.is(X64Count::jrcxz)) {
         jump(Op::jump_zero, kC, target());
         return true;
     }
     move_by(kC, -1);
-    if (i.sub == 2) {
+    if (i.is(X64Count::loop)) {
         jump(Op::jump_not_zero, kC, target());
         return true;
     }
     jump(Op::jump_zero, kC, next);
-    jump_if({Test::equal, i.sub == 0}, target());
+    jump_if({Test::equal, i.is(X64Count::loopne)}, target());
     return true;
 }
 
 // Strings. Repeated, an instruction comes back to itself until the count is used up, or what it
-// compares is (sub 1), or is not (2), the same.
+// compares is, or is not, the same.
 
 bool Lifter::string() {
     out.kind = Kind::string;
     bool moves = i.op == Code::string_move, stores = i.op == Code::string_store;
-    bool repeats = i.sub != 0, by_chunks = repeats && bytes < 8 && (moves || stores);
+    bool repeats = !i.is(X64Repeat::once), by_chunks = repeats && bytes < 8 && (moves || stores);
     if (repeats) jump(Op::jump_zero, kC, next);
     if (by_chunks) {
         Micro& m = put_wide(Op::own, kT1, kTarget, moves ? kSource : kZ);
@@ -231,7 +232,7 @@ bool Lifter::string() {
         return true;
     }
     jump(Op::jump_zero, kC, next);
-    jump_if({Test::equal, i.sub != 1}, pc);
+    jump_if({Test::equal, !i.is(X64Repeat::while_equal)}, pc);
     return true;
 }
 
@@ -320,8 +321,10 @@ bool Lifter::lift() {
         case Code::jump_if_count:
             return jump_if_count();
         case Code::no_values:
+        case Code::no_transaction:
             return no_values();
         case Code::floating:
+        case Code::float_control:
             return floating();
         case Code::string_move:
         case Code::string_store:

@@ -51,9 +51,9 @@ void Lifter::multiply_whole(std::uint8_t a, std::uint8_t b, bool is_signed) {
 bool Lifter::multiply_wide() {
     std::uint8_t b;
     if (!read_rm(bytes, b)) return false;
-    bool is_signed = i.sub & 1;
+    bool is_signed = i.is(X64Wide::imul) || i.is(X64Wide::idiv);
     std::uint8_t low = bytes == 1 ? kT2 : kA, high = bytes == 1 ? kT3 : kD;
-    if (i.sub >= 6) {
+    if (i.is(X64Wide::div) || i.is(X64Wide::idiv)) {
         Own kinds[2] = {is_signed ? Own::signed_quotient : Own::quotient,
                         is_signed ? Own::signed_remainder : Own::remainder};
         put_own(kinds[0], kT2, kA, b).c = bytes == 1 ? kZ : kD;
@@ -82,30 +82,31 @@ bool Lifter::shift() {
     if (!read_rm(bytes, a)) return false;
     std::int64_t count = i.has_immediate ? i.immediate & (bytes == 8 ? 63 : 31) : 0;
     if (i.has_immediate && count == 0) return (!i.has_memory && bytes < 4) || write(rm(), a);
-    if (i.sub == 2 || i.sub == 3) {  // through the carry: not followed
+    bool left = i.is(X64Shift::rol), rotates = left || i.is(X64Shift::ror);
+    if (i.is(X64Shift::rcl) || i.is(X64Shift::rcr)) {  // not followed
         put(Op::forget, d, kZ);
         forget_flags(kCarry | kOverflow);
         return finish(rm());
     }
     bool is_own =
-        bytes < 4 && (!i.has_immediate || count >= static_cast<std::int64_t>(width) || i.sub < 4);
+        bytes < 4 && (!i.has_immediate || count >= static_cast<std::int64_t>(width) || rotates);
     if (is_own) {
         static constexpr Own kOwn[8] = {
             Own::rotate_left, Own::rotate_right, {}, {}, Own::shift_left, Own::shift_right,
             Own::shift_left,  Own::shift_signed};
         Micro& m = put_own(kOwn[i.sub], d, a, by, count);
-        m.flags = i.sub < 2 ? kCarry : kAllFlags & ~kOverflow;
+        m.flags = rotates ? kCarry : kAllFlags & ~kOverflow;
         m.loses = kOverflow;
         if (!i.has_immediate) m.condition = {Test::carry, false};  // none may change
-    } else if (i.sub < 2) {
-        if (i.sub == 0 && i.has_immediate) count = static_cast<std::int64_t>(width) - count;
-        if (i.sub == 0 && !i.has_immediate) put(Op::subtract, by = kT1, kZ, kC);
+    } else if (rotates) {
+        if (left && i.has_immediate) count = static_cast<std::int64_t>(width) - count;
+        if (left && !i.has_immediate) put(Op::subtract, by = kT1, kZ, kC);
         put(Op::rotate_right, d, a, by, count);
         forget_flags(kCarry | kOverflow);
     } else
-        put(i.sub == 5   ? Op::shift_right
-            : i.sub == 7 ? Op::shift_signed
-                         : Op::shift_left,
+        put(i.is(X64Shift::shr)   ? Op::shift_right
+            : i.is(X64Shift::sar) ? Op::shift_signed
+                                  : Op::shift_left,
             d, a, by, count)
             .flags = kAllFlags;
     return finish(rm());
@@ -117,8 +118,9 @@ bool Lifter::double_shift() {
     if (!read_rm(bytes, a)) return false;
     if (i.has_immediate && count == 0) return write(rm(), a);
     if (i.has_immediate && count < width) {
-        put(i.sub ? Op::shift_right : Op::shift_left, kT3, a, kZ, count);
-        put(i.sub ? Op::shift_left : Op::shift_right, kT1, i.reg, kZ, width - count);
+        bool right = i.is(X64DoubleShift::shrd);
+        put(right ? Op::shift_right : Op::shift_left, kT3, a, kZ, count);
+        put(right ? Op::shift_left : Op::shift_right, kT1, i.reg, kZ, width - count);
         Micro& m = put(Op::bit_or, d, kT3, kT1);
         m.flags = kZero | kSign | kParity;
         m.loses = kCarry | kOverflow;
@@ -181,11 +183,12 @@ bool Lifter::bit_test() {
     static constexpr Own kOwn[4] = {Own::bit_test, Own::bit_set, Own::bit_reset, Own::bit_complement};
     std::uint8_t a;
     if (!read_rm(bytes, a)) return false;
-    Micro& m = put_own(kOwn[i.sub], i.sub == 0 ? kDiscard : slot_for(rm()), a,
+    bool only_tests = i.is(X64BitTest::bt);
+    Micro& m = put_own(kOwn[i.sub], only_tests ? kDiscard : slot_for(rm()), a,
                        i.has_immediate ? kZ : i.reg, i.has_immediate ? i.immediate : 0);
     m.flags = kCarry;
     m.loses = kOverflow | kSign | kParity;
-    return i.sub == 0 || finish(rm());
+    return only_tests || finish(rm());
 }
 
 bool Lifter::bit_count() {
@@ -227,7 +230,7 @@ bool Lifter::bmi() {
     };
     std::uint8_t b, a = i.first;
     if (!read_rm(bytes, b)) return false;
-    if (static_cast<X64Bmi>(i.sub) == X64Bmi::multiply) {
+    if (i.is(X64Bmi::multiply)) {
         multiply_whole(kD, b, false);
         copy(i.first, kT2);
         copy(i.reg, kT3);
@@ -287,13 +290,13 @@ bool Lifter::flags() {
         put_own(Own::load_flags, kDiscard, kT0).flags = kAllFlags & ~kOverflow;
         return true;
     }
-    if (i.sub >= 3) return special();
-    Micro& own = put_own(i.sub == 2   ? Own::complement_carry
-                         : i.sub == 1 ? Own::set_carry
-                                      : Own::clear_carry,
+    if (i.is(X64Flag::forwards) || i.is(X64Flag::backwards)) return special();
+    Micro& own = put_own(i.is(X64Flag::cmc)   ? Own::complement_carry
+                         : i.is(X64Flag::stc) ? Own::set_carry
+                                              : Own::clear_carry,
                          kDiscard, kZ);
     own.flags = kCarry;
-    if (i.sub == 2) own.condition = {Test::carry, false};
+    if (i.is(X64Flag::cmc)) own.condition = {Test::carry, false};
     return true;
 }
 
@@ -301,8 +304,8 @@ bool Lifter::no_values() {
     for (unsigned r = 0; r < 16; r++)
         if (i.immediate >> r & 1) put_wide(Op::forget, static_cast<std::uint8_t>(r), kZ);
     // Outside of a transaction, which a signal would have ended.
-    if (i.sub == 2) put_own(Own::no_transaction, kDiscard, kZ).flags = kAllFlags;
-    if (i.sub == 1) forget_flags();
+    if (i.op == Code::no_transaction) put_own(Own::no_transaction, kDiscard, kZ).flags = kAllFlags;
+    if (i.is(X64Loses::flags)) forget_flags();
     return true;
 }
 
@@ -312,10 +315,9 @@ bool Lifter::floating() {
         !memory(i.writes ? Op::store_unknown : Op::vector_load, i.writes ? kDiscard : kOperand,
                 i.memory_bytes))
         return false;
-    if (i.sub == 1) forget_flags();
-    if (i.sub == 2) put_wide(Op::forget, kA, kZ);
-    if (i.sub == 3) return special();
-    return true;
+    if (i.is(X64Loses::flags)) forget_flags();
+    if (i.is(X64Loses::ax)) put_wide(Op::forget, kA, kZ);
+    return i.op == Code::floating || special();
 }
 
 }  // namespace revisit::machine::x64

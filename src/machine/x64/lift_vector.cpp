@@ -125,8 +125,8 @@ void Lifter::roles(Micro& m) {
             m.flags = kAllFlags;
             return;
         case Code::mask_move:
-            if (i.sub == 2) m.a = i.rm & 15;
-            if (i.sub == 3) m.d = i.reg & 15;
+            if (i.is(X64MaskMove::from_general)) m.a = i.rm & 15;
+            if (i.is(X64MaskMove::to_general)) m.d = i.reg & 15;
             return;
         case Code::vector_store:  // masked
         case Code::vector_compare:

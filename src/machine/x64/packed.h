@@ -13,6 +13,10 @@ struct Native {
         broadcasts : 1;
     std::int64_t immediate : 8;
 
+    template <class Sub>
+    bool is(Sub which) const {
+        return sub == static_cast<std::uint8_t>(which);
+    }
     unsigned element() const { return 1u << log_element >> 1; }  // bytes; 0 where there is none
 };
 static_assert(sizeof(Native) == 8);

@@ -127,8 +127,8 @@ void Vectors::masks(Native i, const Operand& b) {
     Value x = get_mask(i.first & 7, bytes), y = get_mask(i.rm & 7, bytes);
     switch (i.op) {
         case Op::mask_move:
-            if (i.sub == 3) return put(i.reg, y, bytes < 4 ? 4 : bytes);
-            if (i.sub == 2) y = get(i.rm, bytes);
+            if (i.is(X64MaskMove::to_general)) return put(i.reg, y, bytes < 4 ? 4 : bytes);
+            if (i.is(X64MaskMove::from_general)) y = get(i.rm, bytes);
             if (i.has_memory) y = low_of(b);
             return put_mask(i.reg, y, bytes);
         case Op::mask_shift: {
@@ -142,17 +142,18 @@ void Vectors::masks(Native i, const Operand& b) {
             bool carry = i.sub ? (~x.bits & y.bits) == 0 : zero == ones(width);
             return set_zero_and_carry(zero == 0, carry, x.known && y.known);
         }
-        default: {  // and, andn, not, or, xnor, xor, add; unpacked: two halves
-            std::uint64_t result = i.sub == 0x41   ? x.bits & y.bits
-                                   : i.sub == 0x42 ? ~x.bits & y.bits
-                                   : i.sub == 0x44 ? ~y.bits
-                                   : i.sub == 0x45 ? x.bits | y.bits
-                                   : i.sub == 0x46 ? ~(x.bits ^ y.bits)
-                                   : i.sub == 0x47 ? x.bits ^ y.bits
-                                   : i.sub == 0x4a ? x.bits + y.bits
-                                                   : x.bits << width / 2 | cut(y.bits, bytes / 2);
-            bool same = i.first == i.rm && (i.sub == 0x46 || i.sub == 0x47);
-            bool known = same || ((x.known || i.sub == 0x44) && y.known);
+        default: {
+            using M = X64Mask;
+            std::uint64_t result = i.is(M::kand)    ? x.bits & y.bits
+                                   : i.is(M::kandn) ? ~x.bits & y.bits
+                                   : i.is(M::knot)  ? ~y.bits
+                                   : i.is(M::kor)   ? x.bits | y.bits
+                                   : i.is(M::kxnor) ? ~(x.bits ^ y.bits)
+                                   : i.is(M::kxor)  ? x.bits ^ y.bits
+                                   : i.is(M::kadd)  ? x.bits + y.bits
+                                                    : x.bits << width / 2 | cut(y.bits, bytes / 2);
+            bool same = i.first == i.rm && (i.is(M::kxnor) || i.is(M::kxor));
+            bool known = same || ((x.known || i.is(M::knot)) && y.known);
             put_mask(i.reg, {result, known}, bytes);
         }
     }

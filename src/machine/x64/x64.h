@@ -57,11 +57,25 @@ inline std::span<const std::uint64_t> general_registers(const X64State& state) {
     return {state.r, 16};
 }
 
+// What `sub` says of an operation; mnemonics are the manual's, by the numbers of their encoding.
+enum class X64Alu : std::uint8_t { add, bit_or, adc, sbb, bit_and, sub, bit_xor, cmp };
+enum class X64Wide : std::uint8_t { mul = 4, imul, div, idiv };
+enum class X64Shift : std::uint8_t { rol, ror, rcl, rcr, shl, shr, sal, sar };
+enum class X64DoubleShift : std::uint8_t { shld, shrd };
+enum class X64BitTest : std::uint8_t { bt, bts, btr, btc };
+enum class X64BitCount : std::uint8_t { popcnt, tzcnt, lzcnt, bsf, bsr };
+enum class X64Flag : std::uint8_t { clc, stc, cmc, forwards, backwards };
+enum class X64Count : std::uint8_t { loopne, loope, loop, jrcxz };
+enum class X64Repeat : std::uint8_t { once, while_equal, while_not };  // moves: any but once
+enum class X64Loses : std::uint8_t { nothing, flags, ax };
+enum class X64Mask : std::uint8_t { kand = 0x41, kandn, knot = 0x44, kor, kxnor, kxor, kadd = 0x4a };
+enum class X64MaskMove : std::uint8_t { to_mask, to_memory, from_general, to_general };
+
 struct X64Instruction {
     enum class Op : std::uint8_t {
         unknown,
         nop,
-        alu,  // sub: add or adc sbb and sub xor cmp
+        alu,  // sub: X64Alu
         test,
         mov,
         lea,
@@ -80,32 +94,33 @@ struct X64Instruction {
         decrement,
         invert,
         negate,
-        multiply_wide,  // sub: 4 mul, 5 imul, 6 div, 7 idiv
+        multiply_wide,  // sub: X64Wide
         multiply,       // reg = rm * (immediate or reg)
-        shift,          // sub: rol ror rcl rcr shl shr sal sar
+        shift,          // sub: X64Shift
         set,
         move_if,
         exchange,
         exchange_add,
         compare_exchange,
-        bit_test,   // sub: 0 bt, 1 bts, 2 btr, 3 btc
-        bit_count,  // sub: 0 popcnt, 1 tzcnt, 2 lzcnt, 3 bsf, 4 bsr
+        bit_test,   // sub: X64BitTest
+        bit_count,  // sub: X64BitCount
         byte_swap,
         extend_a,      // cbw and so on
         extend_d,      // cwd and so on
         bmi,           // sub: X64Bmi
-        double_shift,  // sub: 0 shld, 1 shrd
+        double_shift,  // sub: X64DoubleShift
         checksum,      // crc32
         swap_move,     // movbe
         compare_exchange_wide,
-        flag_set,   // sub: the carry 0 off, 1 on, 2 inverted; 3 forwards, 4 backwards
+        flag_set,   // sub: X64Flag
         flag_load,  // from ah
         flag_save,
-        jump_if_count,  // sub: 0 loopne, 1 loope, 2 loop, 3 jrcxz
-        no_values,    // general registers, bits of `immediate`, and flags (sub 1) are not followed; sub
-                      // 2: xtest
-        floating,     // x87: its memory operand is known, values are not; sub 1: the flags, 2: ax
-        string_move,  // one element; sub 1: repeated; strings: 1 while equal, 2 while not
+        jump_if_count,   // sub: X64Count
+        no_values,       // general registers, bits of `immediate`, are not followed; sub: X64Loses
+        no_transaction,  // xtest
+        floating,        // x87: its memory operand is known, values are not; sub: X64Loses
+        float_control,   // of vectors: it is loaded
+        string_move,     // one element; sub: X64Repeat
         string_store,
         string_load,
         string_scan,
@@ -132,8 +147,8 @@ struct X64Instruction {
         vector_test,     // ptest
         vector_clear,    // vzeroupper; sub 1: vzeroall
         vector_of_mask,  // all ones where the mask is set
-        mask_move,       // sub: 0 from rm, 1 into memory, 2 from a general register, 3 into one
-        mask_logic,      // sub: the opcode
+        mask_move,       // sub: X64MaskMove
+        mask_logic,      // sub: X64Mask, or of two halves
         mask_test,       // sub: 0 kortest, 1 ktest
         mask_shift,      // sub: 0 right, 1 left
         vector_other,    // the vector register in `reg` becomes unknown
@@ -145,7 +160,7 @@ struct X64Instruction {
 
     std::uint8_t length = 0;  // 0 = not known
     Op op = Op::unknown;
-    std::uint8_t sub = 0;
+    std::uint8_t sub = 0;    // see above
     std::uint8_t bytes = 4;  // of the operands
     std::uint8_t from = 0;   // of the source, where that is another
     std::uint8_t reg = 0, rm = 0;
@@ -162,6 +177,15 @@ struct X64Instruction {
     std::uint8_t memory_bytes = 0;
     std::uint8_t base = kNone, index = kNone, scale = 1, segment = 0;  // 1 fs, 2 gs
     std::int64_t displacement = 0, immediate = 0;
+
+    template <class Sub>
+    bool is(Sub which) const {
+        return sub == static_cast<std::uint8_t>(which);
+    }
+    template <class Sub>
+    void set(Sub which) {
+        sub = static_cast<std::uint8_t>(which);
+    }
 };
 
 enum class X64Bmi : std::uint8_t {
