@@ -50,12 +50,11 @@ class SkippingReader : public TraceReader {
 Result<std::unique_ptr<TraceReader>> open_trace_part(const std::string& path, std::string_view format,
                                                      unsigned part, unsigned parts) {
     if (path == "-") return fail("standard input cannot be read in parts; store the trace in a file");
-    auto stream = ByteStream::open(path);
-    if (!stream) return unexpected(stream.error());
-    auto entry = TRY(tell_format(*stream, format, path));
-    if (entry->record_bytes != 0 && !stream->packed() && stream->file_bytes_total() != 0) {
+    auto stream = TRY(ByteStream::open(path));
+    auto entry = TRY(tell_format(stream, format, path));
+    if (entry->record_bytes != 0 && !stream.packed() && stream.file_bytes_total() != 0) {
         // What is left over after the last whole record is the last part's to complain about.
-        const std::uint64_t bytes = stream->file_bytes_total(), records = bytes / entry->record_bytes;
+        const std::uint64_t bytes = stream.file_bytes_total(), records = bytes / entry->record_bytes;
         auto edge = [&](std::uint64_t i) {
             return static_cast<std::uint64_t>(static_cast<unsigned __int128>(records) * i / parts) *
                    entry->record_bytes;
@@ -65,10 +64,9 @@ Result<std::unique_ptr<TraceReader>> open_trace_part(const std::string& path, st
         return entry->open(std::move(range));
     }
     std::uint64_t accesses = 0;
-    auto counting = open_trace(path, format);
-    if (!counting) return counting;
+    auto counting = TRY(open_trace(path, format));
     for (;;) {
-        auto batch = TRY((*counting)->next());
+        auto batch = TRY(counting->next());
         if (batch.count() == 0) break;
         accesses += batch.count();
     }
