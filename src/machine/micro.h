@@ -181,7 +181,7 @@ struct Micro {
     std::uint8_t loses = 0;  // flags that are undefined afterwards
     std::uint16_t key = 0;   // of all that chooses the code that executes it: see seal()
     enum class Ends : std::uint8_t { nothing, instruction, run } ends = Ends::nothing;
-    enum class Kind : std::uint8_t { other, call, ret, string } kind = Kind::other;
+    enum class Kind : std::uint8_t { other, call, ret, jump, string } kind = Kind::other;
     std::uint8_t length = 0;     // of its instruction, in bytes
     std::int64_t immediate = 0;  // native: the instruction
 

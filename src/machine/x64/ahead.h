@@ -267,6 +267,7 @@ class X64Ahead : public Ahead<X64, Memory> {
     // Whether it is a call, or a return: the state is no longer in the function that it is in.
     bool is_call() const { return this->kind() == Micro::Kind::call; }
     bool is_return() const { return this->kind() == Micro::Kind::ret; }
+    bool is_jump() const { return this->kind() == Micro::Kind::jump; }
     bool is_string() const { return this->kind() == Micro::Kind::string; }
 };
 

@@ -137,6 +137,7 @@ bool Lifter::leave() {
 }
 
 bool Lifter::jump_indirect() {
+    out.kind = Kind::jump;
     std::uint8_t to;
     if (!read_rm(8, to)) return false;
     put_wide(Op::jump_register, kDiscard, to);
