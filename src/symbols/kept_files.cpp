@@ -11,7 +11,7 @@
 namespace revisit {
 namespace {
 
-constexpr std::size_t kMost = 1024;
+constexpr std::size_t kMost = 256;  // events of threads need descriptors too
 
 std::mutex guard;
 std::unordered_map<std::string, int> kept;
