@@ -9,6 +9,7 @@
 #include "watch/clock/clock.h"
 #include "watch/clock/stretches.h"
 #include "watch/clock/time_shares.h"
+#include "watch/estimate/later_run.h"
 #include "watch/outside/remote_memory.h"
 #include "watch/outside/resident.h"
 
@@ -408,6 +409,35 @@ TEST(WatchClock, stretches_that_end_in_another_loop_count_without_what_they_made
     EXPECT_LT(as_it_is.rate_at(2), 1.7);
     loop.correct_those_that_leave({{slow, 0.2}});
     EXPECT_NEAR(loop.rate_at(2), 2, 0.1);
+}
+
+// What a later run met and timed belongs to its own samples, not to those of the first run.
+TEST(WatchRepeat, a_later_run_comes_after_the_first) {
+    Samples samples = ten_samples();
+    samples.threads[0].end = 11000000;
+    samples.threads[0].met = {{3, 0}};
+    samples.replays.push_back({0, 1, 2, 5000000, 0});
+    const RunsBefore before(samples, 1);
+    ThreadSamples later = ten_samples().threads[0];
+    later.end = 12000000;
+    later.met = {{4, 1}};
+    samples.threads[1] = later;
+    samples.replays.push_back({0, 1, 2, 6000000, 0});
+    samples.rates.emplace_back().when = 7;
+    samples.timed.emplace_back().when = 8;
+    EXPECT_EQ(join_later_run(samples, before, 2), 1u);
+    ASSERT_EQ(samples.threads.size(), 1u);
+    const ThreadSamples& all = samples.threads[0];
+    ASSERT_EQ(all.samples.size(), 20u);
+    EXPECT_EQ(all.samples[10].time, 12000000u);
+    EXPECT_EQ(all.end, 23000000u);
+    ASSERT_EQ(all.met.size(), 2u);
+    EXPECT_EQ(all.met[1].sample, 14u);
+    EXPECT_EQ(all.met[1].place, 1u);
+    EXPECT_EQ(samples.replays[0].when, 5000000u);
+    EXPECT_EQ(samples.replays[1].when, 17000000u);
+    EXPECT_EQ(samples.rates[0].when, 11000007u);
+    EXPECT_EQ(samples.timed[0].when, 11000008u);
 }
 
 // One loop with strides of a byte and of a line, in turn: two accesses per nanosecond and a half.

@@ -72,7 +72,6 @@ class Sampler {
     // Where the kernel gives no events: whether enough time has gone by for a sample.
     bool is_due_by_time(Task& task);
 
-    std::uint64_t trap_cost() const { return trap_cost_; }
 
  private:
     // Each touch before the one that is waited for is a trap too, which the kernel steps over.
