@@ -63,9 +63,8 @@ struct SymbolFile::Inside {
         Dwarf_Addr bias;
     };
     Scopes scopes;
-    std::unordered_map<std::uint64_t, CodeSymbol>
-        known;                     // by address: most are asked for several times
-    std::vector<UnitRange> units;  // sorted; made when first needed
+    std::unordered_map<std::uint64_t, CodeSymbol> known;  // by address
+    std::vector<UnitRange> units;                         // sorted; made when first needed
     bool units_known = false;
 
     void read_code();

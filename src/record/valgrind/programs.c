@@ -38,7 +38,29 @@ static UInt files_kept;
 static HChar tool_path[4096];
 static Bool traces_children;
 
+/* The path by which the program was started, where the kernel keeps it: valgrind's own is there. A
+   program that is one file with many names, as coreutils of Ubuntu since 25.10, asks for it
+   (PR_GET_AUXV) to know which one it is. */
+static void take_its_name(void) {
+    enum { ENTRIES = 64, EXECUTABLE = 31 }; /* AT_EXECFN */
+    UWord vector[2 * ENTRIES];
+    const HChar* name = VG_(args_the_exename);
+    Int file = VG_(fd_open)("/proc/self/auxv", VKI_O_RDONLY, 0);
+    if (file < 0 || !name) return;
+    Int bytes = VG_(read)(file, vector, sizeof vector);
+    VG_(close)(file);
+    for (Int i = 0; 2 * (i + 1) * (Int)sizeof *vector <= bytes; i++) {
+        if (vector[2 * i] != EXECUTABLE) continue;
+        HChar* own = (HChar*)vector[2 * i + 1];
+        while (name &&
+               VG_(strlen)(name) > VG_(strlen)(own)) /* as much of its end as there is room for */
+            if ((name = VG_(strchr)(name, '/'))) name++;
+        if (name) VG_(strcpy)(own, name);
+    }
+}
+
 void RV_(programs_begin)(void) {
+    take_its_name();
     SSizeT length = VG_(readlink)("/proc/self/exe", tool_path, sizeof tool_path - 1);
     tool_path[length > 0 ? length : 0] = 0;
     traces_children = VG_(clo_trace_children);
