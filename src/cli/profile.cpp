@@ -352,12 +352,8 @@ class ProfileCommand : public Command {
         if (processes_.size() < 2) return {};
         if (groups_.size() == 1 || !follow_) profile_.command = leading->command;
         if (!follow_)
-            profile_.notes.push_back(fmt::format(
-                "this is the profile of {}{}, which made most accesses of {} processes; --follow makes "
-                "one profile of all",
-                leading->program,
-                leading->processes > 1 ? fmt::format(" ({} processes)", leading->processes) : "",
-                processes_.size()));
+            profile_.notes.push_back(
+                record::leading_note(leading->program, leading->processes, processes_.size()));
         for (auto& [number, one] : processes_) profile_.processes.push_back(std::move(one));
         return {};
     }

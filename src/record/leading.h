@@ -6,6 +6,7 @@
 // ends with that of another program in the same process: `nice -n 5 xz -k a`, `xz -k a`.
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/types.h>
 
 #include <algorithm>
@@ -45,6 +46,14 @@ std::map<Program, double> claims_to_lead(const std::vector<RanAs<Program>>& proc
         out[one.program] += (is_wrapper ? kOfWrapper : 1) * one.did;
     }
     return out;
+}
+
+// For the report: of `processes`, so many are this program's.
+inline std::string leading_note(std::string_view program, std::size_t its, std::size_t processes) {
+    return fmt::format(
+        "this is the profile of {}{}, which made most accesses of {} processes, wrappers left out; "
+        "--follow makes one profile of all",
+        program, its > 1 ? fmt::format(" ({} processes)", its) : "", processes);
 }
 
 }  // namespace revisit::record

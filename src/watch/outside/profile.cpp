@@ -124,11 +124,8 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
             if (program != leading) TRY(merge_profile(profile, other));
         if (profiles.size() > 1) profile.command.clear();
     } else if (outcome.processes.size() > 1 && leading != nullptr)
-        profile.notes.push_back(fmt::format(
-            "this is the profile of {}{}, which made most accesses of {} processes; --follow makes one "
-            "profile of all",
-            base_name(leading->path), of_leading > 1 ? fmt::format(" ({} processes)", of_leading) : "",
-            outcome.processes.size()));
+        profile.notes.push_back(
+            record::leading_note(base_name(leading->path), of_leading, outcome.processes.size()));
     return profile;
 }
 
