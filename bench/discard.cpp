@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 
 #include "record/slots.h"
 
@@ -55,14 +56,17 @@ std::size_t record_words(std::uint64_t first) {
 }
 
 std::uint64_t count_accesses(const SlotView& slot) {
+    static std::unordered_map<std::uint64_t, std::uint64_t> accesses_of;  // a block
     std::uint64_t accesses = 0;
     for (std::size_t i = 0; i < slot.words.size() && slot.words[i] != 0;) {
         std::uint64_t first = slot.words[i];
         if (first & REVISIT_BLOCK_BIT) {
-            accesses += REVISIT_BLOCK_COUNT(first);
+            accesses += accesses_of[REVISIT_BLOCK_ID(first)];
             i += 1 + REVISIT_BLOCK_COUNT(first);
         } else {
             accesses += REVISIT_TAG(first) == REVISIT_BULK;
+            if (REVISIT_TAG(first) == REVISIT_DEFINE_BLOCK)
+                accesses_of[slot.words[i + 1]] = REVISIT_N(first);
             i += record_words(first);
         }
     }

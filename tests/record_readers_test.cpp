@@ -73,6 +73,7 @@ class Program {
         unsigned depth = 6;             // of calls
         unsigned seldom = 6000;         // records per definition or allocation
         std::uint64_t reach = 1 << 20;  // of addresses
+        bool derives = true;            // else each access has its word; the accesses are the same
     };
     Program(std::uint64_t seed, Habits habits) : random_(seed), habits_(habits) {}
 
@@ -80,7 +81,8 @@ class Program {
         Words out;
         if (!begun_) out = {REVISIT_RECORD(REVISIT_PROCESS, 0), 1, REVISIT_NO_PARENT};
         begun_ = true;
-        while (out.size() < words) record(thread, out);
+        spelled_out_ = 0;
+        while (out.size() < words + spelled_out_) record(thread, out);
         return out;
     }
 
@@ -95,21 +97,36 @@ class Program {
     void define_block(Words& out) {
         constexpr std::uint32_t kSizes[] = {1, 8, 8, 8, 64, 200, 0};
         const std::uint64_t count = 1 + up_to(7);
-        put(out, {REVISIT_RECORD(REVISIT_DEFINE_BLOCK, count), block_size_.size()});
+        put(out, {REVISIT_RECORD(REVISIT_DEFINE_BLOCK, count), blocks_.size()});
+        Layout layout;
+        std::vector<std::uint64_t> certain;  // words that are addresses of accesses that are made
         for (std::uint64_t i = 0; i < count; i++) {
-            const bool by_site = one_in(2);
-            put(out,
-                {REVISIT_ACCESS(kSizes[up_to(std::size(kSizes))], (one_in(5) ? REVISIT_GUARDED : 0) |
-                                                                      (one_in(3) ? REVISIT_WRITE : 0) |
-                                                                      (by_site ? REVISIT_BY_SITE : 0)),
-                 by_site ? 100 + up_to(50) : 0x1000 + up_to(50)});
+            const bool is_derived = !certain.empty() && one_in(3);
+            const bool by_site = one_in(2) || is_derived, guarded = one_in(5) && !is_derived;
+            std::uint64_t what =
+                REVISIT_ACCESS(kSizes[up_to(std::size(kSizes))], (guarded ? REVISIT_GUARDED : 0) |
+                                                                     (one_in(3) ? REVISIT_WRITE : 0) |
+                                                                     (by_site ? REVISIT_BY_SITE : 0));
+            std::uint64_t where = by_site ? 100 + up_to(50) : 0x1000 + up_to(50);
+            if (is_derived) {
+                const auto offset = static_cast<std::int32_t>(up_to(5000)) - 2500;
+                layout.accesses.push_back({certain[up_to(certain.size())], offset});
+                if (habits_.derives) {
+                    what |= REVISIT_DERIVED_FROM(layout.accesses.back().first);
+                    where |= REVISIT_DERIVED_BY(offset);
+                }
+            } else {
+                if (!guarded) certain.push_back(layout.words);
+                layout.accesses.push_back({layout.words++, 0});
+            }
+            put(out, {what, where});
         }
-        block_size_.push_back(count);
+        blocks_.push_back(layout);
     }
 
     void record(std::uint32_t thread, Words& out) {
         std::vector<std::uint64_t>& calls = calls_[thread];
-        if (block_size_.size() < 6 || one_in(habits_.seldom)) define_block(out);
+        if (blocks_.size() < 6 || one_in(habits_.seldom)) define_block(out);
         if (one_in(habits_.seldom))
             put(out,
                 {REVISIT_RECORD(REVISIT_STACK, thread), stack_of(thread), stack_of(thread) + 0x10000});
@@ -141,20 +158,37 @@ class Program {
             if (!one_in(9)) put(out, {REVISIT_RECORD(REVISIT_LEAVE, calls.back())});
             calls.pop_back();
         }
-        const std::uint64_t block = up_to(block_size_.size());
-        const std::uint64_t count = one_in(9) ? up_to(block_size_[block]) : block_size_[block];
-        put(out, {REVISIT_BLOCK(block, count)});
-        for (std::uint64_t i = 0; i < count; i++)
-            out.push_back(one_in(9)     ? REVISIT_NO_ACCESS
-                          : one_in(5)   ? stack_of(thread) + 0xe000 + up_to(0x1000)
-                          : one_in(400) ? ~up_to(100)
-                                        : up_to(habits_.reach));
+        const std::uint64_t block = up_to(blocks_.size());
+        const Layout& layout = blocks_[block];
+        Words told(one_in(9) ? up_to(layout.words) : layout.words);
+        for (std::uint64_t& word : told)
+            word = one_in(9)     ? REVISIT_NO_ACCESS
+                   : one_in(5)   ? stack_of(thread) + 0xe000 + up_to(0x1000)
+                   : one_in(400) ? ~up_to(100)
+                                 : up_to(habits_.reach);
+        if (!habits_.derives) {
+            Words all;
+            for (const auto& [word, offset] : layout.accesses) {
+                if (word >= told.size()) break;
+                all.push_back(told[word] + static_cast<std::uint64_t>(std::int64_t{offset}));
+            }
+            spelled_out_ += all.size() - told.size();
+            told = std::move(all);
+        }
+        put(out, {REVISIT_BLOCK(block, told.size())});
+        out.insert(out.end(), told.begin(), told.end());
     }
+
+    struct Layout {
+        std::uint64_t words = 0;
+        std::vector<std::pair<std::uint64_t, std::int32_t>> accesses;  // word, and how far from it
+    };
 
     std::mt19937_64 random_;
     Habits habits_;
     bool begun_ = false;
-    std::vector<std::uint64_t> block_size_;
+    std::size_t spelled_out_ = 0;  // words of this slot that it would not have with derived accesses
+    std::vector<Layout> blocks_;
     std::vector<std::uint64_t> calls_[3];
 };
 
@@ -245,6 +279,24 @@ TEST(record_readers, labels_and_tables_are_the_decoders) {
                     EXPECT_GT(seen.by_readers, seen.blocks.size() / 10);
                 }
             }
+}
+
+// What a definition tells and what words tell are the same accesses, also where a block is cut short.
+TEST(record_readers, derived_accesses_are_those_that_are_spelled_out) {
+    for (const bool labels : {false, true})
+        for (const std::uint64_t cut : {0, 64}) {
+            SCOPED_TRACE(::testing::Message() << labels << cut);
+            Reading how;
+            how.decode.labels = how.decode.flags = how.decode.objects = labels;
+            how.decode.threads = false;
+            how.decode.cut = cut;
+            const Seen spelled_out = seen_of(Program(13, {.seldom = 20000, .derives = false}), how);
+            const Program derives(13, {.seldom = 20000});
+            expect_same(seen_of(derives, how), spelled_out, labels, cut == 0);
+            how.wanted = BlocksWanted{6, labels};
+            how.decode.readers = 3;
+            expect_same(seen_of(derives, how), spelled_out, labels, labels && cut == 0);
+        }
 }
 
 // So many call paths that only frequent ones are told apart: what is frequent depends on the order of

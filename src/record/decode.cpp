@@ -116,6 +116,16 @@ Decoder::Thread& Decoder::thread(std::uint32_t number) {
     return found->second;
 }
 
+std::uint32_t Decoder::Block::expand(const std::uint64_t* told, std::uint32_t count,
+                                     std::uint64_t* to) const {
+    auto accesses = static_cast<std::uint32_t>(from.size());
+    if (count < words)
+        accesses = static_cast<std::uint32_t>(std::ranges::find(from, count) - from.begin());
+    for (std::uint32_t i = 0; i < accesses; i++)
+        to[i] = told[from[i]] + static_cast<std::uint64_t>(offsets[i]);
+    return accesses;
+}
+
 // Addresses, and sizes unless the accesses are cut here; then whether none of them reaches into a
 // second block.
 inline bool Decoder::copy_addresses(const Block& block, const std::uint64_t* addresses,
@@ -168,14 +178,18 @@ Result<void> Decoder::feed(const SlotView& slot) {
         if (first & REVISIT_BLOCK_BIT) [[likely]] {
             std::uint32_t count = REVISIT_BLOCK_COUNT(first);
             Block* known = find_block(REVISIT_BLOCK_ID(first));
-            if (!known || count > known->places.size() || count >= words.size()) {
+            if (!known || count > known->words || count >= words.size()) {
                 if (slot.salvaged) break;
                 return fail(fmt::format(
                     "the recorder's stream is broken at word {} of {} of a slot: block {:#x} with {} "
                     "accesses is not defined",
                     size - words.size(), size, REVISIT_BLOCK_ID(first), count));
             }
-            block(*known, &words[1], count);
+            if (known->is_derived()) {
+                std::uint64_t all[REVISIT_BLOCK_MAX];
+                block(*known, all, known->expand(&words[1], count, all));
+            } else
+                block(*known, &words[1], count);
             words = words.subspan(1 + count);
             if (filled_ >= kBatch) TRY(flush());
             continue;
@@ -327,6 +341,16 @@ Result<void> Decoder::define_block(std::span<const std::uint64_t> words) {
     for (std::size_t i = 0; i < count; i++) {
         std::uint64_t what = words[1 + 2 * i], where = words[2 + 2 * i];
         auto flags = static_cast<std::uint8_t>(what >> 32);
+        if (flags & REVISIT_DERIVED) {
+            defined->from.push_back(REVISIT_DERIVED_WORD(what));
+            defined->offsets.push_back(REVISIT_DERIVED_OFFSET(where));
+            where = static_cast<std::uint32_t>(where);
+            if (defined->from.back() >= defined->words)
+                return fail("an access is derived from one that comes later");
+        } else {
+            defined->from.push_back(defined->words++);
+            defined->offsets.push_back(0);
+        }
         auto size = static_cast<std::uint32_t>(what);
         defined->sizes.push_back(size);
         defined->reaches.push_back(size == 0 ? 0 : size - 1);
@@ -336,6 +360,7 @@ Result<void> Decoder::define_block(std::span<const std::uint64_t> words) {
                                                           : place_of_address(where));
         defined->guarded |= (flags & REVISIT_GUARDED) != 0;
     }
+    if (!defined->is_derived()) defined->from = {}, defined->offsets = {};
     defined->writes.resize(count + kVector);
     if (id < kNearBlocks) {
         if (id >= blocks_.size()) blocks_.resize(std::max<std::size_t>(id + 1, blocks_.size() * 2));

@@ -125,6 +125,14 @@ class Decoder {
     };
     struct Block {
         std::vector<std::uint32_t> places, sizes;
+        std::uint32_t words = 0;          // of the recorder; less than accesses where some are derived
+        std::vector<std::uint32_t> from;  // then: the word that tells the address
+        std::vector<std::int64_t> offsets;  // and how far from it
+
+        bool is_derived() const { return words != sizes.size(); }
+        // The addresses of all accesses that these words tell; how many.
+        std::uint32_t expand(const std::uint64_t* told, std::uint32_t count, std::uint64_t* to) const;
+
         std::vector<std::uint32_t> reaches;  // sizes less one
         std::vector<std::uint8_t> flags;
         std::vector<std::uint8_t> writes;  // filled up to whole vectors

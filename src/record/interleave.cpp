@@ -133,10 +133,13 @@ void Interleaver::learn_stores(std::span<const std::uint64_t> definition) {
     if (REVISIT_TAG(definition[0]) != REVISIT_DEFINE_BLOCK) return;
     Stores& stores = stores_[definition[1]];
     stores = {};
+    std::uint32_t word = 0;
     for (std::uint32_t i = 0; 3 + 2 * i < definition.size(); i++) {
         const std::uint64_t flags = definition[2 + 2 * i] >> 32;
+        if (flags & REVISIT_DERIVED) continue;  // such a store is not atomic, and opens no lock
+        word++;
         if (flags & REVISIT_WRITE)
-            (flags & REVISIT_ATOMIC ? stores.atomic : stores.plain).push_back(1 + i);
+            (flags & REVISIT_ATOMIC ? stores.atomic : stores.plain).push_back(word);
     }
 }
 

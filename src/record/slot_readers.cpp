@@ -10,8 +10,9 @@
 namespace revisit::record {
 namespace {
 
-constexpr std::size_t kMostBlocks = 2 * REVISIT_SLOT_WORDS;  // few accesses touch two blocks
-constexpr std::size_t kDeepest = 4096;                       // frames that are copied with every slot
+// Few accesses touch two blocks.
+constexpr std::size_t kMostBlocks = std::size_t{REVISIT_DERIVED_MOST} * REVISIT_SLOT_WORDS;
+constexpr std::size_t kDeepest = 4096;  // frames that are copied with every slot
 
 std::uint64_t last_byte(std::uint64_t address, std::uint32_t size) {
     const std::uint64_t reach = std::max(1u, size) - 1;
@@ -118,6 +119,7 @@ bool SlotReader::meet(std::uint64_t id, Met& met) const {
                            (block->flags[i] & REVISIT_GUARDED) != 0};
     }
     met.guarded = block->guarded;
+    met.block = block;
     met.context = calls_->context;
     met.changes = changes_;
     met.id = id;
@@ -260,6 +262,7 @@ template <bool kLabels, bool kParts>
 bool SlotReader::read_words(const SlotView& slot, Decoder::Calls& calls, Output& out) {
     const std::span<const std::uint64_t> words = slot.words;
     const Output to = out;
+    std::uint64_t expanded[REVISIT_BLOCK_MAX];
     std::size_t filled = out.filled, accesses = out.accesses;
     auto take_back = [&] {
         filled = out.filled;
@@ -276,23 +279,31 @@ bool SlotReader::read_words(const SlotView& slot, Decoder::Calls& calls, Output&
             at += length;
             continue;
         }
-        const std::uint32_t count = REVISIT_BLOCK_COUNT(first);
+        std::uint32_t count = REVISIT_BLOCK_COUNT(first);
         const std::uint64_t id = REVISIT_BLOCK_ID(first);
-        const std::uint64_t* const addresses = words.data() + at + 1;
-        if (at + count >= words.size() || count > to.room - filled) return false;
+        const std::uint64_t* addresses = words.data() + at + 1;
+        if (at + count >= words.size()) return false;
+        at += 1 + count;
         bool is_plain = false;
+        auto fits = [&](const Decoder::Block& block) {
+            if (count > block.words) return false;
+            if (block.is_derived()) {
+                count = block.expand(addresses, count, expanded);
+                addresses = expanded;
+            }
+            return count <= to.room - filled;
+        };
         if constexpr (kLabels) {
             Met& met = met_at(id);
             if (!is_met(id, met) && !meet(id, met)) [[unlikely]]
                 return false;
-            if (count > met.accesses.size()) return false;
+            if (!fits(*met.block)) return false;
             is_plain = plain_block<kParts>(met, addresses, count, to, filled);
         } else {
             const Decoder::Block* const block = decoder_.find_block(id);
-            if (block == nullptr || count > block->sizes.size()) return false;
+            if (block == nullptr || !fits(*block)) return false;
             is_plain = plain_block(*block, addresses, count, to, filled);
         }
-        at += 1 + count;
         if (!is_plain) [[unlikely]] {
             out.filled = filled;
             out.accesses = accesses;

@@ -62,6 +62,7 @@ class SlotReader {
         std::uint64_t changes = 0;  // of objects until then
         std::uint32_t context = kNowhere;
         bool guarded = false;
+        const Decoder::Block* block = nullptr;
         const std::uint32_t* labels = nullptr;
         std::vector<KnownAccess> accesses;
     };

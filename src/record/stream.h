@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-#define REVISIT_STREAM_MAGIC 0x326d737465726976ull /* "viretsm2" */
+#define REVISIT_STREAM_MAGIC 0x336d737465726976ull /* "viretsm3" */
 #define REVISIT_STREAM_ENV "REVISIT_STREAM"
 #define REVISIT_FUNCTIONS_ENV "REVISIT_FUNCTIONS" /* clang: chosen by --function, one a line */
 #define REVISIT_REGIONS_ENV "REVISIT_REGIONS"     /* clang, sampling: regions that count, one a line */
@@ -49,9 +49,11 @@ extern "C" {
 /* Records.
  *
  * First word of a block of accesses: bit 63 set, count in 62..48, block id in 47..0. Then `count`
- * addresses, in order; count may be less than the definition's where the block was left early. Ids are
- * the producer's choice, process-wide: small numbers are looked up by index, others (the address of a
- * static descriptor, say) by hash. An address of REVISIT_NO_ACCESS is an access whose guard was false.
+ * addresses, in order, of the accesses that have a word (see REVISIT_DERIVED); there may be less of
+ * them than the definition has where the block was left early: it ended before the first access without
+ * one. Ids are the producer's choice, process-wide: small numbers are looked up by index, others (the
+ * address of a static descriptor, say) by hash. An address of REVISIT_NO_ACCESS is an access whose
+ * guard was false.
  *
  * Every other first word: tag in 63..56, then a field called n in 55..0. Word 0 never begins a record.
  * `where` is a program counter, or with REVISIT_BY_SITE a number some DEFINE_SITE explains.
@@ -117,8 +119,18 @@ enum {
     REVISIT_WRITE = 1,
     REVISIT_ATOMIC = 2,
     REVISIT_GUARDED = 4, /* the address may be REVISIT_NO_ACCESS */
-    REVISIT_BY_SITE = 8  /* `where` is a site number */
+    REVISIT_BY_SITE = 8, /* `where` is a site number */
+    REVISIT_DERIVED = 16 /* no word of its own; with REVISIT_BY_SITE */
 };
+/* A derived access: a word of the block, counted from 0 behind the header and before this access, is an
+   address that this one is a constant away from. Its number lies in the access's word, the constant in
+   the upper half of `where`. */
+#define REVISIT_DERIVED_MOST 3u /* 1 + accesses ≤ 3 × (1 + words), so that readers know how many come \
+                                 */
+#define REVISIT_DERIVED_FROM(word) ((uint64_t)REVISIT_DERIVED << 32 | (uint64_t)(word) << 40)
+#define REVISIT_DERIVED_BY(offset) ((uint64_t)(uint32_t)(offset) << 32)
+#define REVISIT_DERIVED_WORD(access) ((uint32_t)((access) >> 40) & 0xfffu)
+#define REVISIT_DERIVED_OFFSET(where) ((int64_t)(where) >> 32)
 enum {
     REVISIT_SYNC_LOCK = 1,
     REVISIT_SYNC_UNLOCK,

@@ -14,7 +14,7 @@
 
 #include "record/stream.h"
 
-#define REVISIT_ABI 2
+#define REVISIT_ABI 3
 
 #define REVISIT_FULL_BIT 17 /* of an address: 2^17 bytes, the size of a slot */
 /* Set where words are written; clear where the counting copy of a body moves the cursor. There FULL_BIT

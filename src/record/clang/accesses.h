@@ -26,7 +26,11 @@ struct Step {
     llvm::Instruction* at = nullptr;  // call, exit
 
     // Words it appends.
-    unsigned words() const { return kind == accesses ? 1 + run.size() : kind == bulk ? 4 : 0; }
+    unsigned words() const {
+        if (kind != accesses) return kind == bulk ? 4 : 0;
+        return 1 + static_cast<unsigned>(
+                       llvm::count_if(run, [](const Access& access) { return access.word < 0; }));
+    }
 };
 
 // False for functions that must stay as they are: resolvers that run before relocation, naked ones,

@@ -7,9 +7,10 @@
 // reach other recorded code: before calls and returns, and only where it has moved; it is taken back
 // after calls only where it is needed. A run of accesses with nothing of the kind between them is a
 // block: one word says which, then come the addresses, at constant offsets from the cursor, which moves
-// once. It is checked (one bit of it, see abi.h) where the loop closes and where it goes back to
-// memory, not for every block. Exceptions, longjmp and coroutines need no care: all are calls, and
-// after a call the cursor is what thread-local memory says.
+// once; addresses that another tells are left out (derive.cpp). It is checked (one bit of it, see
+// abi.h) where the loop closes and where it goes back to memory, not for every block. Exceptions,
+// longjmp and coroutines need no care: all are calls, and after a call the cursor is what thread-local
+// memory says.
 //
 // Every body exists twice (copies.cpp). The counting copy writes nothing and moves the cursor by the
 // number of accesses; where it meets its bit, the runtime says which copy goes on. A function that
@@ -33,6 +34,7 @@
 #include "record/clang/abi.h"
 #include "record/clang/accesses.h"
 #include "record/clang/copies.h"
+#include "record/clang/derive.h"
 
 namespace revisit::clang_recorder {
 namespace {
@@ -56,6 +58,8 @@ cl::opt<Scheme> append_option("revisit-append", cl::desc("how an address is appe
                                          clEnumValN(by_mmu, "mmu", "no check, a closed page")));
 cl::opt<bool> copies_option("revisit-copies", cl::init(true),
                             cl::desc("a second body that only counts, for when nothing is recorded"));
+cl::opt<bool> derive_option("revisit-derive", cl::init(true),
+                            cl::desc("leave out addresses that lie a constant away from another"));
 cl::opt<bool> calls_option("revisit-calls", cl::init(true),
                            cl::desc("mark function entry and exit for call contexts"));
 
@@ -131,9 +135,11 @@ class Recorder {
         IRBuilder<> at(step.run.front().at);
         Value* cursor = cursor_at(at);
         put(at, unit_.header(at, unit_.block(step.run)), cursor);
-        for (unsigned i = 0; i < step.run.size(); ++i) {
-            at.SetInsertPoint(step.run[i].at);
-            put(at, address(at, step.run[i]), word_at(at, cursor, i + 1));
+        unsigned written = 0;
+        for (const Access& access : step.run) {
+            if (access.word >= 0) continue;
+            at.SetInsertPoint(access.at);
+            put(at, address(at, access), word_at(at, cursor, ++written));
         }
         return step.run.back().at;
     }
@@ -201,6 +207,8 @@ void Recorder::find_steps() {
             erase_if(step.run, [&](const Access& access) { return own.contains(access.pointer); });
         erase_if(steps,
                  [](const Step& step) { return step.kind == Step::accesses && step.run.empty(); });
+        if (append_option == by_pointer && derive_option)
+            for (Step& step : steps) derive_addresses(step.run, module_.getDataLayout());
     }
 }
 
@@ -376,7 +384,8 @@ void Recorder::append_by_pointer() {
             if (step.kind == Step::call) words = 0;
             if (step.words() == 0) continue;
             if (copies_.counts.contains(block)) {
-                words = step.kind == Step::bulk ? 0 : words + step.words();
+                words =
+                    step.kind == Step::bulk ? 0 : words + 1 + static_cast<unsigned>(step.run.size());
                 Instruction* after = count(step, cursor);
                 if (words + kBlockMax + 1 > REVISIT_UNCHECKED_WORDS) {
                     checks.emplace_back(after, false);

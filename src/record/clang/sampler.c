@@ -178,6 +178,8 @@ void revisit_sampling_define(const revisit_unit* unit, uint64_t block_base, uint
             code->writes = n > 63 ? ~0ull : 0;
             for (uint64_t i = 0; i < n && n <= 63; i++)
                 code->writes |= (at[2 + 2 * i] >> 32 & REVISIT_WRITE) << i;
+            code->words = 0;
+            for (uint64_t i = 0; i < n; i++) code->words += !(at[2 + 2 * i] >> 32 & REVISIT_DERIVED);
             code->site_base = site_base;
             code->definition = at;
         }

@@ -127,6 +127,11 @@ uint32_t revisit_record_words(uint64_t first) {
     }
 }
 
+/* The upper half tells where a derived access is. */
+static uint64_t site_of(const code_block* code, uint32_t i) {
+    return (uint32_t)code->definition[3 + 2 * i] + code->site_base;
+}
+
 /* A block of code whose reads nobody waits for: its writes are for others to know. */
 static void writes_of(page_reader* r, const code_block* code, const uint64_t* at, uint32_t count) {
     uint64_t begin = r->s->page_at;
@@ -136,7 +141,7 @@ static void writes_of(page_reader* r, const code_block* code, const uint64_t* at
         if (!(what >> 32 & REVISIT_WRITE) || at[1 + i] == REVISIT_NO_ACCESS) continue;
         uint64_t first = at[1 + i] >> r->shift, last = first;
         if (r->shift && (uint32_t)what) last = (at[1 + i] + (uint32_t)what - 1) >> r->shift;
-        uint64_t site = code->definition[3 + 2 * i] + code->site_base;
+        uint64_t site = site_of(code, i);
         r->s->page_at = begin + i;
         for (uint64_t block = first; block <= last; block++)
             log_write(r->s, block, site, parts_of(block, at[1 + i], (uint32_t)what, r->shift));
@@ -179,8 +184,7 @@ static void block_of_code(page_reader* r, const code_block* code, const uint64_t
             continue;
         }
         s->position = s->block_position ? s->block_position + 1 + i : 0;
-        one_access(r, at[1 + i], (uint32_t)what, code->definition[3 + 2 * i] + code->site_base,
-                   what >> 32 & REVISIT_WRITE);
+        one_access(r, at[1 + i], (uint32_t)what, site_of(code, i), what >> 32 & REVISIT_WRITE);
     }
 }
 
@@ -396,17 +400,100 @@ void revisit_sampler_count(revisit_thread* self, uint64_t accesses) {
     s->busy = 0;
 }
 
+/* Whose words do not tell all accesses; null for any other record. */
+static const code_block* derived_block(uint64_t first) {
+    uint64_t id = REVISIT_BLOCK_ID(first);
+    if (!(first & REVISIT_BLOCK_BIT) || id >= MOST_BLOCKS) return NULL;
+    const code_block* code = &common->blocks[id];
+    return code->definition && code->words < REVISIT_N(code->definition[0]) ? code : NULL;
+}
+static uint32_t words_of(uint64_t first) {
+    if (first & REVISIT_BLOCK_BIT) return 1 + REVISIT_BLOCK_COUNT(first);
+    return first ? revisit_record_words(first) : 1;
+}
+
+/* How many words a page has when all its accesses have one. */
+static uint64_t expanded_words(const uint64_t* at, const uint64_t* end) {
+    uint64_t sum = 0;
+    for (; at < end; at += words_of(*at)) {
+        const code_block* code = derived_block(*at);
+        sum += code ? 1 + REVISIT_N(code->definition[0]) : words_of(*at);
+    }
+    return sum;
+}
+
+/* A block as it would be without derived accesses; how many words. */
+static uint32_t expand_block(const code_block* code, const uint64_t* at, uint64_t* to) {
+    uint32_t told = REVISIT_BLOCK_COUNT(*at), used = 0, i = 0;
+    for (; i < REVISIT_N(code->definition[0]); i++) {
+        uint64_t what = code->definition[2 + 2 * i];
+        if (what >> 32 & REVISIT_DERIVED)
+            to[1 + i] = at[1 + REVISIT_DERIVED_WORD(what)] +
+                        (uint64_t)REVISIT_DERIVED_OFFSET(code->definition[3 + 2 * i]);
+        else if (used < told)
+            to[1 + i] = at[1 + used++];
+        else
+            break;
+    }
+    to[0] = REVISIT_BLOCK(REVISIT_BLOCK_ID(*at), i);
+    return 1 + i;
+}
+
+/* As many of a page's records as a page may have words, expanded; the end of what is read. */
+static const uint64_t* expand_some(sampler* s, const uint64_t* at, const uint64_t* end,
+                                   uint32_t* words) {
+    *words = 0;
+    while (at < end) {
+        const code_block* code = derived_block(*at);
+        uint32_t own = words_of(*at);
+        uint64_t most = code ? 1 + REVISIT_N(code->definition[0]) : own;
+        if (own > (size_t)(end - at)) own = (uint32_t)(end - at), code = NULL, most = own;
+        if (*words + most > KEPT_WORDS) break;
+        if (code)
+            *words += expand_block(code, at, s->expanded + *words);
+        else
+            memcpy(s->expanded + *words, at, own * 8), *words += own;
+        at += own;
+    }
+    return at;
+}
+
+static void take_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end,
+                      uint64_t clock);
+
+/* A page with derived accesses is taken as several without: their clocks share its time. */
 void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64_t* end) {
     sampler* s = self->sampler;
     if (!s || s->busy) return; /* a handler that interrupted us here is not sampled */
     s->busy = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint64_t begin = s->last_clock, now = clock_now(), done = 0, all = expanded_words(at, end);
+    int is_expanded = all > (uint64_t)(end - at);
+    while (is_expanded && at < end) {
+        uint32_t words;
+        const uint64_t *read = expand_some(s, at, end, &words), *from = s->expanded;
+        if (read == at) { /* a record longer than a page: taken as it is */
+            words = words_of(*at);
+            read = at + words;
+            from = at;
+        }
+        done += words;
+        take_page(self, s, from, from + words, begin + (now - begin) * done / all);
+        at = read;
+    }
+    if (!is_expanded) take_page(self, s, at, end, now);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->busy = 0;
+}
+
+static void take_page(revisit_thread* self, sampler* s, const uint64_t* at, const uint64_t* end,
+                      uint64_t clock) {
     uint32_t open = s->inside;
     uint64_t accesses = count_page(self, s, at, end);
     s->calls = self->depth ? &s->no_calls : &s->own_calls;
     s->page++;
     s->page_begin = s->last_clock;
-    s->last_clock = clock_now();
+    s->last_clock = clock;
     if (s->log) __atomic_store_n(&s->log->page_end, s->last_clock, __ATOMIC_RELAXED);
     if (process.stream->want & REVISIT_WANT_SHARED) {
         revisit_recent_progress(s, accesses);
@@ -425,6 +512,4 @@ void revisit_sampler_take(revisit_thread* self, const uint64_t* at, const uint64
     }
     if (accesses || s->told_level != s->own_level)
         revisit_out_counts(self, s, accesses, r.analyzed, r.chosen);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    s->busy = 0;
 }

@@ -40,6 +40,7 @@ enum {
 typedef struct {
     const uint64_t* definition;
     uint64_t site_base;
+    uint32_t words; /* less than its accesses where some are derived */
     uint64_t
         writes; /* bits: which of its first 63 accesses are writes; all ones where there are more */
 } code_block;
@@ -189,6 +190,7 @@ typedef struct revisit_sampler {
         call_stack calls; /* as it began */
     } kept[PAGES_KEPT];   /* private: pages that were only counted */
     uint64_t kept_next, kept_first;
+    uint64_t expanded[KEPT_WORDS]; /* of a page with derived accesses */
     pending_end pending[MOST_PENDING];
     uint32_t pendings;
     /* calls up to the word in hand: the thread's, a kept page's, or none (a signal handler's) */

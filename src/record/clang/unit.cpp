@@ -125,11 +125,20 @@ std::uint32_t Unit::block(llvm::ArrayRef<Access> accesses) {
     auto id = static_cast<std::uint32_t>(header_words_.size());
     definitions_.push_back(REVISIT_RECORD(REVISIT_DEFINE_BLOCK, accesses.size()));
     definitions_.push_back(id);
+    std::uint32_t words = 0;
     for (std::size_t i = 0; i < accesses.size(); ++i) {
-        definitions_.push_back(REVISIT_ACCESS(accesses[i].bytes, accesses[i].flags | REVISIT_BY_SITE));
-        definitions_.push_back(sites[i]);
+        const Access& access = accesses[i];
+        std::uint64_t what = REVISIT_ACCESS(access.bytes, access.flags | REVISIT_BY_SITE);
+        std::uint64_t where = sites[i];
+        if (access.word >= 0) {
+            what |= REVISIT_DERIVED_FROM(access.word);
+            where |= REVISIT_DERIVED_BY(access.offset);
+        }
+        words += access.word < 0;
+        definitions_.push_back(what);
+        definitions_.push_back(where);
     }
-    header_words_.push_back(REVISIT_BLOCK(id, accesses.size()));
+    header_words_.push_back(REVISIT_BLOCK(id, words));
     return id;
 }
 

@@ -23,6 +23,8 @@ struct Access {
     std::uint32_t flags;          // REVISIT_WRITE, …
     llvm::Value* mask = nullptr;  // of a masked vector access; lane `lane` of it guards this one
     int lane = -1;
+    int word = -1;            // not written: this many words after the header lies an address …
+    std::int32_t offset = 0;  // … that this one is so many bytes beyond
 };
 
 class Unit {
