@@ -59,7 +59,7 @@ cl::opt<Scheme> append_option("revisit-append", cl::desc("how an address is appe
 cl::opt<bool> copies_option("revisit-copies", cl::init(true),
                             cl::desc("a second body that only counts, for when nothing is recorded"));
 cl::opt<bool> derive_option("revisit-derive", cl::init(true),
-                            cl::desc("leave out addresses that lie a constant away from another"));
+                            cl::desc("write no address that lies a constant away from another"));
 cl::opt<bool> calls_option("revisit-calls", cl::init(true),
                            cl::desc("mark function entry and exit for call contexts"));
 
