@@ -141,13 +141,13 @@ Result<void> check_for_valgrind(const Program& program) {
     if (stat(program.path.c_str(), &status) == 0 &&
         (status.st_mode & (S_ISUID | S_ISGID) ||
          getxattr(program.path.c_str(), "security.capability", nullptr, 0) > 0))
-        return fail(program.path, "",
+        return fail(ErrorCode::not_recordable, program.path, "",
                     "runs with the rights of another user or with capabilities, which valgrind cannot "
-                    "run; as root, --method watch samples it");
+                    "run, and only root can sample");
     const std::string mark = std::string("\xff Go ") + "buildinf:";  // apart, not to have it ourselves
     if (!contains(program.path, mark)) return {};
-    return fail(program.path, "",
-                "is a Go program, which valgrind cannot run; use --method watch, which samples it");
+    return fail(ErrorCode::not_recordable, program.path, "",
+                "is a Go program, which valgrind cannot run");
 }
 
 std::string support_directory(const std::string& name) {
