@@ -1,6 +1,5 @@
 #include "record/launch.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/elf_file.h"
 #include "core/try.h"
 #include "record/stream.h"
 
@@ -79,12 +79,9 @@ bool contains(const std::string& path, std::string_view mark) {
 namespace {
 
 Result<void> check_machine(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    Elf64_Ehdr header{};
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (file.gcount() < static_cast<std::streamsize>(EI_NIDENT + 4) ||
-        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        return {};  // a script
+    const ElfFile file(path);
+    const Elf64_Ehdr& header = file.header();
+    if (!file.is_elf()) return {};  // a script
     if (header.e_machine != kMachine || header.e_ident[EI_CLASS] != ELFCLASS64)
         return fail(path, "",
                     fmt::format("is a program for {}, this machine is {}",
