@@ -16,9 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "machine/a64/loops.h"
+#include "machine/a64/a64.h"
+#include "machine/loops.h"
 #include "machine/side_buffer.h"
-#include "machine/x64/loops.h"
+#include "machine/x64/ahead.h"
 #include "x64_code.h"
 
 namespace revisit::machine {
@@ -94,7 +95,7 @@ struct Seen : Real {
 
 struct X64Side {
     using State = X64State;
-    using Loops = X64Loops;
+    using Loops = machine::Loops<X64>;
     using Table = X64Table;
     template <class Memory>
     using Ahead = X64Ahead<Memory>;
@@ -114,7 +115,7 @@ struct X64Side {
 };
 struct A64Side {
     using State = A64State;
-    using Loops = A64Loops;
+    using Loops = machine::Loops<A64>;
     using Table = QuickTable;
     template <class Memory>
     using Ahead = A64Ahead<Memory>;

@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <random>
 
+#include "core/elf_file.h"
+#include "record/process_status.h"
 #include "revisit/blocks.h"
 #include "revisit/revisit.h"
 
@@ -418,6 +423,41 @@ TEST(BlockCutter, pieces_are_what_each_access_touches) {
                 ASSERT_TRUE(cut) << granularity << " " << largest << cut.error().sentence();
                 EXPECT_EQ(access, accesses.count());
             }
+}
+
+TEST(ElfFile, tells_programs_from_other_files_and_short_ones) {
+    ElfFile own("/proc/self/exe");
+    EXPECT_TRUE(own.is_elf());
+    EXPECT_EQ(own.header().e_ident[EI_CLASS], ELFCLASS64);
+    const auto segments = own.segments();
+    EXPECT_EQ(segments.size(), own.header().e_phnum);
+    EXPECT_EQ(own.sections().size(), own.header().e_shnum);
+    const auto loader = std::find_if(segments.begin(), segments.end(),
+                                     [](const Elf64_Phdr& one) { return one.p_type == PT_INTERP; });
+    if (loader != segments.end())
+        EXPECT_NE(own.text(loader->p_offset, loader->p_filesz).find("ld"), std::string::npos);
+    EXPECT_EQ(own.text(std::uint64_t{1} << 40, 16), "");
+    EXPECT_EQ(own.text(0, 4), ELFMAG);  // after an end of the file, too
+    for (const char* other : {"/proc/self/status", "/dev/null", "/no such file"}) {
+        ElfFile file(other);
+        EXPECT_FALSE(file.is_elf()) << other;
+        EXPECT_TRUE(file.segments().empty() && file.sections().empty()) << other;
+    }
+}
+
+TEST(StatFields, go_by_their_numbers_whatever_the_program_is_called) {
+    char name[16];
+    prctl(PR_GET_NAME, name);
+    for (const char* odd : {"a b", ") (", "S 1 1)"}) {
+        prctl(PR_SET_NAME, odd);
+        const record::StatFields fields(getpid());
+        EXPECT_EQ(fields.text(3), "R") << odd;
+        EXPECT_EQ(fields.number(4), static_cast<std::uint64_t>(getppid())) << odd;
+        EXPECT_LT(fields.number(50), fields.number(51)) << odd;  // the environment
+        EXPECT_EQ(fields.text(99), "") << odd;
+    }
+    prctl(PR_SET_NAME, name);
+    EXPECT_EQ(record::StatFields(-1).text(3), "");
 }
 
 }  // namespace revisit

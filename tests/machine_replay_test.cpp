@@ -14,7 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "machine/a64/loops.h"
+#include "machine/a64/a64.h"
+#include "machine/loops.h"
 #include "machine/replay_count.h"
 #include "machine/touch_count.h"
 #include "play_code.h"
@@ -173,7 +174,7 @@ TEST_P(WatchReplay, CountsWhatWasRun) {
     std::mt19937_64 random(7);
     for (int i = 0; i < kSize; i++) order[i] = static_cast<int>(random() % kSize);
     auto quick = std::make_unique<QuickTable>();
-    auto loops = std::make_unique<A64Loops>();
+    auto loops = std::make_unique<Loops<A64>>();
     NoLoops to_their_end;
     std::uint64_t plain = 0, skipping = 0;
     unsigned told = 0;
@@ -216,7 +217,7 @@ TEST_P(WatchTouch, CountsToTheNext) {
     std::mt19937_64 random(11);
     for (int i = 0; i < kSize; i++) order[i] = static_cast<int>(random() % kSize);
     auto quick = std::make_unique<QuickTable>();
-    auto loops = std::make_unique<A64Loops>();
+    auto loops = std::make_unique<Loops<A64>>();
     unsigned asked = 0, told = 0;
     for (int round = 0; round < 24; round++) {
         long n = round == 0 ? kSize - 2 : 100 + static_cast<long>(random() % (kSize - 102));
@@ -274,7 +275,7 @@ TEST_P(WatchTouch, PassesAccesses) {
     std::mt19937_64 random(13);
     for (int i = 0; i < kSize; i++) order[i] = static_cast<int>(random() % kSize);
     auto quick = std::make_unique<QuickTable>();
-    auto loops = std::make_unique<A64Loops>();
+    auto loops = std::make_unique<Loops<A64>>();
     std::uint64_t left_out = 0;
     for (int round = 0; round < 8; round++) {
         long n = round == 0 ? kSize - 2 : 100 + static_cast<long>(random() % (kSize - 102));

@@ -17,7 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "machine/x64/loops.h"
+#include "machine/loops.h"
+#include "machine/x64/ahead.h"
 #include "x64_code.h"
 
 namespace revisit::machine {
@@ -197,7 +198,7 @@ void check_all(const X64Code& code, const std::string& function, std::uint64_t n
                const std::string& what, Checked& checked) {
     std::mt19937_64 random(seed);
     Moment now = start(code, function, n, random);
-    auto loops = std::make_unique<X64Loops>();
+    auto loops = std::make_unique<Loops<X64>>();
     loops->start();
     bool words = n % 2;
     X64Ahead<LoopMemory> ahead(now.state, now.memory, nullptr, words);
@@ -429,7 +430,7 @@ TEST(WatchX64Loops, StringsByWordsAreTheSame) {
 // From any moment of a run, the next touch of the block that was touched last, or of one that is near:
 // looking ahead through loops must find it as far away as it is, or not at all.
 TEST(WatchX64Loops, CountsToTheNextTouch) {
-    auto loops = std::make_unique<X64Loops>();
+    auto loops = std::make_unique<Loops<X64>>();
     unsigned told = 0, asked = 0;
     for (const Compiler& compiler : compilers()) {
         X64Code code = compile_loops(kLoops, compiler);
@@ -478,7 +479,7 @@ TEST(WatchX64Loops, CountsToTheNextTouch) {
 // So many accesses on, through loops: the next ones are those that interpreting all of them comes to,
 // and all touches of a block on the way are met.
 TEST(WatchX64Loops, PassesAccesses) {
-    auto loops = std::make_unique<X64Loops>();
+    auto loops = std::make_unique<Loops<X64>>();
     std::uint64_t left_out = 0;
     bool tried = false;
     for (const Compiler& compiler : compilers()) {
@@ -550,7 +551,7 @@ TEST(WatchX64Loops, ReplaysCountWhatWasRun) {
     const char* const kPlain[] = {"dot", "particles", "smooth", "gather", "matrix", "fields", "down"};
     const char* const kOthers[] = {
         "called", "choose", "in_memory", "bound_in_memory", "overwrites_its_bound", "narrow"};
-    auto loops = std::make_unique<X64Loops>();
+    auto loops = std::make_unique<Loops<X64>>();
     NoLoops to_their_end;
     for (const Compiler& compiler : compilers()) {
         X64Code code = compile_loops(kLoops, compiler);

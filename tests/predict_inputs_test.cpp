@@ -78,7 +78,8 @@ TEST_F(Inputs, a_number_behind_a_pointer_is_a_size) {
     EXPECT_EQ(footprint(predict(request(text, "f", {{"n", 40}}))), 41);
     const auto missing = predict(request(text, "f", {}));
     ASSERT_FALSE(missing);
-    EXPECT_NE(missing.error().message.find("--param n="), std::string::npos);
+    EXPECT_NE(missing.error().message.find("sizes are missing: n"), std::string::npos);
+    EXPECT_EQ(missing.error().code, ErrorCode::no_size);
     // What the function writes is no input.
     const auto written = predict(request(
         "void f(int *n, double *a) { for (int i = 0; i < *n; i++) { a[i] += 1; if (i > 5) *n = 20; } }",

@@ -24,6 +24,17 @@ enum class ErrorCode : std::uint8_t {
     device,          // no GPU, or one that failed
     device_memory,   // more memory than the GPU has
     cluster,         // MPI did not do what was asked
+    option,          // an option of the call does not fit; `place` names it: "data idx=columns.txt"
+    no_cache,        // needs a cache, and this system does not describe its own
+    no_sites,        // the profile has no sites
+    no_phases,       // the profile has no phases
+    no_sharing,      // the profile has no data on lines that threads invalidate
+    no_function,     // the source defines several functions, and none is chosen
+    no_size,         // a size is needed that the source leaves open
+    no_data,         // the contents of an array are needed that the source leaves open
+    no_formulas,     // formulas cannot be found; the run can be interpreted
+    not_recordable,  // the recorder cannot run this program; it can be sampled
+    not_sampling,    // the program was built to record, not to sample
 };
 
 struct REVISIT_API Error {

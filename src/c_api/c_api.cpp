@@ -42,12 +42,23 @@ std::string& last_error() {
 revisit_status status_of(ErrorCode code) {
     switch (code) {
         case ErrorCode::invalid_input:
+        case ErrorCode::option:
+        case ErrorCode::no_cache:
+        case ErrorCode::no_sites:
+        case ErrorCode::no_phases:
+        case ErrorCode::no_sharing:
+        case ErrorCode::no_function:
+        case ErrorCode::no_size:
+        case ErrorCode::no_data:
             return REVISIT_INVALID_INPUT;
         case ErrorCode::unknown_format:
             return REVISIT_UNKNOWN_FORMAT;
         case ErrorCode::unknown_method:
             return REVISIT_UNKNOWN_METHOD;
         case ErrorCode::unsupported:
+        case ErrorCode::no_formulas:
+        case ErrorCode::not_recordable:
+        case ErrorCode::not_sampling:
             return REVISIT_UNSUPPORTED;
         case ErrorCode::not_built:
             return REVISIT_NOT_BUILT;

@@ -331,8 +331,32 @@ void LostColumns::report(std::string_view command, const std::string& output, bo
                output == "-" ? "standard output" : output, list);
 }
 
+namespace {
+
+// What the library calls an option, where an error's place is one, and what the command calls it.
+struct OptionName {
+    std::string_view name, flag;
+};
+constexpr OptionName kOptionNames[] = {
+    {"advice", "--advise"}, {"argv", "--argv"},       {"condition", "--fail-if"},
+    {"data", "--data"},     {"parameter", "--param"}, {"recorded data", "--record-data"},
+    {"sweep", "--sweep"},   {"value", "--value"},     {"verification", "--verify"},
+};
+
+// "parameter n=3" is "--param n=3" on the command line.
+std::string as_flag(const std::string& place) {
+    for (const OptionName& option : kOptionNames)
+        if (place.starts_with(option.name) &&
+            (place.size() == option.name.size() || place[option.name.size()] == ' '))
+            return std::string(option.flag) + place.substr(option.name.size());
+    return place;
+}
+
+}  // namespace
+
 std::string with_hint(const Error& error) {
-    std::string sentence = error.sentence();
+    const std::string sentence =
+        Error{error.file, as_flag(error.place), error.message, error.code}.sentence();
     switch (error.code) {
         case ErrorCode::unknown_format:
             return sentence + "; give --format";
@@ -341,6 +365,26 @@ std::string with_hint(const Error& error) {
         case ErrorCode::device:
         case ErrorCode::device_memory:
             return sentence + "; use --device cpu";
+        case ErrorCode::no_cache:
+            return sentence + "; give --cache NAME=SIZE:WAYS:LINE";
+        case ErrorCode::no_sites:
+            return sentence + "; analyze with --sites, or record with symbols";
+        case ErrorCode::no_phases:
+            return sentence + "; profile with --phases N";
+        case ErrorCode::no_sharing:
+            return sentence + "; profile the program with --model both";
+        case ErrorCode::no_function:
+            return sentence + "; give --function";
+        case ErrorCode::no_size:
+            return sentence + "; give --param NAME=VALUE";
+        case ErrorCode::no_data:
+            return sentence + "; give --data NAME=FILE or --param NAME=VALUE";
+        case ErrorCode::no_formulas:
+            return sentence + ": give sizes by -D or --param, or use --method simulate";
+        case ErrorCode::not_recordable:
+            return sentence + "; --method watch samples it";
+        case ErrorCode::not_sampling:
+            return sentence + "; use --via valgrind, or record it and analyze the trace";
         default:
             return sentence;
     }

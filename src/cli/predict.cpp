@@ -242,6 +242,8 @@ class PredictCommand : public Command {
             if (function_.empty()) request.source.function = "main";
         }
         if (record_option_->count() > 0) request.record = words(record_data_);
+        if (verify_ && request.record)
+            return fail("--verify: give sizes and arrays by --param and --data, not by --record-data");
         if (!build_dir_.empty()) TRY(take_commands(request.source));
         for (const auto& flag : machine_) request.source.flags.push_back("-m" + flag);
         TRY(take_standard(request.source));

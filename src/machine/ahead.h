@@ -34,7 +34,20 @@ struct Touched {  // pieces of so many bytes, one after the other
     std::uint64_t address = 0;
     unsigned pieces = 0, bytes = 0;
     bool writes = false;
+
+    unsigned all_bytes() const { return pieces * bytes; }
 };
+
+// Calls take(block, address) with the number of each block of 2^shift bytes that a piece touches, and
+// with the first address in it.
+template <class Take>
+[[gnu::always_inline]] inline void for_blocks(const Touched& op, unsigned shift, Take take) {
+    for (unsigned k = 0; k < op.pieces; k++) {
+        std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
+        for (std::uint64_t block = low >> shift; block <= high >> shift; block++)
+            take(block, block << shift < low ? low : block << shift);
+    }
+}
 
 enum class Step : std::uint8_t {
     done,    // executed; pc moved on

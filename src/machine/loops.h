@@ -287,8 +287,7 @@ class Loops {
             const Recorded& other = record_[is_before ? from - length_ : from];
             if (!is_before && !where.is_still()) return {};
             if (!other.touches || !other.touched.writes) continue;
-            Piece store{other.touched.address,
-                        std::uint64_t{other.touched.pieces} * other.touched.bytes};
+            Piece store{other.touched.address, other.touched.all_bytes()};
             Form to = other.where;
             if (!to.is_affine) {
                 // A replay reads what the program has left there; it has come there in this iteration
@@ -322,7 +321,7 @@ class Loops {
             const Recorded& one = record_[k];
             if (!one.touches || !one.touched.writes) continue;
             const Touched& op = one.touched;
-            unsigned all = op.pieces * op.bytes;
+            unsigned all = op.all_bytes();
             if (!one.where.is_still()) {
                 if constexpr (requires { memory.lose(op.address, op.address); }) {
                     AddressRange lost(op.address, all, one.where.slope, iterations);

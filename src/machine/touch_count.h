@@ -40,17 +40,13 @@ TouchCount count_to_touch(Ahead& ahead, State& state, Memory& memory, Loops& loo
     constexpr std::uint64_t kPays = 8;
     std::uint64_t distance = 0, left_out = 0, touched = 0;
     auto met = [&] {
-        const auto& op = ahead.touched();
-        for (unsigned k = 0; k < op.pieces && touched == 0; k++) {
-            std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
-            for (std::uint64_t block = low >> shift; block <= high >> shift; block++) {
-                distance++;
-                if (block != to.block) continue;
-                touched = distance;
-                found(block << shift < low ? low : block << shift, distance);
-                break;
-            }
-        }
+        for_blocks(ahead.touched(), shift, [&](std::uint64_t block, std::uint64_t address) {
+            if (touched != 0) return;
+            distance++;
+            if (block != to.block) return;
+            touched = distance;
+            found(address, distance);
+        });
         return touched == 0 && distance - left_out < most + left_out / kPays;
     };
     auto skipped = [&](const SkippedLoop& loop) {

@@ -103,11 +103,15 @@ Result<std::vector<std::int64_t>> from_numpy(const std::string& path, std::strin
     return from_memory(bytes.substr(start + length), static_cast<std::uint32_t>(type[2] - '0'));
 }
 
+std::string place_of(const DataSource& source) {
+    return "data " + source.name + "=" + source.from;
+}
+
 Result<Table> uniform(const DataSource& source, Table table) {
     const auto range = std::string_view(source.from).substr(8);
     const auto dots = range.find("..");
     const auto expected = [&] {
-        return fail("--data " + source.name + "=" + source.from + ": expected uniform:LOW..HIGH");
+        return fail(ErrorCode::option, "", place_of(source), "expected uniform:LOW..HIGH");
     };
     if (dots == range.npos) return expected();
     const auto number = [](std::string_view text, std::int64_t& to) {
@@ -124,18 +128,20 @@ Result<Table> uniform(const DataSource& source, Table table) {
 }  // namespace
 
 Result<Table> read_table(const DataSource& source, const Program& program) {
-    const auto given = "--data " + source.name + "=" + source.from + ": ";
+    const auto refuse = [&](const char* why) {
+        return fail(ErrorCode::option, "", place_of(source), why);
+    };
     const auto& arguments = program.functions.front().arguments;
     const bool exists =
         std::any_of(arguments.begin(), arguments.end(),
                     [&](auto& a) { return a.kind == Kind::pointer && a.name == source.name; }) ||
         std::any_of(program.globals.begin(), program.globals.end(),
                     [&](auto& g) { return g.name == source.name; });
-    if (!exists) return fail(given + "no array of that name decides anything here");
+    if (!exists) return refuse("no array of that name decides anything here");
     unsigned size = program.memory_needed ? entry_size(program, source.name).value_or(0) : 0;
     for (const Argument& a : arguments)
         if (a.inside && a.kind == Kind::integer && a.name == source.name) size = a.width / 8u;
-    if (size == 0 || size > 8) return fail(given + "nothing that is read from it decides anything");
+    if (size == 0 || size > 8) return refuse("nothing that is read from it decides anything");
     Table table;
     table.name = source.name;
     table.element = size;

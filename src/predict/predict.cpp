@@ -11,6 +11,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/errors.h"
 #include "core/files.h"
 #include "core/try.h"
 #include "predict/certify/assumptions.h"
@@ -49,9 +50,12 @@ class Predictor {
         if (request_.record) TRY(take_recorded());
         if (const auto open = open_parameters(session_.target, session_.sizes); !open.empty()) {
             std::string names;
-            for (const auto& n : open)
-                names += n.starts_with("argv[") ? " --argv" : " --param " + n + "=…";
-            return fail(request_.source.path, "", "sizes are missing: give" + names);
+            for (const auto& n : open) names += (names.empty() ? "" : ", ") + n;
+            const std::string missing = "sizes are missing: " + names;
+            const bool arguments_alone =
+                std::ranges::all_of(open, [](const std::string& n) { return n.starts_with("argv["); });
+            if (arguments_alone) return fail(ErrorCode::option, request_.source.path, "argv", missing);
+            return fail(ErrorCode::no_size, request_.source.path, "", missing);
         }
         layout_ = depends_on_layout(session_.target, session_.sizes, request_);
         if (request_.threads > 1) return in_parallel();
@@ -79,7 +83,7 @@ class Predictor {
         count.max_accesses = request_.simulate_at_most + 1;
         count.deadline = session_.deadline.part(0.1);
         const auto counted = interpret(session_.target, session_.sizes, count);
-        if (!counted) return fail(request_.source.path, counted.error().place, counted.error().message);
+        if (!counted) return in_file(request_.source.path, counted.error());
         if (counted->complete && counted->count <= request_.simulate_up_to)
             return interpreted(kInterpretAtMost, Deadline());
         short_enough_ = counted->complete;
@@ -174,7 +178,7 @@ class Predictor {
         const auto loops = TRY(parallel_loops(session_.target, path, TRY(read_file(path))));
         auto run =
             TRY(simulate_threads(session_.target, session_.sizes, request_, loops, kInterpretAtMost));
-        if (!run.complete) return fail(path, "", "--threads: too long to interpret");
+        if (!run.complete) return fail(ErrorCode::no_threads, path, "", "too long to interpret");
         run.doubts.emplace_back(
             "threads follow each other within a parallel loop here, and what OpenMP adds (bounds, "
             "addresses "
@@ -198,9 +202,10 @@ class Predictor {
     // Data has no sizes that could vary: the run is interpreted, and where the data is random, several.
     Result<Prediction> with_data() {
         if (request_.method == Method::fit)
-            return fail(request_.source.path, "", "--data: one input has no formulas");
+            return fail(ErrorCode::option, request_.source.path, "data", "one input has no formulas");
         if (request_.method == Method::repeat)
-            return fail(request_.source.path, "", "--data: such runs are interpreted to the end");
+            return fail(ErrorCode::option, request_.source.path, "data",
+                        "such runs are interpreted to the end");
         auto& tables = session_.target.data;
         const bool random =
             std::any_of(tables.begin(), tables.end(), [](const Table& t) { return t.random; });
@@ -325,9 +330,9 @@ class Predictor {
             }
             if (model->design.axes.empty() && learnt->sampled)
                 return fail(
-                    request_.source.path, "",
+                    ErrorCode::no_formulas, request_.source.path, "",
                     "nothing to vary, and more accesses than can be interpreted, or a loop without "
-                    "end: give sizes by -D or --param, or use --method simulate");
+                    "end");
             if (!learnt->sampled || learnt->rough) {
                 if (best) {
                     best->failures.insert(best->failures.end(), learnt->doubts.begin(),
@@ -476,10 +481,11 @@ class Predictor {
                 return fail(request_.source.path, "", failure.sentence());
         auto e = estimate(how, request_,
                           Deadline(std::max({1.0, request_.budget / 2, session_.deadline.left()})));
-        if (!e)
-            return fail(
-                e.error().file, e.error().place,
-                (p.failures.empty() ? "" : p.failures.front().sentence() + "; ") + e.error().message);
+        if (!e) {
+            if (!p.failures.empty())
+                e.error().message = p.failures.front().sentence() + "; " + e.error().message;
+            return unexpected(e.error());
+        }
         if (e->profile.accesses >= 0x1p62)
             return fail(request_.source.path, "", "makes more accesses than 62 bits count");
         p.profile = std::move(e->profile);

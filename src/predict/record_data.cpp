@@ -16,6 +16,7 @@
 #include <map>
 #include <set>
 
+#include "core/errors.h"
 #include "core/files.h"
 #include "core/try.h"
 
@@ -66,9 +67,11 @@ Result<Notes> parse(const std::string& path, const std::string& bytes) {
         else if (kind == 'p')
             notes.arrays.try_emplace(static_cast<std::uint64_t>(value), name);
         else
-            return fail(path, "", "--record-data: not what the program should have noted");
+            return fail(ErrorCode::option, path, "recorded data",
+                        "not what the program should have noted");
     }
-    if (at != bytes.size()) return fail(path, "", "--record-data: the notes of the run are cut off");
+    if (at != bytes.size())
+        return fail(ErrorCode::option, path, "recorded data", "the notes of the run are cut off");
     return notes;
 }
 
@@ -112,7 +115,8 @@ Result<std::vector<Table>> tables_of(const Notes& notes) {
 Result<RecordedData> record_data(const Request& request, const Program& program,
                                  const std::vector<std::string>& arguments) {
     std::string folder = (fs::temp_directory_path() / "revisit-notes.XXXXXX").string();
-    if (!mkdtemp(folder.data())) return fail("--record-data: cannot make a temporary folder");
+    if (!mkdtemp(folder.data()))
+        return fail(ErrorCode::option, "", "recorded data", "cannot make a temporary folder");
     const auto clean = [&](auto&& result) {
         std::error_code ignored;
         fs::remove_all(folder, ignored);
@@ -120,7 +124,7 @@ Result<RecordedData> record_data(const Request& request, const Program& program,
     };
     const auto binary = folder + "/program", file = folder + "/notes";
     if (const auto built = compile_notes(request.source, request.macros, binary); !built)
-        return clean(Result<RecordedData>(unexpected(built.error())));
+        return clean(Result<RecordedData>(about_option("recorded data", built.error())));
     std::vector<std::string> command{"env", "REVISIT_NOTES=" + file, binary};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::string out, messages;
@@ -128,10 +132,10 @@ Result<RecordedData> record_data(const Request& request, const Program& program,
     if (!status) return clean(Result<RecordedData>(unexpected(status.error())));
     const auto bytes = read_file(file);
     if (!bytes)
-        return clean(Result<RecordedData>(fail(request.source.path, "",
-                                               "--record-data: the program ended with status " +
-                                                   std::to_string(*status) + " and never called " +
-                                                   program.functions.front().name)));
+        return clean(
+            Result<RecordedData>(fail(ErrorCode::option, request.source.path, "recorded data",
+                                      "the program ended with status " + std::to_string(*status) +
+                                          " and never called " + program.functions.front().name)));
     const auto notes = parse(file, *bytes);
     if (!notes) return clean(Result<RecordedData>(unexpected(notes.error())));
     RecordedData data;

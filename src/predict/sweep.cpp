@@ -54,7 +54,7 @@ Result<bool> is_macro(const Request& request, const std::string& name, std::int6
     both[1][name] = high;
     const auto programs = TRY(compile(request.source, both));
     if (to_text(programs.front()) == to_text(programs.back()))
-        return fail(request.source.path, "", "--sweep: nothing depends on " + name);
+        return fail(ErrorCode::option, request.source.path, "sweep", "nothing depends on " + name);
     return true;
 }
 

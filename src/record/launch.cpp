@@ -1,6 +1,5 @@
 #include "record/launch.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/elf_file.h"
 #include "core/try.h"
 #include "record/stream.h"
 
@@ -79,12 +79,9 @@ bool contains(const std::string& path, std::string_view mark) {
 namespace {
 
 Result<void> check_machine(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    Elf64_Ehdr header{};
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (file.gcount() < static_cast<std::streamsize>(EI_NIDENT + 4) ||
-        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        return {};  // a script
+    const ElfFile file(path);
+    const Elf64_Ehdr& header = file.header();
+    if (!file.is_elf()) return {};  // a script
     if (header.e_machine != kMachine || header.e_ident[EI_CLASS] != ELFCLASS64)
         return fail(path, "",
                     fmt::format("is a program for {}, this machine is {}",
@@ -141,13 +138,13 @@ Result<void> check_for_valgrind(const Program& program) {
     if (stat(program.path.c_str(), &status) == 0 &&
         (status.st_mode & (S_ISUID | S_ISGID) ||
          getxattr(program.path.c_str(), "security.capability", nullptr, 0) > 0))
-        return fail(program.path, "",
+        return fail(ErrorCode::not_recordable, program.path, "",
                     "runs with the rights of another user or with capabilities, which valgrind cannot "
-                    "run; as root, --method watch samples it");
+                    "run, and only root can sample");
     const std::string mark = std::string("\xff Go ") + "buildinf:";  // apart, not to have it ourselves
     if (!contains(program.path, mark)) return {};
-    return fail(program.path, "",
-                "is a Go program, which valgrind cannot run; use --method watch, which samples it");
+    return fail(ErrorCode::not_recordable, program.path, "",
+                "is a Go program, which valgrind cannot run");
 }
 
 std::string support_directory(const std::string& name) {

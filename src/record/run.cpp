@@ -119,9 +119,9 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     if (failure) return unexpected(*failure);
     if (how.recorder == Recorder::valgrind && !outcome.limit_reached)
         if (const std::optional<std::string> why = valgrind_failure(messages.text(), program))
-            return fail(options.program.path, "",
-                        fmt::format("valgrind gave up on it (\"{}\"); build it with revisit-clang, or "
-                                    "use --method watch",
+            return fail(ErrorCode::not_recordable, options.program.path, "",
+                        fmt::format("valgrind gave up on it (\"{}\"); revisit-clang can build a "
+                                    "program that records itself",
                                     *why));
 
     outcome.accesses = consumer.accesses();

@@ -139,9 +139,8 @@ class SampledSink : public ProcessSink {
           take_(std::move(take)) {}
 
     Result<void> add(const AccessBatch&) override {
-        return fail(
-            "the program records its accesses instead of sampling them (built with "
-            "-frevisit-append=mmu?); use --via valgrind, or record it and analyze the trace");
+        return fail(ErrorCode::not_sampling,
+                    "the program was built to record its accesses, not to sample them");
     }
     void add(const SampleRecord& record) override {
         switch (record.kind) {

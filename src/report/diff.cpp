@@ -17,6 +17,7 @@
 #include <numbers>
 
 #include "core/common_bins.h"
+#include "core/errors.h"
 #include "core/try.h"
 #include "models/hierarchy_model.h"
 #include "models/hit_table.h"
@@ -177,7 +178,7 @@ std::vector<Moved> moved_bins(const Side& before, const Side& after, std::uint64
                               std::size_t most) {
     // Keyed by rank so that labels keep the order of distances until sorted by size of the move.
     std::map<std::string, std::pair<double, double>> rows;
-    auto take = [&](const Histogram& histogram, double std::pair<double, double>::* slot) {
+    auto take = [&](const Histogram& histogram, double std::pair<double, double>::*slot) {
         double total = std::max(histogram.total(), 1e-300);
         for (const Bin& bin : histogram.rebin(Binning::log2()).bins)
             rows[bin_label(bin, granularity)].*slot += bin.count / total;
@@ -232,11 +233,11 @@ Result<GateOutcome> run_gate(const Condition& condition, const Diff& diff, const
                 figures.new_value = comparison.metric == "S" ? diff.accuracy : diff.smoothed_accuracy;
             } else {
                 auto found = change_of(before, after, comparison.metric, caches);
-                if (!found) return fail("--fail-if: " + found.error().message);
+                if (!found) return about_option("condition", found.error());
                 figures = *found;
             }
             auto verdict = judge(comparison, figures);
-            if (!verdict) return fail("--fail-if: " + verdict.error().message);
+            if (!verdict) return about_option("condition", verdict.error());
             together = std::min(together, *verdict);
             out.figures.push_back({comparison.metric, figures});
         }

@@ -63,8 +63,8 @@ PathFrame own_line(const Profile& profile, const Site& site) {
 Result<std::string> export_sarif(const Profile& profile, const ExportOptions& options) {
     const Findings findings = findings_of(profile, options.caches);
     if (findings.levels.empty())
-        return fail(findings.left_out.empty() ? "advice needs a cache: give one with --cache"
-                                              : findings.left_out);
+        return findings.left_out.empty() ? fail(ErrorCode::no_cache, "advice needs a cache")
+                                         : fail(findings.left_out);
     Json rules = Json::array();
     for (const RuleText& rule : kRules)
         rules.push_back({{"id", rule.id}, {"shortDescription", {{"text", rule.text}}}});
@@ -102,7 +102,7 @@ Result<std::string> export_sarif(const Profile& profile, const ExportOptions& op
 
 // One access is shown as one nanosecond: a profile knows when in accesses, not in seconds.
 Result<std::string> export_perfetto(const Profile& profile, const ExportOptions& options) {
-    if (profile.phases.empty()) return fail("the profile has no phases; profile with --phases N");
+    if (profile.phases.empty()) return fail(ErrorCode::no_phases, "the profile has no phases");
     std::vector<HitTable> tables;
     for (const CacheSpec& cache : comparable_caches(profile, options.caches))
         tables.emplace_back(cache);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/errors.h"
 #include "formats/compress.h"
 #include "models/hierarchy_model.h"
 #include "models/hit_table.h"
@@ -87,8 +88,8 @@ Result<const ExportEntry*> find_export(std::string_view name, std::string_view p
             if (name.empty() && path.ends_with(ending)) return &entry;
     }
     if (name.empty())
-        return fail(
-            fmt::format("cannot derive the format from \"{}\"; give --format ({})", path, known));
+        return fail(ErrorCode::unknown_format,
+                    fmt::format("cannot derive the format from \"{}\" ({})", path, known));
     return fail(fmt::format("expected a format out of {}, found \"{}\"", known, name));
 }
 
@@ -130,14 +131,15 @@ Result<std::string> export_folded(const Profile& profile, const ExportOptions& o
     if (options.value != "accesses") {
         std::string_view value = options.value;
         if (value.empty()) {
-            if (options.caches.empty()) return fail("folded stacks need --value accesses or a --cache");
+            if (options.caches.empty())
+                return fail(ErrorCode::no_cache, "", "value", "misses need a cache, accesses do not");
             caches = {options.caches.size() > 1 ? options.caches[1] : options.caches[0]};
         } else {
             if (!value.ends_with(".misses"))
-                return fail(
-                    fmt::format("--value: expected accesses or CACHE.misses, found \"{}\"", value));
+                return fail(ErrorCode::option, "", "value",
+                            fmt::format("expected accesses or CACHE.misses, found \"{}\"", value));
             auto cache = cache_named(value.substr(0, value.size() - 7), options.caches);
-            if (!cache) return fail("--value: " + cache.error().message);
+            if (!cache) return about_option("value", cache.error());
             caches = {*cache};
         }
     }

@@ -86,8 +86,7 @@ CacheSpec cache_for_miss_share(const Profile& profile, double miss_share) {
 }
 
 Result<LowLocality> low_locality(const Profile& profile, const LowLocalityOptions& options) {
-    if (profile.sites.empty())
-        return fail("the profile has no sites; analyze with --sites, or record with symbols");
+    if (profile.sites.empty()) return fail(ErrorCode::no_sites, "the profile has no sites");
     LowLocality out;
     out.cache = options.cache ? *options.cache : cache_for_miss_share(profile, options.miss_share);
     out.ranking = ranking_of(profile, out.cache, options.cold_counts);

@@ -78,10 +78,8 @@ Result<CacheSpec> cache_named(std::string_view name, const std::vector<CacheSpec
         if (level < chosen.size()) return chosen[level];
     }
     if (chosen.empty())
-        return fail(
-            fmt::format("this system does not describe its caches, so \"{}\" needs "
-                        "--cache {}=SIZE:WAYS:LINE",
-                        name, name));
+        return fail(ErrorCode::no_cache,
+                    fmt::format("this system does not describe its caches, \"{}\" among them", name));
     std::string known;
     for (const CacheSpec& cache : chosen) known += (known.empty() ? "" : ", ") + cache.name;
     return fail(fmt::format("expected a cache out of {}, found \"{}\"", known, name));

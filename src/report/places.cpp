@@ -138,7 +138,7 @@ Result<std::string> places_of(const Profile& profile, std::string_view by,
                               const std::vector<CacheSpec>& caches) {
     if (by == "line") return shared_line_table(profile, 10);
     std::optional<CacheSpec> cache = focus_cache(profile, caches);
-    if (!cache) return fail("the caches of this machine are not known; give one with --cache");
+    if (!cache) return fail(ErrorCode::no_cache, "the caches of this machine are not known");
     return place_table(profile, by, *cache, 20);
 }
 

@@ -157,9 +157,7 @@ std::string sharing_advice(const SharedLine& line, const Profile& profile) {
 
 Result<std::string> shared_line_table(const Profile& profile, std::size_t rows) {
     if (!profile.sharing_totals)
-        return fail(
-            "the profile has no data on lines that threads invalidate; profile the program with "
-            "--model both");
+        return fail(ErrorCode::no_sharing, "the profile has no data on lines that threads invalidate");
     const SharingTotals& totals = *profile.sharing_totals;
     const double all = std::max(profile.accesses, 1e-300);
     std::string text = fmt::format(

@@ -1,14 +1,13 @@
 #include "symbols/listing.h"
 
 #include <capstone/capstone.h>
-#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
+#include "core/elf_file.h"
 #include "core/try.h"
 
 namespace revisit {
@@ -19,27 +18,22 @@ constexpr std::uint64_t kAfter = 16;       // bytes shown after the last one
 constexpr std::uint64_t kLongest = 16384;  // bytes of one stretch
 
 struct CodeFile {
-    std::ifstream file;
+    ElfFile file;
     std::uint16_t machine = 0;
     std::vector<Elf64_Phdr> segments;
 };
 
 Result<CodeFile> open_code(const std::string& path) {
-    CodeFile out{std::ifstream(path, std::ios::binary), 0, {}};
-    Elf64_Ehdr header{};
-    out.file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (!out.file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+    CodeFile out{ElfFile(path), 0, {}};
+    const Elf64_Ehdr& header = out.file.header();
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
         header.e_phentsize != sizeof(Elf64_Phdr))
         return fail(path, "", "expected a 64-bit ELF file");
     out.machine = header.e_machine;
     if (out.machine != EM_AARCH64 && out.machine != EM_X86_64)
         return fail(path, "", "expected code for x86-64 or arm64");
-    out.segments.resize(header.e_phnum);
-    out.file.seekg(static_cast<std::streamoff>(header.e_phoff));
-    out.file.read(reinterpret_cast<char*>(out.segments.data()),
-                  static_cast<std::streamsize>(out.segments.size() * sizeof(Elf64_Phdr)));
-    if (!out.file) return fail(path, "", "the program headers are cut off");
+    out.segments = out.file.segments();
+    if (out.segments.size() != header.e_phnum) return fail(path, "", "the program headers are cut off");
     return out;
 }
 
@@ -50,11 +44,8 @@ std::vector<std::uint8_t> code_between(CodeFile& code, std::uint64_t begin, std:
         if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
         if (begin < segment.p_vaddr || begin - segment.p_vaddr >= segment.p_filesz) continue;
         bytes.resize(std::min(end - begin, segment.p_filesz - (begin - segment.p_vaddr)));
-        code.file.clear();
-        code.file.seekg(static_cast<std::streamoff>(segment.p_offset + (begin - segment.p_vaddr)));
-        code.file.read(reinterpret_cast<char*>(bytes.data()),
-                       static_cast<std::streamsize>(bytes.size()));
-        bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, code.file.gcount())));
+        bytes.resize(
+            code.file.read(segment.p_offset + (begin - segment.p_vaddr), bytes.data(), bytes.size()));
         return bytes;
     }
     return bytes;

@@ -1,6 +1,5 @@
 #include "watch/watch.h"
 
-#include <elf.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -8,9 +7,9 @@
 
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
+#include "core/elf_file.h"
 #include "core/try.h"
 #include "record/probe.h"
 #include "revisit/blocks.h"
@@ -94,13 +93,6 @@ std::string executable_of(std::string path) {
     return path;
 }
 
-Elf64_Ehdr header_of(std::ifstream& file) {
-    Elf64_Ehdr header{};
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    bool is_elf = file.gcount() >= EI_NIDENT && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
-    return is_elf ? header : Elf64_Ehdr{};
-}
-
 }  // namespace
 
 Result<void> check_program(const record::Program& program) {
@@ -110,8 +102,7 @@ Result<void> check_program(const record::Program& program) {
             path, "",
             "runs with the rights of another user or with capabilities, which a program that is "
             "sampled does not get; run revisit as root");
-    std::ifstream file(path, std::ios::binary);
-    if (header_of(file).e_ident[EI_CLASS] == ELFCLASS32)
+    if (ElfFile(path).header().e_ident[EI_CLASS] == ELFCLASS32)
         return fail(path, "", "is a program of 32 bits, which cannot be sampled");
     return {};
 }

@@ -47,8 +47,7 @@ const std::uint64_t definitions[] = {REVISIT_RECORD(REVISIT_DEFINE_BLOCK, 2),
                                      0,
                                      REVISIT_ACCESS(8, REVISIT_BY_SITE | REVISIT_WRITE),
                                      0};
-const revisit_unit unit = {
-    REVISIT_ABI, REVISIT_SCHEME_POINTER, headers, 1, &site_base, 1, definitions, 6};
+const revisit_unit unit = {REVISIT_ABI, nullptr, headers, 1, &site_base, 1, definitions, 6};
 std::atomic<long> touched, detached_done;
 
 bool has_bit(const std::uint64_t* cursor, int bit) {

@@ -185,6 +185,20 @@ def test_touched(scheme):
         check_touched(ends, way)
 
 
+def test_ways():
+    """A program has the runtime of the way that it appends by and of no other, and all of it appends one way."""
+    for scheme in "pointer", "call", "mmu":
+        program = compile("ends.c", f"-frevisit-append={scheme}")
+        ways = {line.split("__revisit_way_")[1] for line in run(["nm", program]).stdout.splitlines() if "__revisit_way_" in line}
+        check(f"ways linked into a program by {scheme}", ways, {scheme} - {"pointer"})
+    for scheme in "call", "mmu":
+        compile("library.c", "-shared", "-fPIC", f"-frevisit-append={scheme}", output="library.so")
+        done = run([compile("loader.c")])
+        check(f"a library by {scheme} in a program by pointer", (done.returncode, "build all of it one way" in done.stderr), (127, True))
+        done = run([compile("loader.c", f"-frevisit-append={scheme}")])
+        check(f"a library and a program by {scheme}", done.returncode, 0)
+
+
 def test_libraries():
     compile("library.c", "-shared", "-fPIC", output="library.so")
     check_touched(compile("loader.c"))
@@ -391,8 +405,8 @@ def test_taken():
     check("routes --no-contexts", {one["victim"].get("context", 0) for one in result["sharing"]}, {0})
 
 
-tests = {"kernel": test_kernel, "paths": test_paths, "libraries": test_libraries, "unoptimised": test_unoptimised, "derived": test_derived, "sampled": test_sampled,
-         "side": test_side, "taken": test_taken,
+tests = {"kernel": test_kernel, "paths": test_paths, "libraries": test_libraries, "ways": test_ways,
+         "unoptimised": test_unoptimised, "derived": test_derived, "sampled": test_sampled, "side": test_side, "taken": test_taken,
          **{f"touched-{scheme}": (lambda scheme=scheme: test_touched(scheme)) for scheme in ("pointer", "call", "mmu")}}
 if __name__ == "__main__":
     tests[test]()

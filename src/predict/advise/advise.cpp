@@ -16,6 +16,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/errors.h"
 #include "core/try.h"
 #include "predict/advise/dependence.h"
 #include "predict/predict.h"
@@ -164,7 +165,8 @@ class Adviser {
 }  // namespace
 
 Result<std::vector<Advice>> advise(const Request& request, const std::vector<CacheSpec>& caches) {
-    if (caches.empty()) return fail("--advise: give --cache; the caches of this machine are not known");
+    if (caches.empty())
+        return fail(ErrorCode::no_cache, "", "advice", "the caches of this machine are not known");
     std::ifstream in(request.source.path);
     std::ostringstream text;
     text << in.rdbuf();
@@ -174,7 +176,7 @@ Result<std::vector<Advice>> advise(const Request& request, const std::vector<Cac
     for (const Function& f : programs.front().functions)
         for (const Loop& l : f.loops) loops.emplace(l.line, l.variable);
     std::vector<Advice> out;
-    std::string why;
+    Error why{{}, {}, "no nest of two to four plain loops, one all that the other does"};
     for (const Nest& nest : find_nests(text.str())) {
         const bool ours = std::any_of(nest.loops.begin(), nest.loops.end(), [&](const LoopText& l) {
             return loops.contains({l.line, l.variable});
@@ -183,13 +185,12 @@ Result<std::vector<Advice>> advise(const Request& request, const std::vector<Cac
         auto advice = Adviser(request, text.str(), caches).advice(nest);
         if (advice)
             out.push_back(std::move(*advice));
-        else
-            why = "line " + std::to_string(nest.loops.front().line) + ": " + advice.error().message;
+        else {
+            why = advice.error();
+            why.place = "line " + std::to_string(nest.loops.front().line);
+        }
     }
-    if (out.empty())
-        return fail(
-            request.source.path, "",
-            why.empty() ? "no nest of two to four plain loops, one all that the other does" : why);
+    if (out.empty()) return in_file(request.source.path, why);
     return out;
 }
 

@@ -17,6 +17,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/errors.h"
 #include "core/try.h"
 #include "predict/certify/proof.h"
 #include "predict/fit/evaluate.h"
@@ -178,7 +179,7 @@ Result<void> check_held_out(const Session& session, const Model& model, const Le
     run.seed = session.request.seed;
     run.branch_probability = session.request.branch_probability;
     auto trace = interpret(program, parameters, run);
-    if (!trace) return fail(session.request.source.path, trace.error().place, trace.error().message);
+    if (!trace) return in_file(session.request.source.path, trace.error());
     if (!trace->complete) {
         p.failures.push_back("the check at " + sizes_text(parameters) + " was too long to finish");
         return {};

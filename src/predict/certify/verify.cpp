@@ -25,6 +25,10 @@
 namespace revisit::predict {
 namespace {
 
+unexpected<Error> refuse(std::string why) {
+    return fail(ErrorCode::option, "", "verification", std::move(why));
+}
+
 namespace fs = std::filesystem;
 
 class Folder {
@@ -80,7 +84,7 @@ Result<std::map<std::size_t, std::uint64_t>> array_sizes(const Program& program,
 
 // Writes what an array holds to a file, and the statement that reads it into memory.
 Result<std::string> filled(const Table& table, const std::string& array, const fs::path& folder) {
-    if (table.random) return fail("--verify: --data uniform is no input that a run could have");
+    if (table.random) return refuse("an array of random values is no input that a run could have");
     const auto path = (folder / ("data-" + table.name)).string();
     std::ofstream out(path, std::ios::binary);
     for (const auto value : table.values)
@@ -96,8 +100,7 @@ Result<std::string> driver(const Request& request, const Program& program, const
     const auto reach = TRY(array_sizes(program, sizes));
     const Function& f = program.functions.front();
     for (const Argument& a : f.arguments)
-        if (a.inside)
-            return fail("--verify: " + a.name + " lies behind a pointer, which no call here sets up");
+        if (a.inside) return refuse(a.name + " lies behind a pointer, which no call here sets up");
     std::string arrays, call, contents;
     std::size_t pointer = 0;
     Parameters globals = request.parameters;
@@ -150,7 +153,7 @@ Result<void> must(std::vector<std::string> arguments, const std::string& what) {
     const auto status = TRY(run_program(std::move(arguments), out, messages));
     if (status == 0) return {};
     while (!messages.empty() && messages.back() == '\n') messages.pop_back();
-    return fail("--verify: " + what + " failed: " + messages.substr(0, messages.find('\n')));
+    return refuse(what + " failed: " + messages.substr(0, messages.find('\n')));
 }
 
 // Arrays start where the prediction puts them. Without objcopy they lie where the compiler puts them;
@@ -180,10 +183,10 @@ bool has_local_arrays(const Program& program) {
 
 Result<Verification> verify(const Request& request, const Prediction& prediction) {
     if (request.source.path.ends_with(".ll") || request.source.path.ends_with(".bc"))
-        return fail(request.source.path, "", "--verify needs C source");
-    if (!prediction.target) return fail("--verify: nothing was predicted");
+        return fail(ErrorCode::option, request.source.path, "verification", "needs C source");
+    if (!prediction.target) return refuse("nothing was predicted");
     if (request.record)
-        return fail("--verify: give sizes and arrays by --param and --data, not by --record-data");
+        return refuse("needs sizes and arrays as parameters and data, not recorded from a run");
     std::error_code ignored;
     const auto self = fs::read_symlink("/proc/self/exe", ignored);
     fs::path compiler;
@@ -194,9 +197,9 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     fs::path program = self;
     if (const char* given = std::getenv("REVISIT_VERIFY_PROGRAM")) program = given;
     if (compiler.empty())
-        return fail("--verify: revisit-clang is not beside this program (built without clang 19)");
+        return refuse("revisit-clang is not beside this program (built without clang 19)");
     Folder folder;
-    if (folder.path().empty()) return fail("--verify: cannot make a temporary folder");
+    if (folder.path().empty()) return refuse("cannot make a temporary folder");
     const auto at = [&](const char* name) { return (folder.path() / name).string(); };
     const auto& name = prediction.target->functions.front().name;
     const bool whole = name == "main" || request.source.in_program;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "core/errors.h"
 #include "core/parallel.h"
 #include "core/try.h"
 #include "predict/fit/alignment.h"
@@ -172,7 +173,8 @@ Result<std::vector<Program>> Session::compiled(const std::vector<Parameters>& ma
 
 Error too_deep(const Session& session) {
     return {session.request.source.path, "",
-            "loops are nested too deep for formulas (recursion around a loop?): try --method simulate"};
+            "loops are nested too deep for formulas (recursion around a loop?)",
+            ErrorCode::no_formulas};
 }
 
 Result<Programs> Programs::prepare(const Session& session, std::int64_t modulus, const Pinned& pinned) {
@@ -391,7 +393,7 @@ Result<void> take_samples(const Session& session, Model& model, std::int64_t per
         run.branch_probability = request.branch_probability;
         run.deadline = deadline;
         auto trace = interpret(program, model.design.at(size), run);
-        if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
+        if (!trace) return in_file(request.source.path, trace.error());
         if (!trace->complete) {
             learning.doubts.insert("the time allowed (--budget) ended while sampling");
             break;
@@ -498,7 +500,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
         run.max_steps = 400'000'000;
         run.deadline = deadline;
         auto trace = interpret(program, model.design.at(largest), run);
-        if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
+        if (!trace) return in_file(request.source.path, trace.error());
         auto rows = trace->count * model.design.samples.size() / 2;
         // Where tiles vary the largest is much larger than most.
         for (std::size_t k = 0; model.parted && trace->complete && k < model.design.samples.size();
@@ -506,7 +508,7 @@ Result<Learning> learn_model(const Session& session, Model& model, std::int64_t 
             const auto sizes = model.design.at(model.design.samples[k]);
             auto at = TRY(programs.at(sizes));
             auto small = interpret(at, sizes, run);
-            if (!small) return fail(request.source.path, small.error().place, small.error().message);
+            if (!small) return in_file(request.source.path, small.error());
             rows = (k == 0 ? 0 : rows) + small->count;
         }
         sampled = trace->complete && rows <= 3 * kMostRows;

@@ -117,7 +117,8 @@ Result<Trace> Machine::run() {
         execute(frame);
     } catch (const Stop& stop) {
         if (stop.why == Stop::Why::failed)
-            return fail({}, stop.line ? "line " + std::to_string(stop.line) : "", stop.message);
+            return fail(stop.code, {}, stop.line ? "line " + std::to_string(stop.line) : "",
+                        stop.message);
         trace_.complete = false;
     }
     if (!out_addresses_.empty() && !options_.sink(out_addresses_, out_references_, out_sizes_))
@@ -141,8 +142,8 @@ Machine::Frame Machine::enter(std::uint32_t function, std::uint32_t context, std
     return f;
 }
 
-void Machine::stop(const std::string& message, std::uint32_t line) {
-    throw Stop{Stop::Why::failed, message, line};
+void Machine::stop(const std::string& message, std::uint32_t line, ErrorCode code) {
+    throw Stop{Stop::Why::failed, message, line, code};
 }
 
 void Machine::doubt(Doubt::Kind kind, const std::string& what, std::uint32_t line) {
@@ -215,10 +216,9 @@ void Machine::flush() {
 
 inline std::uint64_t Machine::address_in(Frame& f, std::int32_t reg, std::uint32_t line) {
     if (!f.known[reg])
-        stop("the address depends on data (or on a value that --param must give)" +
-                 (unknown_ ? ": give what " + *unknown_ + " holds by --data " + *unknown_ + "=FILE"
-                           : std::string()),
-             line);
+        stop("the address depends on data (or on a parameter that is not given)" +
+                 (unknown_ ? ": on what " + *unknown_ + " holds" : std::string()),
+             line, ErrorCode::no_data);
     return static_cast<std::uint64_t>(f.values[reg]);
 }
 

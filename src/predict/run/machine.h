@@ -20,6 +20,7 @@ struct Stop {
     enum class Why { budget, failed } why;
     std::string message;
     std::uint32_t line = 0;
+    ErrorCode code = ErrorCode::invalid_input;
 };
 
 // One run of a program.
@@ -73,7 +74,8 @@ class Machine {
 
     Frame enter(std::uint32_t function, std::uint32_t context, std::int32_t run,
                 std::uint32_t iteration);
-    [[noreturn]] void stop(const std::string& message, std::uint32_t line);
+    [[noreturn]] void stop(const std::string& message, std::uint32_t line,
+                           ErrorCode code = ErrorCode::invalid_input);
     void doubt(Doubt::Kind kind, const std::string& what, std::uint32_t line);
 
     // Places: a loop or a reference under one path of calls.

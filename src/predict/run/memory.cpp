@@ -39,9 +39,9 @@ bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address) 
         if (bytes != table->element || (address - start) % bytes != 0) return false;
         if (!table->random && entry >= table->values.size()) {
             if (address >= kArgumentBase)  // a global may be given in part
-                stop("reads " + table->name + "[" + std::to_string(entry) + "], and --data gives " +
+                stop("reads " + table->name + "[" + std::to_string(entry) + "], and its data has " +
                          std::to_string(table->values.size()) + " entries",
-                     i.line);
+                     i.line, ErrorCode::no_data);
             return false;
         }
         if (!table->known.empty() && !table->known[entry]) return false;
@@ -142,8 +142,10 @@ void overlapping(Map& map, std::uint64_t start, std::uint64_t length, const Byte
 // Nothing is known of a range any more but what `byte` says.
 void Machine::fill_values(std::uint64_t start, std::uint64_t length, int byte) {
     const auto all = [](const auto&) { return true; };
-    overlapping(memory_, start, length, [](const Stored& s) { return s.bytes; }, all);
-    overlapping(touched_, start, length, [](std::uint32_t bytes) { return bytes; }, all);
+    overlapping(
+        memory_, start, length, [](const Stored& s) { return s.bytes; }, all);
+    overlapping(
+        touched_, start, length, [](std::uint32_t bytes) { return bytes; }, all);
     const auto end = start + length;
     auto at = filled_.upper_bound(start);
     if (at != filled_.begin()) --at;

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 
+#include "core/errors.h"
 #include "core/try.h"
 #include "predict/fit/assemble.h"
 #include "revisit/blocks.h"
@@ -99,7 +100,7 @@ Result<std::vector<ParallelLoop>> parallel_loops(const Program& program, const s
     std::vector<ParallelLoop> out;
     for (const Pragma& p : pragmas_of(text)) {
         const auto refuse = [&](const std::string& why) {
-            return fail(path, "line " + std::to_string(p.line), "--threads: " + why);
+            return fail(ErrorCode::no_threads, path, "line " + std::to_string(p.line), why);
         };
         ParallelLoop found;
         for (std::uint32_t f = 0; f < program.functions.size(); ++f)
@@ -127,8 +128,8 @@ Result<std::vector<ParallelLoop>> parallel_loops(const Program& program, const s
             }
     }
     if (out.empty())
-        return fail(path, "",
-                    "--threads: no loop under #pragma omp … for in " + program.functions.front().name);
+        return fail(ErrorCode::no_threads, path, "",
+                    "no loop under #pragma omp … for in " + program.functions.front().name);
     return out;
 }
 
@@ -172,8 +173,9 @@ Result<Simulation> simulate_threads(const Program& program, const Parameters& pa
             ++arrivals.back();
     };
     auto counted = interpret(program, parameters, options);
-    if (!counted) return fail(request.source.path, counted.error().place, counted.error().message);
-    if (!counted->complete) return fail(request.source.path, "", "--threads: too long to interpret");
+    if (!counted) return in_file(request.source.path, counted.error());
+    if (!counted->complete)
+        return fail(ErrorCode::no_threads, request.source.path, "", "too long to interpret");
     active.reset();
 
     EngineOptions engine_options;
@@ -222,7 +224,7 @@ Result<Simulation> simulate_threads(const Program& program, const Parameters& pa
     };
     auto trace = interpret(program, parameters, options);
     if (failed) return unexpected(*failed);
-    if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
+    if (!trace) return in_file(request.source.path, trace.error());
     Assembly assembly(program, request.granularity, request.bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);
     return Simulation{assembly.finish(TRY(engine->finish())), std::move(trace->references),

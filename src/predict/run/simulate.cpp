@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "core/errors.h"
 #include "core/try.h"
 #include "predict/fit/assemble.h"
 #include "predict/run/same_blocks.h"
@@ -68,7 +69,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     };
     auto trace = interpret(program, parameters, options);
     if (failed) return unexpected(*failed);
-    if (!trace) return fail(request.source.path, trace.error().place, trace.error().message);
+    if (!trace) return in_file(request.source.path, trace.error());
     Assembly assembly(program, request.granularity, bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);
     auto measured = TRY(engine->finish());

@@ -158,7 +158,9 @@ Result<std::string> slicer_output(const Source& source, const std::vector<Parame
         const auto what =
             is_intermediate(source) ? "is no LLVM IR that LLVM 19 reads" : "does not compile";
         if (messages.empty()) return fail(source.path, "", what);
-        if (messages.find('\n') == std::string::npos) return fail(source.path, "", messages);
+        const auto code =
+            status == kNoFunctionChosen ? ErrorCode::no_function : ErrorCode::invalid_input;
+        if (messages.find('\n') == std::string::npos) return fail(code, source.path, "", messages);
         return fail(source.path, "", what + ("\n" + messages));
     }
     return out;

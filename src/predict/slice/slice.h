@@ -209,6 +209,9 @@ struct Program {
     std::vector<Table> data;          // given by the user
 };
 
+// Exit status of the slicer where the source defines several functions and none is chosen.
+inline constexpr int kNoFunctionChosen = 3;
+
 std::string to_text(const Program& program);
 Result<std::vector<Program>> programs_from_text(std::string_view text);
 

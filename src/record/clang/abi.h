@@ -21,8 +21,7 @@
    is set, so that each copy meets its own bit at once when the cursor is the other's. */
 #define REVISIT_RECORD_BIT 18
 #define REVISIT_UNCHECKED_WORDS 896u
-/* The mmu scheme closes one page; what remains of a block when it hits that page must fit into one. */
-#define REVISIT_MMU_BLOCK_MAX 500u
+#define REVISIT_BLOCK_ACCESSES 400u /* in a block that the pass makes */
 
 /* Where a thread writes that the runtime has not seen yet, mapped before any constructor runs. The full
    bit is set, so that the first check sends the thread to the runtime. Below 2^39: some arm64 kernels
@@ -31,12 +30,10 @@
 #define REVISIT_BOOT_ADDRESS 0x5e00060000ull
 #endif
 #define REVISIT_BOOT_BYTES (1u << REVISIT_FULL_BIT)
-#define REVISIT_MMU_BOOT_BYTES (16u << 20) /* one closed page for every such thread */
 
 typedef struct {
     uint64_t* cursor; /* next word to write */
-    uint64_t* limit;  /* "call" scheme: end of the part to fill */
-    uint64_t* block;  /* "call" scheme: first word of the block under way */
+    uint64_t* own[2]; /* of a way to append that is not the default; a handler has others */
     uint64_t want;    /* REVISIT_WANT_…, as the analyzer asked; 0 = not recorded */
     struct revisit_thread* self;
 } revisit_tls;
@@ -46,14 +43,12 @@ enum { REVISIT_TLS_CURSOR = 0, REVISIT_TLS_WANT = 24 };
 /* Beside the analyzer's wishes in `want`: functions were chosen by name (--function). */
 #define REVISIT_WANT_FUNCTIONS (1ull << 32)
 
-enum { REVISIT_SCHEME_POINTER = 0, REVISIT_SCHEME_CALL = 1, REVISIT_SCHEME_MMU = 2 };
-
 /* One translation unit. `headers` are the first words of its blocks with numbers from 0; registering
    adds the process-wide base. `definitions` are DEFINE_SITE and DEFINE_BLOCK records, numbered alike.
  */
 typedef struct {
     uint64_t abi;
-    uint64_t scheme;
+    const struct revisit_way* way; /* how it appends; null: the default */
     uint64_t* headers;
     uint64_t blocks;
     uint64_t* site_base;

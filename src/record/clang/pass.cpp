@@ -16,9 +16,7 @@
 // number of accesses; where it meets its bit, the runtime says which copy goes on. A function that
 // cannot be copied asks for a place to record, for as long as it runs.
 //
-// Two older ways to append exist for comparison (make bench-record): `call`, a function that stores,
-// counts and compares; and `mmu`, Shen and Shaw's, with the index in memory and no check at all: the
-// last page of the buffer is closed and the fault moves on to the next (2008, section 3).
+// Two older ways to append exist for comparison (papers/, make bench-record).
 //
 // Measured on a 2-core Neoverse-V1, geometric mean over examples/: see bench/record.py.
 #include <llvm/ADT/PostOrderIterator.h>
@@ -35,27 +33,35 @@
 #include "record/clang/accesses.h"
 #include "record/clang/copies.h"
 #include "record/clang/derive.h"
+#include "record/clang/recorder.h"
 
 namespace revisit::clang_recorder {
 namespace {
 
 using namespace llvm;
 
-constexpr unsigned kBlockMax = 400;
-static_assert(kBlockMax + 1 <= REVISIT_MMU_BLOCK_MAX && 2 * (kBlockMax + 1) <= REVISIT_UNCHECKED_WORDS);
+static_assert(2 * (REVISIT_BLOCK_ACCESSES + 1) <= REVISIT_UNCHECKED_WORDS);
 
-enum Scheme {
-    by_pointer = REVISIT_SCHEME_POINTER,
-    by_call = REVISIT_SCHEME_CALL,
-    by_mmu = REVISIT_SCHEME_MMU
+enum Way { by_pointer, by_call, by_mmu };
+
+// What each way to append is made by. The runtime has its part of the others in a table of this name,
+// which is linked where it is referred to.
+struct WayEntry {
+    const char* runtime;  // null: the default, which needs none
+    void (*append)(Recorder&);
+};
+constexpr WayEntry kWays[] = {
+    {nullptr, [](Recorder& recorder) { recorder.append_by_pointer(); }},
+    {"__revisit_way_call", append_by_call},
+    {"__revisit_way_mmu", append_by_mmu},
 };
 
-cl::opt<Scheme> append_option("revisit-append", cl::desc("how an address is appended"),
-                              cl::init(by_pointer),
-                              cl::values(clEnumValN(by_pointer, "pointer",
-                                                    "cursor in a register (default)"),
-                                         clEnumValN(by_call, "call", "branch and call"),
-                                         clEnumValN(by_mmu, "mmu", "no check, a closed page")));
+cl::opt<Way> append_option("revisit-append", cl::desc("how an address is appended"),
+                           cl::init(by_pointer),
+                           cl::values(clEnumValN(by_pointer, "pointer",
+                                                 "cursor in a register (default)"),
+                                      clEnumValN(by_call, "call", "branch and call"),
+                                      clEnumValN(by_mmu, "mmu", "no check, a closed page")));
 cl::opt<bool> copies_option("revisit-copies", cl::init(true),
                             cl::desc("a second body that only counts, for when nothing is recorded"));
 cl::opt<bool> derive_option("revisit-derive", cl::init(true),
@@ -63,99 +69,7 @@ cl::opt<bool> derive_option("revisit-derive", cl::init(true),
 cl::opt<bool> calls_option("revisit-calls", cl::init(true),
                            cl::desc("mark function entry and exit for call contexts"));
 
-// One function under instrumentation, whatever the scheme.
-class Recorder {
- public:
-    Recorder(Function& function, Unit& unit)
-        : function_(function),
-          module_(*function.getParent()),
-          context_(function.getContext()),
-          unit_(unit) {}
-
-    bool run();
-
- private:
-    void prepare();
-    void append_by_call();
-    void append_by_mmu();
-    void append_by_pointer();
-    void keep_apart();
-    void mark_calls();
-    void drop_promises();
-
-    // Thread-local state.
-    Value* tls(IRBuilder<>& at, unsigned offset) {
-        auto* variable =
-            cast<GlobalVariable>(module_.getOrInsertGlobal("__revisit_tls", at.getInt8Ty()));
-        variable->setThreadLocalMode(GlobalValue::InitialExecTLSModel);
-        Value* base = at.CreateThreadLocalAddress(variable);
-        return offset == 0 ? base : at.CreateConstInBoundsGEP1_32(at.getInt8Ty(), base, offset);
-    }
-    Value* has_bit(IRBuilder<>& at, Value* cursor, unsigned bit) {
-        return at.CreateICmpNE(at.CreateAnd(at.CreatePtrToInt(cursor, at.getInt64Ty()), 1ull << bit),
-                               at.getInt64(0));
-    }
-    Value* word_at(IRBuilder<>& at, Value* cursor, unsigned i) {
-        return i == 0 ? cursor : at.CreateConstInBoundsGEP1_32(at.getInt64Ty(), cursor, i);
-    }
-    // The word to write for an access: its address, or that its guard was false.
-    Value* address(IRBuilder<>& at, const Access& access) {
-        if (access.lane < 0) return access.pointer;
-        Value* pointer = access.pointer;
-        if (pointer->getType()->isVectorTy())
-            pointer = at.CreateExtractElement(pointer, static_cast<std::uint64_t>(access.lane));
-        else
-            pointer =
-                at.CreateConstGEP1_64(at.getInt8Ty(), pointer,
-                                      std::uint64_t{access.bytes} * static_cast<unsigned>(access.lane));
-        Value* active = at.CreateExtractElement(access.mask, static_cast<std::uint64_t>(access.lane));
-        return at.CreateSelect(at.CreateTrunc(active, at.getInt1Ty()),
-                               at.CreatePtrToInt(pointer, at.getInt64Ty()),
-                               at.getInt64(REVISIT_NO_ACCESS));
-    }
-    // Writes a step's words from `cursor` on; the instruction after the last write.
-    Instruction* write(const Step& step, function_ref<Value*(IRBuilder<>&)> cursor_at) {
-        // A pair of stores that the machine makes one would straddle both pages that the mmu scheme
-        // closes in turn, and fault for ever: volatile stores stay single.
-        auto put = [&](IRBuilder<>& at, Value* word, Value* place) {
-            auto* store = at.CreateStore(word, place, append_option == by_mmu);
-            store->setMetadata(LLVMContext::MD_alias_scope, unit_.slot_scope());
-        };
-        if (step.kind == Step::bulk) {
-            IRBuilder<> at(step.extent.at);
-            Value* cursor = cursor_at(at);
-            std::uint32_t flags = step.extent.flags | REVISIT_BY_SITE;
-            std::uint32_t site = unit_.site(*step.extent.at, flags & REVISIT_WRITE);
-            put(at, at.getInt64(REVISIT_RECORD(REVISIT_BULK, flags)), cursor);
-            put(at, unit_.site_number(at, site), word_at(at, cursor, 1));
-            put(at, step.extent.pointer, word_at(at, cursor, 2));
-            put(at, step.extent.bytes, word_at(at, cursor, 3));
-            return step.extent.at;
-        }
-        IRBuilder<> at(step.run.front().at);
-        Value* cursor = cursor_at(at);
-        put(at, unit_.header(at, unit_.block(step.run)), cursor);
-        unsigned written = 0;
-        for (const Access& access : step.run) {
-            if (access.word >= 0) continue;
-            at.SetInsertPoint(access.at);
-            put(at, address(at, access), word_at(at, cursor, ++written));
-        }
-        return step.run.back().at;
-    }
-
-    Function& function_;
-    Module& module_;
-    LLVMContext& context_;
-    Unit& unit_;
-    void find_steps();
-    Instruction* count(const Step& step, AllocaInst* cursor);
-    void check(Instruction* where, bool leaving, AllocaInst* cursor);
-
-    MapVector<BasicBlock*, std::vector<Step>> steps_;
-    Copies copies_;
-    SmallPtrSet<BasicBlock*, 16> is_counting_;  // copies_.counts, and what checks split off from them
-};
+}  // namespace
 
 bool Recorder::run() {
     unit_.find_loops(function_);
@@ -174,17 +88,7 @@ bool Recorder::run() {
         if (copies_.recording) find_steps();
     }
     if (appends) {
-        switch (append_option) {
-            case by_call:
-                append_by_call();
-                break;
-            case by_mmu:
-                append_by_mmu();
-                break;
-            case by_pointer:
-                append_by_pointer();
-                break;
-        }
+        kWays[append_option].append(*this);
         keep_apart();
     }
     if (calls_option) mark_calls();
@@ -202,7 +106,7 @@ void Recorder::find_steps() {
             if (BasicBlock* copy = copies_.other.lookup(blocks[i])) blocks.push_back(copy);
     steps_.clear();
     for (BasicBlock* block : blocks) {
-        auto& steps = steps_[block] = steps_of(*block, kBlockMax);
+        auto& steps = steps_[block] = steps_of(*block, REVISIT_BLOCK_ACCESSES);
         for (Step& step : steps)
             erase_if(step.run, [&](const Access& access) { return own.contains(access.pointer); });
         erase_if(steps,
@@ -230,59 +134,14 @@ void Recorder::prepare() {
             SplitEdge(invoke->getParent(), invoke->getNormalDest());
 }
 
-// Algorithm 1 of the paper: a call stores, counts and compares.
-void Recorder::append_by_call() {
-    auto* nothing = Type::getVoidTy(context_);
-    auto* word = Type::getInt64Ty(context_);
-    auto begin = module_.getOrInsertFunction("__revisit_append_block", nothing, word);
-    auto append = module_.getOrInsertFunction("__revisit_append", nothing, word);
-    for (auto& [block, steps] : steps_)
-        for (Step& step : steps) {
-            if (step.kind == Step::accesses) {
-                IRBuilder<> at(step.run.front().at);
-                at.CreateCall(begin, {unit_.header(at, unit_.block(step.run))});
-                for (const Access& access : step.run) {
-                    at.SetInsertPoint(access.at);
-                    Value* value = address(at, access);
-                    if (value->getType()->isPointerTy()) value = at.CreatePtrToInt(value, word);
-                    at.CreateCall(append, {value});
-                }
-            } else if (step.kind == Step::bulk) {
-                IRBuilder<> at(step.extent.at);
-                std::uint32_t flags = step.extent.flags | REVISIT_BY_SITE;
-                auto bulk =
-                    module_.getOrInsertFunction("__revisit_bulk", nothing, word, word, word, word);
-                at.CreateCall(
-                    bulk, {at.getInt64(flags),
-                           unit_.site_number(at, unit_.site(*step.extent.at, flags & REVISIT_WRITE)),
-                           at.CreatePtrToInt(step.extent.pointer, word), step.extent.bytes});
-            }
-        }
-}
-
-// Algorithm 2: the cursor is read, the words are written (any may fault, and the handler then moves the
-// cursor to another slot), the cursor is read again and moved past them.
-void Recorder::append_by_mmu() {
-    auto* pointer = PointerType::getUnqual(context_);
-    for (auto& [block, steps] : steps_)
-        for (Step& step : steps) {
-            if (step.words() == 0) continue;
-            Instruction* last = write(step, [&](IRBuilder<>& at) {
-                return at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR), /*isVolatile=*/true);
-            });
-            // The words must be out before the cursor is read again.
-            IRBuilder<> at(last);
-            at.CreateFence(AtomicOrdering::SequentiallyConsistent, SyncScope::SingleThread);
-            Value* place = tls(at, REVISIT_TLS_CURSOR);
-            Value* now = at.CreateLoad(pointer, place, true);
-            at.CreateStore(word_at(at, now, step.words()), place, true);
-        }
-}
+namespace {
 
 // Where the cursor is what, per block: `moved`, since it was last in memory; `needed` in its register.
 struct Flow {
     bool moved_in = false, moved_out = false, needed_in = false;
 };
+
+}  // namespace
 
 void Recorder::append_by_pointer() {
     auto* pointer = PointerType::getUnqual(context_);
@@ -387,7 +246,7 @@ void Recorder::append_by_pointer() {
                 words =
                     step.kind == Step::bulk ? 0 : words + 1 + static_cast<unsigned>(step.run.size());
                 Instruction* after = count(step, cursor);
-                if (words + kBlockMax + 1 > REVISIT_UNCHECKED_WORDS) {
+                if (words + REVISIT_BLOCK_ACCESSES + 1 > REVISIT_UNCHECKED_WORDS) {
                     checks.emplace_back(after, false);
                     words = 0;
                 }
@@ -398,7 +257,7 @@ void Recorder::append_by_pointer() {
             IRBuilder<> at(last);
             auto* moved = at.CreateStore(word_at(at, value, step.words()), cursor);
             words += step.words();
-            if (words + kBlockMax + 1 > REVISIT_UNCHECKED_WORDS) {
+            if (words + REVISIT_BLOCK_ACCESSES + 1 > REVISIT_UNCHECKED_WORDS) {
                 checks.emplace_back(moved->getNextNode(), false);
                 words = 0;
             }
@@ -459,7 +318,6 @@ void Recorder::check(Instruction* where, bool leaving, AllocaInst* cursor) {
 // at run time is the runtime's to count. The instruction before which it is done.
 Instruction* Recorder::count(const Step& step, AllocaInst* cursor) {
     auto* pointer = PointerType::getUnqual(context_);
-    auto* word = Type::getInt64Ty(context_);
     if (step.kind == Step::accesses) {
         IRBuilder<> at(step.run.front().at);
         Value* value = at.CreateLoad(pointer, cursor);
@@ -467,13 +325,8 @@ Instruction* Recorder::count(const Step& step, AllocaInst* cursor) {
         return step.run.front().at;
     }
     IRBuilder<> at(step.extent.at);
-    auto bulk = module_.getOrInsertFunction("__revisit_bulk", Type::getVoidTy(context_), word, word,
-                                            word, word);
-    std::uint32_t flags = step.extent.flags | REVISIT_BY_SITE;
     at.CreateStore(at.CreateLoad(pointer, cursor), tls(at, REVISIT_TLS_CURSOR));
-    at.CreateCall(bulk, {at.getInt64(flags),
-                         unit_.site_number(at, unit_.site(*step.extent.at, flags & REVISIT_WRITE)),
-                         at.CreatePtrToInt(step.extent.pointer, word), step.extent.bytes});
+    call_bulk(at, step);
     at.CreateStore(at.CreateLoad(pointer, tls(at, REVISIT_TLS_CURSOR)), cursor);
     return step.extent.at;
 }
@@ -566,10 +419,12 @@ void Recorder::drop_promises() {
             }
 }
 
+namespace {
+
 struct RecordPass : PassInfoMixin<RecordPass> {
     static bool isRequired() { return true; }
     PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
-        Unit unit(module, append_option);
+        Unit unit(module, kWays[append_option].runtime);
         std::vector<Function*> functions;
         for (Function& function : module)
             if (may_record(function)) functions.push_back(&function);

@@ -33,10 +33,9 @@ EXPORTED void __revisit_register(const revisit_unit* unit) {
     static const char wrong[] =
         "revisit: this program mixes code built by different versions of revisit-clang\n";
     static const char mixed[] =
-        "revisit: this program mixes -frevisit-append=mmu with other ways; build all of it one way\n";
-    if (process.units == 0) process.scheme = (uint32_t)unit->scheme;
-    int is_mmu = unit->scheme == REVISIT_SCHEME_MMU, was_mmu = process.scheme == REVISIT_SCHEME_MMU;
-    const char* complaint = unit->abi != REVISIT_ABI ? wrong : is_mmu != was_mmu ? mixed : NULL;
+        "revisit: this program mixes ways of -frevisit-append; build all of it one way\n";
+    if (process.units == 0) process.way = unit->way;
+    const char* complaint = unit->abi != REVISIT_ABI ? wrong : unit->way != process.way ? mixed : NULL;
     if (complaint) {
         ssize_t ignored = write(2, complaint, strlen(complaint));
         (void)ignored;

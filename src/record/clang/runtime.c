@@ -41,7 +41,7 @@ _Static_assert(SLOT_BYTES == (size_t)1 << REVISIT_FULL_BIT, "the full bit is a s
 _Static_assert(offsetof(revisit_tls, cursor) == REVISIT_TLS_CURSOR, "the pass knows where it is");
 _Static_assert(offsetof(revisit_tls, want) == REVISIT_TLS_WANT, "the pass knows where it is");
 
-EXPORTED _Thread_local revisit_tls __revisit_tls = {(uint64_t*)REVISIT_BOOT_ADDRESS, 0, 0, 0, 0};
+EXPORTED _Thread_local revisit_tls __revisit_tls = {(uint64_t*)REVISIT_BOOT_ADDRESS, {0, 0}, 0, 0};
 EXPORTED revisit_process __revisit_process;
 #define process __revisit_process
 
@@ -75,7 +75,6 @@ static uint64_t* window_of(int32_t slot) {
         if (mremap(from, 0, SLOT_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, start) == MAP_FAILED)
             return NULL;
         process.mapped[slot] = 1;
-        process.closed_page[slot] = 2;
     }
     return (uint64_t*)start;
 }
@@ -89,11 +88,10 @@ static void use_scratch(revisit_lane* lane) {
     lane->slot = -1;
     if (!self->scratch) self->scratch = reserve_windows(scratch_bytes(), PROT_READ | PROT_WRITE);
     if (!self->scratch) abort(); /* the program has no memory left at all */
-    size_t used = process.scheme == REVISIT_SCHEME_MMU ? process.usable : SCRATCH_WORDS * 8;
     /* What lies in it is read only by the sampler: then every lane has its own. */
     size_t at = process.sampling ? (size_t)(lane - self->lane) * WINDOW : 0;
-    lane->start = (uint64_t*)(self->scratch + at + WRITTEN_END - used);
-    if (process.scheme != REVISIT_SCHEME_POINTER) return;
+    lane->start = (uint64_t*)(self->scratch + at + WRITTEN_END - process.scratch);
+    if (process.way) return; /* code built so has no copy that counts */
     if (lane != self->lane) {
         if (process.sampling) memset(lane->start, 0, (SCRATCH_WORDS + SCRATCH_SLACK) * 8);
         return;
@@ -221,12 +219,9 @@ void revisit_open(revisit_lane* lane) {
         use_scratch(lane);
         if (!process.sampling) tls->want = 0;
     }
-    if (process.scheme == REVISIT_SCHEME_MMU) revisit_close_page(lane);
+    lane->end = lane->start + REVISIT_SLOT_WORDS;
+    if (process.way) process.way->opened(lane);
     tls->cursor = lane->start;
-    tls->block = lane->start;
-    size_t usable =
-        lane->slot < 0 && process.scheme != REVISIT_SCHEME_MMU ? SCRATCH_WORDS * 8 : process.usable;
-    tls->limit = lane->counts ? revisit_counted_end(lane) : lane->start + usable / 8;
 }
 
 static void take(revisit_thread* self, revisit_lane* lane, uint64_t* cursor) {
@@ -241,7 +236,7 @@ static void take(revisit_thread* self, revisit_lane* lane, uint64_t* cursor) {
 void revisit_roll(revisit_lane* lane, uint64_t* cursor) {
     int32_t slot = lane->slot;
     if (process.sampling) take(__revisit_tls.self, lane, cursor);
-    revisit_finish_pending(lane);
+    revisit_leave(lane);
     lane->slot = -1; /* before it is given away: a handler that never returns must not do it twice */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (slot >= 0) revisit_hand_over(slot, (uint64_t)(cursor - lane->start));
@@ -254,7 +249,7 @@ void revisit_thread_begin(uint32_t number) {
         mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (self == MAP_FAILED) return; /* the boot page it is */
     self->number = number;
-    for (int i = 0; i < LANES; i++) self->lane[i].slot = self->lane[i].pending = -1;
+    for (int i = 0; i < LANES; i++) self->lane[i].slot = -1;
     tls->self = self;
     tls->want = process.stream ? process.stream->want : 0;
     if (process.stream && process.chosen) tls->want |= REVISIT_WANT_FUNCTIONS;
@@ -286,7 +281,7 @@ static void thread_end(void* of) {
     for (int i = 0; i <= self->depth; i++) {
         revisit_lane* lane = &self->lane[i];
         uint64_t* cursor = i == self->depth ? tls->cursor : self->lane[i + 1].saved_cursor;
-        revisit_finish_pending(lane);
+        revisit_leave(lane);
         if (lane->slot >= 0) revisit_hand_over(lane->slot, (uint64_t)(cursor - lane->start));
         if (process.sampling) take(self, lane, cursor);
     }
@@ -295,7 +290,7 @@ static void thread_end(void* of) {
         __atomic_store_n(&runner_of(self)->owner, 0, __ATOMIC_RELEASE);
     /* Destructors still to run may be recorded code: the thread then begins anew. */
     tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
-    tls->limit = tls->block = NULL;
+    tls->own[0] = tls->own[1] = NULL;
     tls->want = 0;
     tls->self = NULL;
     if (self->scratch) munmap(self->scratch, scratch_bytes());
@@ -314,17 +309,14 @@ uint64_t* revisit_reserve(uint32_t words) {
     revisit_lane* lane = &tls->self->lane[tls->self->depth];
     if (lane->slot < 0 && !process.sampling) return NULL;
     if (lane->counts) roll_to_record(lane, tls->cursor);
-    uint64_t* end =
-        process.scheme == REVISIT_SCHEME_MMU ? lane->guard : lane->start + REVISIT_SLOT_WORDS;
-    if (tls->cursor + words > end) revisit_roll(lane, tls->cursor);
+    if (tls->cursor + words > lane->end) revisit_roll(lane, tls->cursor);
     return lane->slot < 0 && !process.sampling ? NULL : tls->cursor;
 }
 
 void revisit_done(uint32_t words) {
     revisit_tls* tls = &__revisit_tls;
     tls->cursor += words;
-    tls->block = tls->cursor;
-    if ((uintptr_t)tls->cursor >> REVISIT_FULL_BIT & 1 && process.scheme != REVISIT_SCHEME_MMU)
+    if ((uintptr_t)tls->cursor >> REVISIT_FULL_BIT & 1)
         revisit_roll(&tls->self->lane[tls->self->depth], tls->cursor);
 }
 
@@ -389,44 +381,6 @@ __attribute__((preserve_most, visibility("hidden"))) uint64_t* __revisit_full_re
     return full(cursor, 1);
 }
 
-/* The `call` scheme. A block that meets the end of its slot moves to the next one whole. */
-static __attribute__((noinline)) void full_in_block(revisit_tls* tls) {
-    int saved = errno;
-    uint64_t carried[REVISIT_BLOCK_MAX + 1];
-    size_t words = tls->block ? (size_t)(tls->cursor - tls->block) : 0;
-    /* In scratch memory a handler may have moved either; what is there does not matter. */
-    if (words > REVISIT_BLOCK_MAX + 1) words = 0;
-    uint64_t* block = tls->block;
-    if (!tls->self) {
-        if (block) memcpy(carried, block, words * 8);
-        revisit_thread_begin(__atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED));
-    } else {
-        memcpy(carried, block, words * 8);
-        if (tls->self->depth) revisit_settle(tls->self, (uintptr_t)__builtin_frame_address(0));
-        revisit_roll(&tls->self->lane[tls->self->depth], block);
-    }
-    if (tls->self) {
-        memcpy(tls->cursor, carried, words * 8);
-        tls->cursor += words;
-    } else {
-        tls->cursor = (uint64_t*)REVISIT_BOOT_ADDRESS;
-    }
-    errno = saved;
-}
-
-EXPORTED void __revisit_append(uint64_t address) {
-    revisit_tls* tls = &__revisit_tls;
-    *tls->cursor++ = address;
-    if (__builtin_expect(tls->cursor >= tls->limit, 0)) full_in_block(tls);
-}
-
-EXPORTED void __revisit_append_block(uint64_t header) {
-    revisit_tls* tls = &__revisit_tls;
-    tls->block = tls->cursor;
-    *tls->cursor++ = header;
-    if (__builtin_expect(tls->cursor >= tls->limit, 0)) full_in_block(tls);
-}
-
 EXPORTED void __revisit_bulk(uint64_t flags, uint64_t site, uint64_t address, uint64_t bytes) {
     uint64_t* record = revisit_reserve(4);
     if (!record) return;
@@ -454,7 +408,8 @@ static void child_of_fork(void) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
             process.mapped[lane->slot] = 0;
         }
-        lane->slot = lane->pending = -1;
+        lane->slot = -1;
+        memset(&lane->own, 0, sizeof lane->own);
     }
     process.producer = revisit_producer_start(process.stream);
     memset(process.runner, 0, sizeof process.runner);
@@ -484,7 +439,7 @@ static void attach(const char* path) {
     process.stream = stream;
     /* Slots are analyzed one after the other: where threads' accesses should mix as they did, a slot is
        full after a few hundred. */
-    if (stream->want & REVISIT_WANT_ORDER && process.scheme != REVISIT_SCHEME_MMU)
+    if (stream->want & REVISIT_WANT_ORDER && process.usable < SLOT_BYTES)
         process.usable = process.page > 4096 ? process.page : 4096;
     /* Emulators of the system calls may not know such a second mapping: all slots at once then. */
     if (!window_of(0))
@@ -493,7 +448,6 @@ static void attach(const char* path) {
             off_t at = (off_t)(stream->data_offset + (size_t)slot * SLOT_BYTES);
             process.mapped[slot] = mmap(start, SLOT_BYTES, PROT_READ | PROT_WRITE,
                                         MAP_SHARED | MAP_FIXED, fd, at) == start;
-            process.closed_page[slot] = 2;
         }
     close(fd);
     process.producer = revisit_producer_start(stream);
@@ -503,23 +457,22 @@ void revisit_start(void) {
     if (__atomic_exchange_n(&process.started, 1, __ATOMIC_SEQ_CST)) return;
     int saved = errno;
     pthread_key_t key;
-    int mmu = process.scheme == REVISIT_SCHEME_MMU;
-    mmap((void*)REVISIT_BOOT_ADDRESS, mmu ? REVISIT_MMU_BOOT_BYTES : REVISIT_BOOT_BYTES,
-         mmu ? PROT_READ : PROT_READ | PROT_WRITE,
+    mmap((void*)REVISIT_BOOT_ADDRESS, REVISIT_BOOT_BYTES, PROT_READ | PROT_WRITE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     process.page = (size_t)sysconf(_SC_PAGESIZE);
     size_t slack = process.page > 8192 ? process.page : 8192;
     process.usable = SLOT_BYTES - slack;
-    if (mmu) process.usable = SLOT_BYTES; /* the closed page ends it */
+    process.scratch = SCRATCH_WORDS * 8;
+    if (process.way && process.way->start) process.way->start();
     const char* path = getenv(REVISIT_STREAM_ENV);
     if (path && *path) attach(path);
-    if (process.stream && !mmu && process.stream->want & REVISIT_WANT_SAMPLES) {
+    int can_sample = !process.way || process.way->samples;
+    if (process.stream && can_sample && process.stream->want & REVISIT_WANT_SAMPLES) {
         revisit_sampling_start();
         if (process.sampling) atexit(at_exit);
     }
     if (pthread_key_create(&key, thread_end) == 0) process.key = key + 1;
     pthread_atfork(before_fork, NULL, child_of_fork);
-    revisit_signals_start();
     process.threads = 1;
     revisit_thread_begin(0);
     revisit_describe_process((uint32_t)-1);
@@ -564,7 +517,7 @@ EXPORTED int PTHREAD_CREATE(pthread_t* thread, const pthread_attr_t* attributes,
         __atomic_store_n(&real_pthread_create, (create_function*)dlsym(RTLD_NEXT, "pthread_create"),
                          __ATOMIC_RELAXED);
 #endif
-    int seen = process.stream || process.scheme == REVISIT_SCHEME_MMU;
+    int seen = process.stream || revisit_own_signal();
     thread_start* start = seen ? malloc(sizeof *start) : NULL;
     if (!start) return REAL_PTHREAD_CREATE(thread, attributes, run, argument);
     *start = (thread_start){run, argument, __atomic_fetch_add(&process.threads, 1, __ATOMIC_RELAXED)};

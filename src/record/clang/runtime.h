@@ -12,6 +12,10 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define LANES 8
 
+typedef struct {
+    uint64_t word[3]; /* zero: nothing */
+} revisit_own;
+
 /* Where a thread writes. Lane 0 is its ordinary life; a signal handler writes into a lane of its own,
    because the interrupted function holds its cursor in a register and will go on where it was. */
 typedef struct {
@@ -19,12 +23,10 @@ typedef struct {
     int counts;   /* nothing is written: the cursor counts accesses */
     int must_record;
     uint64_t* start;
-    uint64_t* guard; /* mmu: first word of the closed page */
-    /* mmu: the slot before, whose last block was under way when its page was hit */
-    int32_t pending;
-    uint64_t *pending_start, *pending_block;
+    uint64_t* end;   /* of what records may be reserved in */
+    revisit_own own; /* what the way to append notes */
     /* a handler's lane: what it interrupted */
-    uint64_t *saved_cursor, *saved_limit, *saved_block;
+    uint64_t *saved_cursor, *saved_own[2];
     uintptr_t interrupted_stack, other_stack_low, other_stack_high;
 } revisit_lane;
 
@@ -42,6 +44,16 @@ typedef struct revisit_thread {
     struct revisit_sampler* sampler; /* null: accesses are sent, not sampled */
     uintptr_t chosen_stack;          /* frame of the chosen function under way, or 0 */
 } revisit_thread;
+
+/* A way to append that is not the default. Only programs built so have one linked in (papers/), and the
+   runtime does what it lists where slots are opened and left. */
+typedef struct revisit_way {
+    int samples;                    /* code built so can sample its accesses */
+    int signal;                     /* kept from the program; 0 = none */
+    void (*start)(void);            /* before the stream is attached, or null */
+    void (*opened)(revisit_lane*);  /* the lane has a new place to write */
+    void (*leaving)(revisit_lane*); /* the lane's place is about to be handed over; or null */
+} revisit_way;
 
 typedef struct {
     struct sigaction action; /* as the program set it */
@@ -62,18 +74,19 @@ typedef struct {
     uint32_t started;
     revisit_stream* stream; /* null: not recorded */
     uint32_t producer;
-    uint32_t over;    /* the analyzer wants no more, or is gone */
-    uint32_t threads; /* numbers given out */
-    uint32_t scheme;  /* of the first unit; REVISIT_SCHEME_MMU closes pages */
+    uint32_t over;          /* the analyzer wants no more, or is gone */
+    uint32_t threads;       /* numbers given out */
+    const revisit_way* way; /* of all units; null = the default */
     uint32_t units;
     uint64_t blocks, sites; /* numbers given out */
     char* windows;          /* address space for slots, two slot sizes apart */
     size_t page, usable;    /* bytes; of a slot up to the full bit */
+    size_t scratch;         /* the same of scratch memory */
     uint32_t key;
-    struct revisit_sampling* sampling;  /* null: accesses are sent, not sampled */
-    uint8_t* chosen;                    /* bits: sites of functions chosen by name, or null */
-    uint8_t mapped[REVISIT_SLOTS];      /* window holds the slot */
-    uint8_t closed_page[REVISIT_SLOTS]; /* mmu: 0 = last, 1 = the one before */
+    struct revisit_sampling* sampling; /* null: accesses are sent, not sampled */
+    uint8_t* chosen;                   /* bits: sites of functions chosen by name, or null */
+    uint8_t
+        mapped[REVISIT_SLOTS]; /* window holds the slot: 0 = no, 1 = as mapped, more = see the way */
     revisit_handler handler[65];
     revisit_runner runner[REVISIT_RUNNERS];
 } revisit_process;
@@ -83,6 +96,15 @@ extern EXPORTED revisit_process __revisit_process;
 
 static inline int revisit_is_over(void) {
     return (int)__atomic_load_n(&__revisit_process.over, __ATOMIC_RELAXED);
+}
+
+static inline int revisit_own_signal(void) {
+    return __revisit_process.way ? __revisit_process.way->signal : 0;
+}
+
+static inline void revisit_leave(revisit_lane* lane) {
+    const revisit_way* way = __revisit_process.way;
+    if (way && way->leaving) way->leaving(lane);
 }
 
 /* Accesses that a thread counts before it looks again. */
@@ -108,9 +130,7 @@ void revisit_done(uint32_t words);
 void revisit_flush(void);
 
 /* signals.c */
-void revisit_signals_start(void);
-void revisit_close_page(revisit_lane* lane);
-void revisit_finish_pending(revisit_lane* lane);
+void revisit_on_signal(int number, siginfo_t* info, void* context);
 
 /* events.c */
 void revisit_describe_process(uint32_t parent);

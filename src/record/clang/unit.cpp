@@ -41,7 +41,7 @@ void add_frame(std::string& text, const std::string& function, const std::string
 
 }  // namespace
 
-Unit::Unit(llvm::Module& module, std::uint64_t scheme) : module_(module), scheme_(scheme) {
+Unit::Unit(llvm::Module& module, const char* way) : module_(module), way_(way) {
     llvm::MDBuilder metadata(module.getContext());
     llvm::MDNode* scope =
         metadata.createAnonymousAliasScope(metadata.createAnonymousAliasScopeDomain("revisit"), "slot");
@@ -176,11 +176,18 @@ void Unit::finish() {
     auto* definitions = table(definitions_, true, "revisit.definitions");
 
     auto number = [&](std::uint64_t n) { return llvm::ConstantInt::get(word, n); };
-    llvm::Constant* fields[] = {
-        number(REVISIT_ABI), number(scheme_),     headers,     number(header_words_.size()),
-        site_base_,          number(site_count_), definitions, number(definitions_.size())};
+    llvm::Constant* way = llvm::ConstantPointerNull::get(pointer);
+    if (way_) way = module_.getOrInsertGlobal(way_, llvm::Type::getInt8Ty(context));
+    llvm::Constant* fields[] = {number(REVISIT_ABI),
+                                way,
+                                headers,
+                                number(header_words_.size()),
+                                site_base_,
+                                number(site_count_),
+                                definitions,
+                                number(definitions_.size())};
     auto* unit_type =
-        llvm::StructType::get(context, {word, word, pointer, word, pointer, word, pointer, word});
+        llvm::StructType::get(context, {word, pointer, pointer, word, pointer, word, pointer, word});
     auto* unit = new llvm::GlobalVariable(module_, unit_type, true, llvm::GlobalValue::InternalLinkage,
                                           llvm::ConstantStruct::get(unit_type, fields), "revisit.unit");
 

@@ -29,7 +29,8 @@ struct Access {
 
 class Unit {
  public:
-    Unit(llvm::Module& module, std::uint64_t scheme);
+    // `way`: the runtime's table for how it appends; null: the default.
+    Unit(llvm::Module& module, const char* way);
 
     // Notes which loop each access is in; to be called while the function is as the compiler made it.
     void find_loops(llvm::Function& function);
@@ -52,7 +53,7 @@ class Unit {
     void put_text(const std::string& text);
 
     llvm::Module& module_;
-    std::uint64_t scheme_;
+    const char* way_;
     llvm::MDNode* slot_scope_;
     llvm::GlobalVariable* headers_;
     llvm::GlobalVariable* site_base_;

@@ -1,6 +1,5 @@
 #include "watch/outside/attach.h"
 
-#include <elf.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -10,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <vector>
+
+#include "core/elf_file.h"
+#include "record/process_status.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -24,20 +25,13 @@ int number_in(const char* path) {
     return number;
 }
 
-pid_t tracer_of(pid_t process) {
-    std::ifstream file(fmt::format("/proc/{}/status", process));
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("TracerPid:")) return std::atoi(line.c_str() + 10);
-    return 0;
-}
-
 }  // namespace
 
 std::string why_not_seized(pid_t process, int error) {
     struct stat owner;
     bool is_there = stat(fmt::format("/proc/{}", process).c_str(), &owner) == 0;
     if (error == ESRCH || !is_there) return fmt::format("no process has the number {}", process);
-    if (pid_t tracer = tracer_of(process); tracer != 0)
+    if (pid_t tracer = record::status_field(process, "TracerPid:"); tracer != 0)
         return fmt::format("process {} is traced by process {}, a debugger perhaps; end that first",
                            process, tracer);
     std::string again = fmt::format("sudo revisit profile --pid {}", process);
@@ -58,31 +52,18 @@ std::string why_not_seized(pid_t process, int error) {
 
 // By its table of dynamic symbols; a static debugger goes unnoticed.
 bool imports_ptrace(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    Elf64_Ehdr header{};
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_shentsize != sizeof(Elf64_Shdr))
-        return false;
+    ElfFile file(path);
     constexpr std::uint64_t kMost = 16u << 20;
-    for (unsigned i = 0; i < header.e_shnum; i++) {
-        Elf64_Shdr section{};
-        file.seekg(static_cast<std::streamoff>(header.e_shoff + i * sizeof section));
-        file.read(reinterpret_cast<char*>(&section), sizeof section);
-        if (!file || section.sh_type != SHT_STRTAB || !(section.sh_flags & SHF_ALLOC) ||
-            section.sh_size > kMost)
-            continue;
-        std::string names(section.sh_size, '\0');
-        file.seekg(static_cast<std::streamoff>(section.sh_offset));
-        file.read(names.data(), static_cast<std::streamsize>(names.size()));
-        return names.find(std::string("\0ptrace\0", 8)) != std::string::npos;
-    }
+    for (const Elf64_Shdr& section : file.sections())
+        if (section.sh_type == SHT_STRTAB && section.sh_flags & SHF_ALLOC && section.sh_size <= kMost)
+            return file.text(section.sh_offset, section.sh_size).find(std::string("\0ptrace\0", 8)) !=
+                   std::string::npos;
     return false;
 }
 
 void catch_interrupts() {
     interrupted = false;
-    struct sigaction action{};
+    struct sigaction action {};
     action.sa_handler = [](int) { interrupted = true; };
     for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
 }

@@ -1,14 +1,12 @@
 #include "watch/outside/heap_blocks.h"
 
-#include <elf.h>
-
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/elf_file.h"
 #include "watch/outside/remote_memory.h"
 
 namespace revisit::watch::outside {
@@ -16,28 +14,18 @@ namespace {
 
 // Where the library has its table, from the beginning of the file as it is mapped; 0 = it has none.
 std::uint64_t table_offset(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    auto read = [&](std::uint64_t at, auto& to) {
-        file.seekg(static_cast<std::streamoff>(at));
-        return static_cast<bool>(file.read(reinterpret_cast<char*>(&to), sizeof to));
-    };
-    Elf64_Ehdr header;
-    if (!read(0, header) || header.e_shentsize != sizeof(Elf64_Shdr)) return 0;
-    std::vector<Elf64_Shdr> sections(header.e_shnum);
-    for (unsigned i = 0; i < header.e_shnum; i++)
-        if (!read(header.e_shoff + i * sizeof(Elf64_Shdr), sections[i])) return 0;
+    ElfFile file(path);
+    const std::string_view wanted = HeapTable::kSymbol;
+    const std::vector<Elf64_Shdr> sections = file.sections();
     for (const Elf64_Shdr& section : sections) {
         if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
         for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
             Elf64_Sym symbol;
-            if (!read(section.sh_offset + at, symbol)) return 0;
-            std::string name(std::strlen(HeapTable::kSymbol), '\0');
-            file.seekg(
-                static_cast<std::streamoff>(sections[section.sh_link].sh_offset + symbol.st_name));
-            if (file.read(name.data(), static_cast<std::streamsize>(name.size())) &&
-                name == HeapTable::kSymbol && symbol.st_size >= sizeof(HeapTable))
+            if (file.read(section.sh_offset + at, &symbol, sizeof symbol) != sizeof symbol) return 0;
+            if (symbol.st_size >= sizeof(HeapTable) &&
+                file.text(sections[section.sh_link].sh_offset + symbol.st_name, wanted.size()) ==
+                    wanted)
                 return symbol.st_value;
-            file.clear();
         }
     }
     return 0;

@@ -95,8 +95,7 @@ class Look {
         auto count_touch = [&] {
             const machine::Touched& op = ahead.touched();
             counted &= !ahead.is_first();
-            if (!counted && op.address < word + 8 &&
-                word < op.address + std::uint64_t{op.pieces} * op.bytes) {
+            if (!counted && op.address < word + 8 && word < op.address + op.all_bytes()) {
                 touches++;
                 counted = true;  // an instruction traps once, whatever it touches there
             }
@@ -105,17 +104,16 @@ class Look {
         auto on_the_way = [&] {
             const machine::Touched& op = ahead.touched();
             count_touch();
-            if (op.address >> shift_ <= block &&
-                block <= (op.address + std::uint64_t{op.pieces} * op.bytes - 1) >> shift_)
+            if (op.address >> shift_ <= block && block <= (op.address + op.all_bytes() - 1) >> shift_)
                 b_.log.add_to_way(
-                    {op.address, ahead.at(), 0, op.pieces * op.bytes, ahead.is_first(), op.writes});
+                    {op.address, ahead.at(), 0, op.all_bytes(), ahead.is_first(), op.writes});
         };
         if (way_ > 0 && pass(ahead, block, way_, kMostOnWayAgain, on_the_way).accesses != way_)
             return false;
         ahead.run(kMostAgain, [&] {
             const machine::Touched& op = ahead.touched();
             count_touch();
-            for_blocks(op, [&](std::uint64_t, std::uint64_t address) {
+            for_blocks(op, shift_, [&](std::uint64_t, std::uint64_t address) {
                 if (++accesses != last) return;
                 found = address == b_.address[index];
                 note(use, ahead, address, accesses);
@@ -160,7 +158,7 @@ class Look {
             bool is_first = post[0].word == 0;
             std::uint64_t from = is_first ? kMileposts[0] : kMileposts[0] + post[0].accesses;
             bool wants = trap_pc != 0 && accesses >= from;
-            for_blocks(ahead.touched(), [&](std::uint64_t, std::uint64_t address) {
+            for_blocks(ahead.touched(), shift_, [&](std::uint64_t, std::uint64_t address) {
                 accesses++;
                 std::uint64_t word = address & ~std::uint64_t{7};
                 auto hash = static_cast<unsigned>(word * 0x9e3779b97f4a7c15 >> 48);
@@ -241,9 +239,9 @@ class Look {
         lacked_vectors_ = false;
         machine::Step step = ahead.run(instructions, [&] {
             const machine::Touched& op = ahead.touched();
-            b_.log.add(op.address, op.pieces * op.bytes, ahead.at(), ahead.is_first(), op.writes,
+            b_.log.add(op.address, op.all_bytes(), ahead.at(), ahead.is_first(), op.writes,
                        Machine::link(b_.state));
-            for_blocks(op, [&](std::uint64_t block, std::uint64_t address) {
+            for_blocks(op, shift_, [&](std::uint64_t block, std::uint64_t address) {
                 if (++accesses_ <= way_ + skip || window.length() == length) return;
                 Window::Reuse reuse = window.meet(block);
                 unsigned now = window.length();
@@ -271,15 +269,6 @@ class Look {
         read_path(b_.memory, b_.state, *t_.process, to.path);
         Machine::step_back(ahead, to.path);
         to.path.pc = to.pc;
-    }
-
-    template <class Take>
-    void for_blocks(const machine::Touched& op, Take take) const {
-        for (unsigned k = 0; k < op.pieces; k++) {
-            std::uint64_t low = op.address + std::uint64_t{k} * op.bytes, high = low + op.bytes - 1;
-            for (std::uint64_t block = low >> shift_; block <= high >> shift_; block++)
-                take(block, block << shift_ < low ? low : block << shift_);
-        }
     }
 
     Bench& b_;

@@ -3,7 +3,8 @@
 
 #include <sys/types.h>
 
-#include "machine/a64/loops.h"
+#include "machine/a64/a64.h"
+#include "machine/loops.h"
 #include "watch/outside/path.h"
 
 namespace revisit::watch::outside {
@@ -25,7 +26,7 @@ struct Machine {
 
         machine::VectorUnit vectors;
         machine::QuickTable quick;
-        machine::A64Loops loops;
+        machine::Loops<machine::A64> loops;
 
      private:
         void* code_ = nullptr;

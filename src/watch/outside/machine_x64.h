@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "machine/loops.h"
 #include "machine/x64/ahead.h"
 #include "machine/x64/before.h"
-#include "machine/x64/loops.h"
 #include "machine/x64/unwind.h"
 #include "watch/outside/path.h"
 
@@ -24,7 +24,7 @@ struct Machine {
     struct Kept {
         machine::X64Table lifted;
         machine::X64Unwinder unwinder;
-        machine::X64Loops loops;
+        machine::Loops<machine::X64> loops;
         void modules_changed() { unwinder.forget(); }
     };
 

@@ -1,6 +1,5 @@
 #include "watch/outside/preload.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/fsuid.h>
@@ -15,6 +14,8 @@
 #include <sstream>
 #include <vector>
 
+#include "core/elf_file.h"
+#include "record/process_status.h"
 #include "watch/outside/remote_memory.h"
 
 namespace revisit::watch::outside {
@@ -28,21 +29,13 @@ constexpr int kMachine = EM_X86_64;
 
 // Whether it is loaded by glibc's loader, for this processor. A static program loads nothing.
 bool has_our_loader(pid_t process) {
-    std::ifstream file(fmt::format("/proc/{}/exe", process), std::ios::binary);
-    Elf64_Ehdr header{};
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (!file || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine) return false;
-    for (unsigned i = 0; i < header.e_phnum; i++) {
-        Elf64_Phdr part{};
-        file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof part));
-        file.read(reinterpret_cast<char*>(&part), sizeof part);
-        if (!file) return false;
-        if (part.p_type != PT_INTERP) continue;
-        std::string name(std::min<std::uint64_t>(part.p_filesz, 256), '\0');
-        file.seekg(static_cast<std::streamoff>(part.p_offset));
-        file.read(name.data(), static_cast<std::streamsize>(name.size()));
-        return name.find("ld-musl") == std::string::npos;
-    }
+    ElfFile file(fmt::format("/proc/{}/exe", process));
+    if (file.header().e_ident[EI_CLASS] != ELFCLASS64 || file.header().e_machine != kMachine)
+        return false;
+    for (const Elf64_Phdr& part : file.segments())
+        if (part.p_type == PT_INTERP)
+            return file.text(part.p_offset, std::min<std::uint64_t>(part.p_filesz, 256))
+                       .find("ld-musl") == std::string::npos;
     return true;
 }
 
@@ -70,18 +63,11 @@ bool can_read(pid_t process, const std::string& library) {
     return file >= 0;
 }
 
-// Where its environment lies: fields 50 and 51 of its stat.
+// Where its environment lies.
 std::pair<std::uint64_t, std::uint64_t> environment_of(pid_t process) {
-    std::ifstream file(fmt::format("/proc/{}/stat", process));
-    std::string text;
-    std::getline(file, text);
-    std::istringstream words(text.substr(std::min(text.rfind(')') + 1, text.size())));
-    std::string word;
-    for (int field = 3; field < 50 && words >> word; field++) {
-    }
-    std::uint64_t from = 0, to = 0;
-    words >> from >> to;
-    return {from, to};
+    constexpr unsigned kFrom = 50, kTo = 51;
+    record::StatFields fields(process);
+    return {fields.number(kFrom), fields.number(kTo)};
 }
 
 }  // namespace

@@ -59,30 +59,18 @@ std::vector<Unseized::Child> Unseized::take_grown(std::uint64_t now) {
 
 // Its number may be another process's by now, and one that has ended is there until it is waited for.
 bool Unseized::is_there(pid_t pid, pid_t parent) {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
-    std::string text;
-    std::getline(file, text);
-    std::size_t name_end = text.rfind(')');
-    if (name_end == std::string::npos || name_end + 4 >= text.size()) return false;
-    char state = text[name_end + 2];
-    return state != 'Z' && state != 'X' &&
-           (parent == 0 || std::atoi(text.c_str() + name_end + 4) == parent);
+    constexpr unsigned kState = 3, kParent = 4;
+    record::StatFields fields(pid);
+    const std::string_view state = fields.text(kState);
+    return !state.empty() && state != "Z" && state != "X" &&
+           (parent == 0 || fields.number(kParent) == static_cast<std::uint64_t>(parent));
 }
 
 std::uint64_t Unseized::time_of_ended(Process& parent) {
-    std::ifstream file(fmt::format("/proc/{}/stat", parent.pid));
-    std::string text;
-    std::getline(file, text);
-    std::size_t at = text.rfind(')');
-    if (at == std::string::npos) return 0;
-    constexpr int kBefore = 14;  // fields from the name to those of its children
-    for (int field = 0; field < kBefore && at != std::string::npos; field++)
-        at = text.find(' ', at + 1);
-    if (at == std::string::npos) return 0;
-    char* next = text.data() + at;
-    std::uint64_t user = std::strtoull(next, &next, 10), system = std::strtoull(next, &next, 10);
-    std::uint64_t all =
-        (user + system) * (1000000000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)));
+    constexpr unsigned kUser = 16, kSystem = 17;  // of its children
+    record::StatFields fields(parent.pid);
+    std::uint64_t all = (fields.number(kUser) + fields.number(kSystem)) *
+                        (1000000000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)));
     std::uint64_t known = parent.forks.known;
     if (all <= known) return 0;
     parent.forks.known = all;

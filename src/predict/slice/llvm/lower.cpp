@@ -160,8 +160,8 @@ Result<Program> lower(llvm::Module& module, const std::string& function) {
             return fail(function + " is several functions; give one of: " + have);
         }
         if (have.empty()) return fail("defines no function");
-        return fail((function.empty() ? "give --function" : "no function " + function) +
-                    "; it defines " + have);
+        if (function.empty()) return fail(ErrorCode::no_function, "defines several functions: " + have);
+        return fail("no function " + function + "; it defines " + have);
     }
     if (has_no_end(*f)) return fail(readable_name(f->getName().str()) + " has a loop without end");
     return Slicer(module, *f).run();

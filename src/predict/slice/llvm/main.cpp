@@ -10,7 +10,7 @@
 //
 // Compiles the source once a variant (macros are the sizes), links it with the other units, and prints
 // one program for each variant. clang's own messages go to standard error; exit status 2 is a source
-// that does not compile.
+// that does not compile, 3 one that defines several functions when none is named.
 #include <fcntl.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/Config/llvm-config.h>
@@ -294,7 +294,7 @@ int slice(const std::vector<std::string>& paths, const Task& task) {
     revisit::predict::expand_overflow_checks(*module);
     if (!task.notes.empty()) {
         if (!module->getFunction("main") || module->getFunction("main")->isDeclaration()) {
-            std::fprintf(stderr, "--record-data: there is no main to run\n");
+            std::fprintf(stderr, "there is no main to run\n");
             return 2;
         }
         if (!revisit::predict::instrument(*module, function)) return 2;
@@ -303,7 +303,9 @@ int slice(const std::vector<std::string>& paths, const Task& task) {
     const auto program = revisit::predict::lower(*module, function);
     if (!program) {
         std::fprintf(stderr, "%s\n", program.error().message.c_str());
-        return 2;
+        return program.error().code == revisit::ErrorCode::no_function
+                   ? revisit::predict::kNoFunctionChosen
+                   : 2;
     }
     const auto text = revisit::predict::to_text(*program);
     std::fwrite(text.data(), 1, text.size(), stdout);
