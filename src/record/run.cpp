@@ -141,10 +141,11 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
             "{} was not built with revisit-clang: only programs that were, started by it, are recorded",
             options.program.arguments[0]));
     if (const std::uint32_t count = slots.out_of_reach())
-        outcome.notes.push_back(fmt::format(
-            "{} child processes or programs ran unrecorded (set-user-ID, in another PID namespace, or "
-            "in a file system without the recorder); sampling (--method watch) sees them",
-            count));
+        outcome.notes.push_back(
+            fmt::format("{} child processes or programs ran unrecorded (set-user-ID, or in a file "
+                        "system without the "
+                        "recorder); sampling (--method watch) sees them",
+                        count));
     else if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
              outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
         outcome.notes.push_back(

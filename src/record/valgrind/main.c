@@ -72,7 +72,7 @@ static void use(ULong* begin, UInt words) {
 static void open_slot(void) {
     slot = stream ? revisit_slot_open(stream, producer, running ? thread[running].number : 0) : -1;
     use(slot < 0 ? unread : (ULong*)revisit_slot_data(stream, slot), REVISIT_SLOT_WORDS);
-    if (slot < 0 && stream && !stream->stop && !revisit_process_lives(stream->analyzer)) {
+    if (slot < 0 && stream && !stream->stop && !revisit_analyzer_lives(stream)) {
         static const HChar gone[] = "revisit: the analyzer is gone; the program runs on unrecorded\n";
         VG_(write)(2, gone, sizeof gone - 1);
     }
@@ -104,6 +104,15 @@ static void put_text(const HChar* text, UInt bytes) {
     RV_(cursor).next += revisit_put_text((uint64_t*)RV_(cursor).next, text, bytes);
 }
 
+static ULong pid_namespace(void) {
+    struct vg_stat status;
+    return sr_isError(VG_(stat)(REVISIT_NAMESPACE, &status)) ? 0 : status.ino;
+}
+/* Whether the analyzer can tell which process this is. */
+static Bool is_known_to_analyzer(void) {
+    return pid_namespace() != 0 || revisit_process_lives(stream->analyzer);
+}
+
 /* Starts this process's part of the stream: PROCESS with the command line. */
 static void start_process(ULong parent) {
     static HChar text[REVISIT_TEXT_MAX];
@@ -123,7 +132,7 @@ static void start_process(ULong parent) {
     }
     RV_(need)(3 + REVISIT_TEXT_MAX / 8);
     put(REVISIT_RECORD(REVISIT_PROCESS, at));
-    put(VG_(getpid)());
+    put(REVISIT_PROCESS_ID(VG_(getpid)(), pid_namespace()));
     put(parent);
     put_text(text, at);
 }
@@ -462,11 +471,11 @@ static void after_fork_in_child(ThreadId tid) {
     ULong parent = producer;
     if (!stream) return;
     slot = -1; /* the parent's */
-    if (stream->want & REVISIT_WANT_CHILDREN && revisit_process_lives(stream->analyzer)) {
+    if (stream->want & REVISIT_WANT_CHILDREN && is_known_to_analyzer()) {
         start_process(parent);
         put(REVISIT_RECORD(REVISIT_THREAD, thread[tid].number));
     } else {
-        if (stream->want & REVISIT_WANT_CHILDREN) out_of_reach(1); /* another PID namespace */
+        if (stream->want & REVISIT_WANT_CHILDREN) out_of_reach(1); /* a PID namespace without /proc */
         stream = NULL;
         use(unread, REVISIT_SLOT_WORDS);
     }

@@ -7,9 +7,9 @@
  * above the numbers that the program can use, and hands them down to a program that valgrind runs, with
  * their numbers among valgrind's arguments.
  *
- * Where the tool itself is not to be seen (bwrap, chroot), valgrind would end instead of the program's
- * beginning, and in another PID namespace neither side knows whether the other lives. Nor can valgrind
- * run what changes its user. All these run as they are; the analyzer is told how many.
+ * Where the tool itself or /proc is not to be seen (bwrap, chroot), valgrind would end instead of the
+ * program's beginning. Nor can valgrind run what changes its user. All these run as they are; the
+ * analyzer is told how many.
  */
 #include "pub_tool_clientstate.h"
 #include "pub_tool_libcbase.h"
@@ -107,6 +107,7 @@ Bool RV_(before_exec)(const HChar* path, Bool is_recorded) {
     if (!traces_children) return True;
     VG_(clo_trace_children) = is_recorded && VG_(access)(tool_path, True, False, True) == 0 &&
                               VG_(access)(VG_(name_of_launcher), True, False, True) == 0 &&
+                              VG_(access)("/proc/self/maps", True, False, False) == 0 &&
                               !changes_user(path);
     keep_at_exec(VG_(clo_trace_children));
     return VG_(clo_trace_children);
