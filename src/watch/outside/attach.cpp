@@ -12,6 +12,8 @@
 #include <fstream>
 #include <vector>
 
+#include "record/process_status.h"
+
 namespace revisit::watch::outside {
 namespace {
 
@@ -24,11 +26,11 @@ int number_in(const char* path) {
     return number;
 }
 
-pid_t tracer_of(pid_t process) {
+bool first_thread_has_ended(pid_t process) {
     std::ifstream file(fmt::format("/proc/{}/status", process));
     for (std::string line; std::getline(file, line);)
-        if (line.starts_with("TracerPid:")) return std::atoi(line.c_str() + 10);
-    return 0;
+        if (line.starts_with("State:")) return line.find('Z') != std::string::npos;
+    return false;
 }
 
 }  // namespace
@@ -37,9 +39,15 @@ std::string why_not_seized(pid_t process, int error) {
     struct stat owner;
     bool is_there = stat(fmt::format("/proc/{}", process).c_str(), &owner) == 0;
     if (error == ESRCH || !is_there) return fmt::format("no process has the number {}", process);
-    if (pid_t tracer = tracer_of(process); tracer != 0)
+    if (pid_t tracer = record::status_field(process, "TracerPid:"); tracer != 0)
         return fmt::format("process {} is traced by process {}, a debugger perhaps; end that first",
                            process, tracer);
+    if (first_thread_has_ended(process))
+        return fmt::format(
+            "the first thread of process {} has ended, and it cannot be attached to any more; start "
+            "the "
+            "program with revisit profile",
+            process);
     std::string again = fmt::format("sudo revisit profile --pid {}", process);
     if (geteuid() != 0 && owner.st_uid != geteuid())
         return fmt::format("process {} belongs to another user: {}", process, again);
@@ -82,7 +90,7 @@ bool imports_ptrace(const std::string& path) {
 
 void catch_interrupts() {
     interrupted = false;
-    struct sigaction action{};
+    struct sigaction action {};
     action.sa_handler = [](int) { interrupted = true; };
     for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
 }
