@@ -32,6 +32,7 @@ Addr RV_(awaited_return);
 
 static const HChar* stream_path;
 static const HChar* messages_path;
+static const HChar* called; /* what the program finds as its own name */
 static Int stream_file = -1, messages_file = -1; /* that the program before exec had */
 static XArray* chosen_functions;                 /* of const HChar* */
 
@@ -199,6 +200,7 @@ static void thread_created(ThreadId parent, ThreadId child) {
 
 static void thread_begins(ThreadId tid) {
     Addr sp = VG_(get_SP)(tid);
+    if (thread[tid].number == 0) RV_(take_called)(sp, called);
     NSegment const* segment = VG_(am_find_nsegment)(sp);
     Addr high = VG_(thread_get_stack_max)(tid), low = high + 1 - VG_(thread_get_stack_size)(tid);
     if (!(low <= sp && sp <= high)) {
@@ -254,7 +256,8 @@ static void out_of_reach(Int more) {
 static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count) {
     if (is_exec(number) && count > 0) {
         const HChar* path = number == SYSCALL_EXECVE ? (const HChar*)arguments[0] : NULL;
-        starts_unrecorded = !RV_(before_exec)(path, stream && !stream->stop);
+        HChar** argv = (HChar**)arguments[number == SYSCALL_EXECVE ? 1 : 2];
+        starts_unrecorded = !RV_(before_exec)(path, argv, stream && !stream->stop);
         if (starts_unrecorded) out_of_reach(1);
     }
     if (!wants_order()) return;
@@ -500,6 +503,7 @@ static Bool option(const HChar* argument) {
     } else if (VG_STR_CLO(argument, "--messages", messages_path)) {
     } else if (VG_INT_CLO(argument, "--stream-file", stream_file)) {
     } else if (VG_INT_CLO(argument, "--messages-file", messages_file)) {
+    } else if (VG_STR_CLO(argument, "--called", called)) {
     } else if (VG_STR_CLO(argument, "--function", name)) {
         VG_(addToXA)(chosen_functions, &name);
     } else
@@ -511,6 +515,7 @@ static void usage(void) {
         "    --stream=PATH     shared memory made by revisit\n"
         "    --messages=PATH   a file to append the core's messages to\n"
         "    --stream-file=N, --messages-file=N   the same, opened before\n"
+        "    --called=NAME     what the program finds as its own name\n"
         "    --function=NAME   mark what happens inside a function\n");
 }
 static void usage_debug(void) {}
