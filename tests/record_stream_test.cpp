@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <map>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "record/consume.h"
@@ -102,9 +104,53 @@ TEST(record_stream, producer_goes_on_when_the_analyzer_stops_or_dies) {
     while (revisit_process_lives(static_cast<std::uint32_t>(child)))
         usleep(1000);  // dead, not yet waited for
     s->analyzer = static_cast<std::uint32_t>(child);
+    const std::uint32_t guard_at = std::exchange(s->guard_at, 0);  // where there are no such mutexes
     s->head = REVISIT_SLOTS_FULL;
     EXPECT_EQ(revisit_slot_open(s, 1, 0), -1);
+    s->guard_at = guard_at;
     waitpid(child, nullptr, 0);
+}
+
+// By the shared memory alone: in another PID namespace the analyzer's number is somebody else's.
+TEST(record_stream, producer_sees_by_the_guard_that_the_analyzer_was_killed) {
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    pid_t analyzer = fork();
+    if (analyzer == 0) {
+        auto slots = Slots::create(0);
+        const std::string path = slots ? slots->path() : "";
+        (void)!write(told[1], path.data(), path.size() + 1);
+        pause();
+    }
+    std::string path(100, '\0');
+    ASSERT_GT(read(told[0], path.data(), path.size()), 1);
+    int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    auto* s = static_cast<revisit_stream*>(
+        mmap(nullptr, REVISIT_STREAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    ASSERT_NE(s, MAP_FAILED);
+    ASSERT_TRUE(revisit_stream_valid(s));
+    ASSERT_NE(s->guard_at, 0u);
+    s->analyzer = static_cast<std::uint32_t>(getpid());
+    EXPECT_TRUE(revisit_analyzer_lives(s));
+    kill(analyzer, SIGKILL);
+    for (int i = 0; i < 1000 && revisit_process_lives(static_cast<std::uint32_t>(analyzer)); i++)
+        usleep(1000);  // dead, not yet waited for
+    EXPECT_FALSE(revisit_analyzer_lives(s));
+    s->head = REVISIT_SLOTS_FULL;
+    EXPECT_EQ(revisit_slot_open(s, 1, 0), -1);
+    waitpid(analyzer, nullptr, 0);
+    munmap(s, REVISIT_STREAM_BYTES);
+    for (int file : {fd, told[0], told[1]}) close(file);
+}
+
+TEST(record_stream, guards_of_several_streams_are_given_back) {
+    for (int i = 0; i < 3; i++) {
+        auto first = Slots::create(0), second = Slots::create(0);
+        ASSERT_TRUE(first && second);
+        EXPECT_TRUE(revisit_analyzer_lives(first->stream()));
+        EXPECT_TRUE(revisit_analyzer_lives(second->stream()));
+    }
 }
 
 // All that becomes of accesses, the long way or by readers.

@@ -4,7 +4,7 @@ PID namespaces.
 
     restricted_check.py BUILD      status 77: neither setpriv nor unshare is installed
 """
-import ctypes, json, os, pathlib, shutil, struct, subprocess, sys, tempfile
+import ctypes, json, os, pathlib, shutil, struct, subprocess, sys, tempfile, time
 
 from checks import expect
 
@@ -74,12 +74,14 @@ if here["any binary"]["works"]:
     expect(method == "exact", f"where perf events are forbidden, profile took the method {method}")
     tried.append("profile falls back to valgrind")
 
-# --- Exact: a program that goes on as another user or in another user namespace is recorded. Where the recorder is out of reach
-# (another PID namespace, a file system without it, set-user-ID) the program runs as it is, and the profile says so. ---
+# --- Exact: a program that goes on as another user or in another user or PID namespace is recorded. Where the recorder is out of reach
+# (a file system without it or without /proc, set-user-ID) the program runs as it is, and the profile says so. ---
 namespace = ["unshare", "--user", "--map-root-user"]
 if here["any binary"]["works"] and run(*namespace, "true", status=None).returncode == 0:
     tool = build / "libexec/revisit/valgrind"
-    cases = [([*namespace, "/bin/echo", "said"], True), (["env", "/bin/echo", "said"], True), ([*namespace, "--pid", "--fork", "/bin/echo", "said"], False)]
+    cases = [([*namespace, "/bin/echo", "said"], True), (["env", "/bin/echo", "said"], True), ([*namespace, "--pid", "--fork", "/bin/echo", "said"], True),
+             ([*namespace, "--pid", "--fork", "--mount-proc", "sh", "-c", "(exit 0); /bin/echo said; exit 0"], True),
+             ([*namespace, "--pid", "--fork", "--mount", "sh", "-c", "mount -t tmpfs none /proc; /bin/echo said"], False)]
     if tool.is_dir():
         cases.append(([*namespace, "--mount", "sh", "-c", f"mount -t tmpfs none {tool} && exec /bin/echo said"], False))
     if os.getuid() == 0:
@@ -101,6 +103,17 @@ if here["any binary"]["works"] and run(*namespace, "true", status=None).returnco
         expect(done.stdout == "said\n" and done.stderr == "", f"{command}: {done}")
         expect(any(name.endswith("echo") for name in programs) == is_seen, f"{command}: {programs}")
         expect(any("ran unrecorded" in note for note in notes) != is_seen, f"{command}: {notes}")
+    # Neither side has a number for the other there, but the program goes on when the analyzer is killed.
+    command = [*namespace, "--pid", "--fork", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done > went-on"]
+    if run(*namespace, "--pid", "--fork", "true", status=None).returncode == 0:
+        analyzer = subprocess.Popen([revisit, "profile", "--quiet", "--method", "exact", "-o", "k.json", "--", *command], cwd=scratch, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        analyzer.kill()
+        analyzer.wait()
+        until = time.monotonic() + 60
+        while not (scratch / "went-on").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        expect((scratch / "went-on").exists(), "a program in another PID namespace stopped when the analyzer was killed")
     tried.append("exact sees other users and user namespaces, and notes what is out of its reach")
 
 # --- Names of a program that is deleted, or in a file system of its own, when its symbols are read. ---

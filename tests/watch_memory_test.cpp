@@ -30,7 +30,7 @@ class WatchMemory : public testing::Test {
         bytes_ = static_cast<std::uint8_t*>(at);
         for (std::size_t i = 0; i < kBytes; i++) bytes_[i] = static_cast<std::uint8_t>(random());
         mprotect(bytes_ + kBytes, 4096, PROT_NONE);
-        memory_.start(getpid());
+        memory_.start(getpid(), getpid());
     }
     ~WatchMemory() override { munmap(bytes_, kBytes + 4096); }
 
@@ -64,7 +64,7 @@ TEST_F(WatchMemory, what_changes_is_read_again_at_the_next_stop) {
     std::uint64_t value = 0;
     memory_.load(address(8000), 8, value);
     std::memset(bytes_ + 8000, 3, 8);
-    memory_.start(getpid());
+    memory_.start(getpid(), getpid());
     memory_.load(address(8000), 8, value);
     EXPECT_EQ(value, 0x0303030303030303u);
 }

@@ -398,7 +398,7 @@ class ProfileCommand : public Command {
         if (wants_sampling()) return "sample";
         if (wants_every_access(engine)) return exact;
         Result<record::Program> program = record::find_program(recording_.command);
-        if (!program || program->instrumented) return exact;
+        if (!program || program->instrumented || program->wraps_instrumented) return exact;
         return watch::works_here() && watch::check_program(*program) ? "watch" : exact;
     }
 

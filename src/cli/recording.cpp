@@ -77,11 +77,8 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
     record::RunOptions run;
     if (command.empty()) return fail("PROGRAM is required");
     run.program = TRY(record::find_program(command));
-    if (via == "clang" && !run.program.instrumented)
-        return fail(run.program.path, "",
-                    "was not built with the compiler plug-in; build it with revisit-clang, or use "
-                    "--via valgrind");
-    bool by_clang = !sampled && (via == "clang" || (via == "auto" && run.program.instrumented));
+    const bool is_built_for_it = run.program.instrumented || run.program.wraps_instrumented;
+    const bool by_clang = !sampled && (via == "clang" || (via == "auto" && is_built_for_it));
     run.launch.recorder = by_clang ? record::Recorder::clang : record::Recorder::valgrind;
     run.launch.functions = functions;
     run.launch.follow_exec = !no_children;

@@ -15,6 +15,15 @@ static_assert(kSlotsAtOnce < BlockWorkers::kMostRooms);
 constexpr std::size_t kMostLeft =
     31;  // slots that are left to the decoder after one that it had to read
 
+// Which process it is, as this one would name it, and whether it was found.
+std::pair<std::uint32_t, bool> pid_here(std::uint64_t told) {
+    const auto pid = static_cast<std::uint32_t>(told);
+    const std::uint64_t space = REVISIT_NAMESPACE_OF(told);
+    if (space == 0 || space == pid_namespace("self")) return {pid, true};
+    const pid_t found = process_in_namespace(static_cast<pid_t>(pid), space);
+    return {found != 0 ? static_cast<std::uint32_t>(found) : pid, found != 0};
+}
+
 }  // namespace
 
 Consumer::Consumer(Slots& slots, DecodeOptions options, MakeSink make_sink)
@@ -32,16 +41,19 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
                         slot.producer, slots_.producers(), slot.thread, slot.words.size(),
                         slot.words.empty() ? 0 : slot.words[0]));
     }
-    auto pid = static_cast<std::uint32_t>(slot.words[1]);
+    const auto [pid, is_found] = pid_here(slot.words[1]);
     // The same process before exec: that program is gone.
     for (auto& [producer, other] : by_producer_)
-        if (!other.finished && other.decoder->pid() == pid) TRY(finish(producer, other, true));
+        if (!other.finished && is_found && other.is_found && other.pid == pid)
+            TRY(finish(producer, other, true));
     auto parent = by_producer_.find(static_cast<std::uint32_t>(slot.words[2]));
     const bool is_fork = slot.words[2] != REVISIT_NO_PARENT && parent != by_producer_.end();
     std::unique_ptr<ProcessSink> sink =
         TRY(make_sink_({pid, parent_of(pid, is_fork ? &parent->second : nullptr), processes_ == 0}));
     Process& made = by_producer_[slot.producer];
     made.sink = std::move(sink);
+    made.pid = pid;
+    made.is_found = is_found;
     processes_++;
     auto add = [to = made.sink.get()](const AccessBatch& batch) { return to->add(batch); };
     if (is_fork)
@@ -61,7 +73,7 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
 std::uint32_t Consumer::parent_of(std::uint32_t pid, const Process* forked_from) {
     std::uint32_t parent =
         forked_from != nullptr
-            ? forked_from->decoder->pid()
+            ? forked_from->pid
             : static_cast<std::uint32_t>(status_field(static_cast<pid_t>(pid), "PPid:"));
     std::uint32_t& known = parents_[pid];
     if (parent != 0) known = parent;
@@ -154,7 +166,7 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
     process.finished = true;
     if (process.order) TRY(process.order->flush());
     TRY(process.decoder->finish());
-    saw_end_[process.decoder->pid()] = process.decoder->ended();
+    saw_end_[process.pid] = process.decoder->ended();
     accesses_ += process.decoder->accesses() - process.counted;
     for (const std::string& name : process.decoder->regions_seen())
         if (std::ranges::find(regions_seen_, name) == regions_seen_.end())
@@ -169,8 +181,7 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
 Result<void> Consumer::reap() {
     std::vector<std::uint32_t> dead;
     for (auto& [producer, process] : by_producer_)
-        if (!process.finished && !revisit_process_lives(process.decoder->pid()))
-            dead.push_back(producer);
+        if (!process.finished && !process.lives()) dead.push_back(producer);
     if (dead.empty()) return {};
     for (const std::uint64_t until = slots_.handed_over(); !slots_.taken_up_to(until);)
         TRY(step(std::chrono::milliseconds(1)));
@@ -181,8 +192,8 @@ Result<void> Consumer::reap() {
 std::vector<std::int32_t> Consumer::living() const {
     std::vector<std::int32_t> pids;
     for (const auto& [producer, process] : by_producer_)
-        if (!process.finished && revisit_process_lives(process.decoder->pid()))
-            pids.push_back(static_cast<std::int32_t>(process.decoder->pid()));
+        if (!process.finished && process.lives())
+            pids.push_back(static_cast<std::int32_t>(process.pid));
     return pids;
 }
 
@@ -200,8 +211,7 @@ Result<void> Consumer::finish() {
                 slots_.give_back(slot);
                 if (!fed) return fed;
             }
-    for (auto& [producer, process] : by_producer_)
-        TRY(finish(producer, process, !revisit_process_lives(process.decoder->pid())));
+    for (auto& [producer, process] : by_producer_) TRY(finish(producer, process, !process.lives()));
     if (slots_.words_handed_over() > slots_.words_taken())
         return fail(fmt::format("the recorder lost {} of {} words: the profile would be wrong",
                                 slots_.words_handed_over() - slots_.words_taken(),

@@ -77,6 +77,9 @@ class Consumer {
         std::unique_ptr<SlotReaders> readers;
         std::vector<BlockRoom> rooms;     // taken from the sink and not filled yet
         std::size_t left = 0, leave = 0;  // slots for the decoder: now, and when the next one fails
+        std::uint32_t pid = 0;  // here; its own where it was gone before that could be found out
+        bool lives() const { return is_found && revisit_process_lives(pid); }
+        bool is_found = true;
         bool finished = false;
         std::uint64_t counted = 0;
     };

@@ -11,6 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +64,11 @@ bool is_executable(const std::string& path) {
 // What the compiler plug-in's runtime leaves in every program it is linked to.
 constexpr std::string_view kInstrumentedMark = "revisit-instrumented-program";
 
+// Programs that do nothing but prepare for another, which their arguments name.
+constexpr std::string_view kWrappers[] = {"chrt",    "env",     "ionice",  "nice",    "nohup",
+                                          "numactl", "prlimit", "setarch", "setpriv", "setsid",
+                                          "stdbuf",  "taskset", "time",    "timeout"};
+
 }  // namespace
 
 bool contains(const std::string& path, std::string_view mark) {
@@ -105,10 +111,28 @@ std::string find_in_path(const std::string& name, bool& found_not_executable) {
 
 }  // namespace
 
+namespace {
+
+// `taskset -c 0 ./app`: what is meant is ./app. An argument of another program may be a file it reads.
+// Options of env may take away what tells ./app where to write.
+bool wraps_instrumented(const std::vector<std::string>& command) {
+    const std::string name = fs::path(command[0]).filename();
+    if (std::ranges::find(kWrappers, name) == std::end(kWrappers)) return false;
+    if (name == "env" && command.size() > 1 && command[1].starts_with('-')) return false;
+    return std::any_of(command.begin() + 1, command.end(), [](const std::string& word) {
+        bool ignored = false;
+        const std::string path =
+            word.find('/') == std::string::npos ? find_in_path(word, ignored) : word;
+        return is_executable(path) && contains(path, kInstrumentedMark);
+    });
+}
+
+}  // namespace
+
 Result<Program> find_program(const std::vector<std::string>& command) {
     if (command.empty() || command[0].empty()) return fail("no program was named");
     const std::string& name = command[0];
-    Program program{name, command, false};
+    Program program{name, command};
     if (name.find('/') == std::string::npos) {
         bool not_executable = false;
         program.path = find_in_path(name, not_executable);
@@ -128,6 +152,7 @@ Result<Program> find_program(const std::vector<std::string>& command) {
     }
     TRY(check_machine(program.path));
     program.instrumented = contains(program.path, kInstrumentedMark);
+    program.wraps_instrumented = !program.instrumented && wraps_instrumented(command);
     return program;
 }
 

@@ -22,6 +22,7 @@ struct Program {
     std::string path;                    // as found
     std::vector<std::string> arguments;  // with the name as it was typed
     bool instrumented = false;           // built with the compiler plug-in
+    bool wraps_instrumented = false;     // … or one that it only prepares for (env, taskset)
 };
 
 // Whether a file has these bytes in it.

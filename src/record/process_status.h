@@ -2,10 +2,12 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -47,5 +49,31 @@ class StatFields {
     std::string line_;
     std::size_t at_;
 };
+
+// Which PID namespace a process is in: a number of 32 bits, 0 = not to be seen.
+inline std::uint64_t pid_namespace(const std::string& process) {
+    struct stat status;
+    if (stat(fmt::format("/proc/{}/ns/pid", process).c_str(), &status) != 0) return 0;
+    return static_cast<std::uint32_t>(status.st_ino);
+}
+
+// The process that has this number in another PID namespace, by its number here; 0 = it is gone.
+inline pid_t process_in_namespace(pid_t number, std::uint64_t space) {
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", failed)) {
+        const std::string name = entry.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::ifstream file(entry.path() / "status");
+        for (std::string line; std::getline(file, line);)
+            // Its numbers from this namespace to the innermost.
+            if (line.starts_with("NSpid:")) {
+                if (std::atoi(line.c_str() + line.rfind('\t') + 1) == number &&
+                    pid_namespace(name) == space)
+                    return std::atoi(name.c_str());
+                break;
+            }
+    }
+    return 0;
+}
 
 }  // namespace revisit::record

@@ -117,6 +117,13 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         if (Result<void> done = consumer.finish(); !done) failure = done.error();
     }
     if (failure) return unexpected(*failure);
+    const bool is_starter = how.recorder == Recorder::clang && !options.program.instrumented;
+    if (is_starter && consumer.processes() == 0)
+        return fail(options.program.path, "",
+                    fmt::format("ended with status {}; it was not built with the compiler plug-in, nor "
+                                "was a program that it started and that kept its environment; build "
+                                "with revisit-clang, or use --via valgrind",
+                                outcome.exit_status));
     if (how.recorder == Recorder::valgrind && !outcome.limit_reached)
         if (const std::optional<std::string> why = valgrind_failure(messages.text(), program))
             return fail(ErrorCode::not_recordable, options.program.path, "",
@@ -129,11 +136,16 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     outcome.regions_seen = consumer.regions_seen();
     if (outcome.limit_reached) outcome.exit_status = 0;
     note_end(outcome, consumer.cut_off());
-    if (const std::uint32_t count = slots.out_of_reach())
+    if (is_starter && !options.program.wraps_instrumented)
         outcome.notes.push_back(fmt::format(
-            "{} child processes or programs ran unrecorded (set-user-ID, in another PID namespace, or "
-            "in a file system without the recorder); sampling (--method watch) sees them",
-            count));
+            "{} was not built with revisit-clang: only programs that were, started by it, are recorded",
+            options.program.arguments[0]));
+    if (const std::uint32_t count = slots.out_of_reach())
+        outcome.notes.push_back(
+            fmt::format("{} child processes or programs ran unrecorded (set-user-ID, or in a file "
+                        "system without the "
+                        "recorder); sampling (--method watch) sees them",
+                        count));
     else if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
              outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
         outcome.notes.push_back(

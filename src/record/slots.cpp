@@ -1,5 +1,6 @@
 #include "record/slots.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +10,32 @@
 #include <utility>
 
 namespace revisit::record {
+namespace {
+
+pthread_mutex_t* guard_of(revisit_stream* stream) {
+    static_assert(sizeof(pthread_mutex_t) <= sizeof stream->guard);
+    return reinterpret_cast<pthread_mutex_t*>(stream->guard);
+}
+
+// Locks it for as long as this thread lives. Which of its words is the one that the kernel marks is the
+// C library's matter; it has the thread's number in it. 0: there are no such mutexes here.
+std::uint32_t hold_guard(revisit_stream* stream) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    const bool is_made = pthread_mutex_init(guard_of(stream), &attributes) == 0;
+    pthread_mutexattr_destroy(&attributes);
+    if (!is_made || pthread_mutex_lock(guard_of(stream)) != 0) return 0;
+    std::uint32_t words[sizeof stream->guard / (sizeof(std::uint32_t))];
+    std::memcpy(words, stream->guard, sizeof words);
+    const auto* found = std::ranges::find(words, static_cast<std::uint32_t>(gettid()));
+    if (found != std::end(words)) return static_cast<std::uint32_t>(found - words) + 1;
+    pthread_mutex_unlock(guard_of(stream));
+    return 0;
+}
+
+}  // namespace
 
 Result<Slots> Slots::create(std::uint32_t want) {
     int fd = memfd_create("revisit-stream", MFD_CLOEXEC);
@@ -31,6 +58,7 @@ Result<Slots> Slots::create(std::uint32_t want) {
     stream->want = want;
     stream->data_offset = REVISIT_STREAM_DATA;
     stream->analyzer = static_cast<std::uint32_t>(getpid());
+    stream->guard_at = hold_guard(stream);
     stream->magic = REVISIT_STREAM_MAGIC;
     return Slots(fd, stream);
 }
@@ -43,7 +71,9 @@ Slots::Slots(Slots&& other) noexcept
       stalls_(other.stalls_) {}
 
 Slots::~Slots() {
-    if (stream_) munmap(stream_, REVISIT_STREAM_BYTES);
+    // A thread's list of robust mutexes leads through this memory as long as it holds one.
+    if (stream_ && (!stream_->guard_at || pthread_mutex_unlock(guard_of(stream_)) == 0))
+        munmap(stream_, REVISIT_STREAM_BYTES);
     if (fd_ >= 0) close(fd_);
 }
 

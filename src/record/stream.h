@@ -71,8 +71,8 @@ extern "C" {
 
 enum {
     REVISIT_PROCESS =
-        1,       /* n = text length; pid, parent's producer number or REVISIT_NO_PARENT, text:
-                    the command, arguments separated by zeros. First record of every producer. */
+        1, /* n = text length; REVISIT_PROCESS_ID, parent's producer number or REVISIT_NO_PARENT, text:
+              the command, arguments separated by zeros. First record of every producer. */
     REVISIT_END, /* n = 0; accesses appended in all (0 = not counted). Last record, if there is one */
     REVISIT_MODULE,       /* n = text length; low, high, file offset, text: path, 0, build id in hex */
     REVISIT_UNLOAD,       /* n = 0; low, high: what was mapped there is gone */
@@ -111,6 +111,12 @@ enum {
 };
 
 #define REVISIT_NO_PARENT (~0ull)
+
+/* A process's number and the PID namespace that has it: the inode of that, or 0 where /proc does not
+   show it. Both have 32 bits. */
+#define REVISIT_NAMESPACE "/proc/self/ns/pid"
+#define REVISIT_PROCESS_ID(pid, space) ((uint64_t)(space) << 32 | (uint32_t)(pid))
+#define REVISIT_NAMESPACE_OF(id) ((uint64_t)(id) >> 32)
 
 /* One access of a block definition. An atomic read-modify-write is one access, written and atomic; an
    instruction that loads, computes and stores is two. */
@@ -209,6 +215,9 @@ typedef struct {
 
     uint64_t tail __attribute__((aligned(64))); /* slots analysed and given back; a futex */
     uint32_t producers_sleep;
+    uint32_t
+        guard_at; /* the word of the guard that tells whether the analyzer lives, from 1; 0: none */
+    uint64_t guard[6]; /* a mutex that the analyzer holds and the kernel marks when that ends */
 
     uint32_t queue[REVISIT_SLOTS] __attribute__((aligned(64))); /* ticket mod SLOTS → slot + 1 */
     revisit_slot slot[REVISIT_SLOTS];
@@ -297,6 +306,14 @@ static inline int revisit_process_lives(uint32_t pid) {
     return 1;
 }
 
+/* Also for a producer in another PID namespace, where the analyzer has no number. */
+static inline int revisit_analyzer_lives(const revisit_stream* s) {
+    uint32_t word;
+    if (!s->guard_at) return revisit_process_lives(s->analyzer);
+    word = __atomic_load_n((const uint32_t*)s->guard + s->guard_at - 1, __ATOMIC_RELAXED);
+    return (word & 0x3fffffff /* FUTEX_TID_MASK */) && !(word & 0x40000000 /* FUTEX_OWNER_DIED */);
+}
+
 static inline int revisit_stream_valid(const revisit_stream* s) {
     return s->magic == REVISIT_STREAM_MAGIC && s->slots == REVISIT_SLOTS &&
            s->slot_words == REVISIT_SLOT_WORDS && s->data_offset == REVISIT_STREAM_DATA;
@@ -352,7 +369,7 @@ static inline int32_t revisit_slot_open(revisit_stream* s, uint32_t producer, ui
             idle = 0;
             continue;
         }
-        if (!revisit_process_lives(s->analyzer)) return -1;
+        if (!revisit_analyzer_lives(s)) return -1;
         /* Nothing in flight and no slot free: more threads than slots. Some may never run again. */
         if (head == tail && ++idle > 20) {
             __atomic_add_fetch(&s->unrecorded, 1, __ATOMIC_RELAXED);
@@ -384,8 +401,7 @@ static inline void revisit_ticket_wait(revisit_stream* s, uint64_t ticket) {
         __atomic_store_n(&s->producers_sleep, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&s->tail, __ATOMIC_SEQ_CST) != tail) continue;
         revisit_futex_wait(&s->tail, tail, 100);
-        if (__atomic_load_n(&s->tail, __ATOMIC_RELAXED) == tail && !revisit_process_lives(s->analyzer))
-            return;
+        if (__atomic_load_n(&s->tail, __ATOMIC_RELAXED) == tail && !revisit_analyzer_lives(s)) return;
     }
 }
 

@@ -199,6 +199,35 @@ def test_ways():
         check(f"a library and a program by {scheme}", done.returncode, 0)
 
 
+def test_wrappers():
+    """Programs built with revisit-clang, started by others that were not."""
+    program = compile("kernel.c", "-g")
+    plain, alone = profile(program)
+    twice = f"{program}; {program} > /dev/null; exit 3"
+    for via, wrapper, times, code in (
+            ("clang", ("taskset", "-c", "0", program), 1, 0), ("clang", ("env", "A=1", program), 1, 0),
+            ("clang", ("nice", program), 1, 0), ("clang", ("timeout", "60", program), 1, 0),
+            ("clang", ("sh", "-c", f"exec {program}"), 1, 0), ("clang", ("sh", "-c", twice), 2, 3),
+            ("clang", ("sh", "-c", f"/bin/true; nice env {program}; kill -9 $$"), 1, 137),
+            ("auto", ("nice", "-n", "1", "env", "A=1", program), 1, 0)):
+        what = f"--via {via} {' '.join(wrapper)}"
+        result, done = profile(*wrapper, via=via, options=("--method", "exact"))
+        check(f"{what}: output", done.stdout, alone.stdout)
+        check(f"{what}: status", status(done.returncode), code)
+        check(f"{what}: accesses", result["accesses"], times * plain["accesses"])
+        check(f"{what}: leads", result["command"], [program])
+        named = [note for note in result.get("notes", ()) if "only programs that were" in note]
+        check(f"{what}: notes of what is not recorded", len(named), via == "clang" and wrapper[0] == "sh")
+    # A file that a program reads is not the program; and with nothing to record there is one line.
+    result, done = profile("cmp", program, program, via="auto", options=("--method", "exact")) if valgrind_is_here() else (plain, alone)
+    check("cmp: status", done.returncode, 0)
+    for words in ("sh", "-c", "exit 3"), ("env", "-i", program):
+        done = run([build / "revisit", "profile", "--via", "clang", "-o", "p.json", "--", *words])
+        check(f"{words}: status and lines", (done.returncode, done.stderr.count("\n"), "was not built with the compiler plug-in" in done.stderr),
+              (2, 1, True))
+        check(f"{words}: profile", (folder / "p.json").exists(), False)
+
+
 def test_libraries():
     compile("library.c", "-shared", "-fPIC", output="library.so")
     check_touched(compile("loader.c"))
@@ -406,7 +435,8 @@ def test_taken():
 
 
 tests = {"kernel": test_kernel, "paths": test_paths, "libraries": test_libraries, "ways": test_ways,
-         "unoptimised": test_unoptimised, "derived": test_derived, "sampled": test_sampled, "side": test_side, "taken": test_taken,
+         "unoptimised": test_unoptimised, "wrappers": test_wrappers, "derived": test_derived,
+         "sampled": test_sampled, "side": test_side, "taken": test_taken,
          **{f"touched-{scheme}": (lambda scheme=scheme: test_touched(scheme)) for scheme in ("pointer", "call", "mmu")}}
 if __name__ == "__main__":
     tests[test]()

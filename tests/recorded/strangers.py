@@ -68,6 +68,17 @@ names = [pathlib.Path(process["command"][0]).name for process in profile.get("pr
 if made.returncode != 3 or set(folder.iterdir()) != before or not {"sh", "env", "bare"} <= set(names) or not profile["command"][0].endswith("bare"):
     failures.append(f"a profile to standard output: status {made.returncode}, processes {names}, of {profile['command']}")
 
+# Programs find the name that they were called by: messages are the same, and a login shell is one.
+(folder / "names.sh").write_text("""wc /nowhere; sh -c 'echo $0'; env ls /nowhere
+bash -c 'exec -a -sh sh -c "echo \\$0"'; bash -c 'exec -a a/longer/name/than/the/path sh -c "echo \\$0"'; bash -c 'exec -a "" sh -c "echo \\$0."'
+./script.sh; exit 3
+""")
+(folder / "script.sh").write_text("#!/bin/sh\necho $0; cat /nowhere\n")
+(folder / "script.sh").chmod(0o755)
+alone, made = run("sh names.sh"), run("$R profile --method exact --quiet -o /dev/null -- sh names.sh")
+if (alone.returncode, alone.stdout, alone.stderr) != (made.returncode, made.stdout, made.stderr):
+    failures.append(f"names of programs: {alone} and {made}")
+
 # One clear line each, status 2, and no profile.
 for command, message in (
         ("$R profile -- ./missing", "program not found"),

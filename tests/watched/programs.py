@@ -52,6 +52,40 @@ check(run(["cc", "-O1", "-g", "short.c", "-o", "short"]).returncode == 0, "cc")
 with open("input", "w") as file:
     file.write("the input\n")
 
+# The first thread ends and another goes on, as in a server that has started its workers. /proc shows nothing by the number of the process then.
+with open("headless.c", "w") as source:
+    source.write("""#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static unsigned table[1 << 16];
+static void* walk(void* of) {
+    unsigned sum = 0, at = 1;
+    usleep(50000);
+    for (int i = 0; i < 100000000; i++) {
+        at = at * 1103515245 + 12345;
+        sum += table[at >> 16] += at;
+    }
+    printf("%u\\n", sum);
+    return of;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, walk, NULL);
+    pthread_exit(NULL);
+}
+""")
+check(run(["cc", "-O1", "-g", "-pthread", "headless.c", "-o", "headless"]).returncode == 0, "cc -pthread")
+plain = run(["./headless"])
+got, made = profile(["./headless"])
+found = sum(site["accesses"] for site in made["sites"] if site.get("function") == "walk")
+check(got.stdout == plain.stdout and got.returncode == plain.returncode, f"a first thread that ends: {got}")
+check(made["accesses"] > 5e7 and found > 0.9 * made["accesses"], f"a first thread that ends: {made['accesses']} accesses, {found} in walk")
+headless = subprocess.Popen(["./headless"], stdout=subprocess.DEVNULL)
+time.sleep(0.04)
+got = run([revisit, "profile", "--pid", str(headless.pid), "--duration", "0.1s", "-o", "a.json"])
+check(got.returncode == 2 and got.stderr.count("\n") == 1 and "first thread of process" in got.stderr, f"attached to one whose first thread has ended: {got}")
+headless.wait()
+
 # Run again until there are samples enough, or as often as allowed: one output, one status, the counts of one run. 20 million accesses,
 # by a clock that may be off by half. On a busy machine many runs end before their timer is noticed.
 often = ["--every", "100us", "--overhead", "50%"]

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,7 +44,9 @@ void revisit_describe_process(uint32_t parent) {
     uint64_t* record = revisit_reserve(words);
     if (!record) return;
     record[0] = REVISIT_RECORD(REVISIT_PROCESS, bytes);
-    record[1] = (uint64_t)syscall(SYS_getpid);
+    struct stat space; /* its PID namespace */
+    record[1] =
+        REVISIT_PROCESS_ID(syscall(SYS_getpid), stat(REVISIT_NAMESPACE, &space) ? 0 : space.st_ino);
     record[2] = parent == (uint32_t)-1 ? REVISIT_NO_PARENT : parent;
     revisit_put_text(record + 3, command, (uint32_t)bytes);
     revisit_done(words);

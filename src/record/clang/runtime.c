@@ -202,7 +202,7 @@ void revisit_open(revisit_lane* lane) {
         if (slot < 0) {
             self->unrecorded = 1;
             if (__atomic_load_n(&process.stream->stop, __ATOMIC_RELAXED) ||
-                !revisit_process_lives(process.stream->analyzer))
+                !revisit_analyzer_lives(process.stream))
                 __atomic_store_n(&process.over, 1, __ATOMIC_RELAXED);
         }
     }

@@ -32,6 +32,7 @@ Addr RV_(awaited_return);
 
 static const HChar* stream_path;
 static const HChar* messages_path;
+static const HChar* called; /* what the program finds as its own name */
 static Int stream_file = -1, messages_file = -1; /* that the program before exec had */
 static XArray* chosen_functions;                 /* of const HChar* */
 
@@ -72,7 +73,7 @@ static void use(ULong* begin, UInt words) {
 static void open_slot(void) {
     slot = stream ? revisit_slot_open(stream, producer, running ? thread[running].number : 0) : -1;
     use(slot < 0 ? unread : (ULong*)revisit_slot_data(stream, slot), REVISIT_SLOT_WORDS);
-    if (slot < 0 && stream && !stream->stop && !revisit_process_lives(stream->analyzer)) {
+    if (slot < 0 && stream && !stream->stop && !revisit_analyzer_lives(stream)) {
         static const HChar gone[] = "revisit: the analyzer is gone; the program runs on unrecorded\n";
         VG_(write)(2, gone, sizeof gone - 1);
     }
@@ -104,6 +105,15 @@ static void put_text(const HChar* text, UInt bytes) {
     RV_(cursor).next += revisit_put_text((uint64_t*)RV_(cursor).next, text, bytes);
 }
 
+static ULong pid_namespace(void) {
+    struct vg_stat status;
+    return sr_isError(VG_(stat)(REVISIT_NAMESPACE, &status)) ? 0 : status.ino;
+}
+/* Whether the analyzer can tell which process this is. */
+static Bool is_known_to_analyzer(void) {
+    return pid_namespace() != 0 || revisit_process_lives(stream->analyzer);
+}
+
 /* Starts this process's part of the stream: PROCESS with the command line. */
 static void start_process(ULong parent) {
     static HChar text[REVISIT_TEXT_MAX];
@@ -123,7 +133,7 @@ static void start_process(ULong parent) {
     }
     RV_(need)(3 + REVISIT_TEXT_MAX / 8);
     put(REVISIT_RECORD(REVISIT_PROCESS, at));
-    put(VG_(getpid)());
+    put(REVISIT_PROCESS_ID(VG_(getpid)(), pid_namespace()));
     put(parent);
     put_text(text, at);
 }
@@ -190,6 +200,7 @@ static void thread_created(ThreadId parent, ThreadId child) {
 
 static void thread_begins(ThreadId tid) {
     Addr sp = VG_(get_SP)(tid);
+    if (thread[tid].number == 0) RV_(take_called)(sp, called);
     NSegment const* segment = VG_(am_find_nsegment)(sp);
     Addr high = VG_(thread_get_stack_max)(tid), low = high + 1 - VG_(thread_get_stack_size)(tid);
     if (!(low <= sp && sp <= high)) {
@@ -245,7 +256,8 @@ static void out_of_reach(Int more) {
 static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count) {
     if (is_exec(number) && count > 0) {
         const HChar* path = number == SYSCALL_EXECVE ? (const HChar*)arguments[0] : NULL;
-        starts_unrecorded = !RV_(before_exec)(path, stream && !stream->stop);
+        HChar** argv = (HChar**)arguments[number == SYSCALL_EXECVE ? 1 : 2];
+        starts_unrecorded = !RV_(before_exec)(path, argv, stream && !stream->stop);
         if (starts_unrecorded) out_of_reach(1);
     }
     if (!wants_order()) return;
@@ -462,11 +474,11 @@ static void after_fork_in_child(ThreadId tid) {
     ULong parent = producer;
     if (!stream) return;
     slot = -1; /* the parent's */
-    if (stream->want & REVISIT_WANT_CHILDREN && revisit_process_lives(stream->analyzer)) {
+    if (stream->want & REVISIT_WANT_CHILDREN && is_known_to_analyzer()) {
         start_process(parent);
         put(REVISIT_RECORD(REVISIT_THREAD, thread[tid].number));
     } else {
-        if (stream->want & REVISIT_WANT_CHILDREN) out_of_reach(1); /* another PID namespace */
+        if (stream->want & REVISIT_WANT_CHILDREN) out_of_reach(1); /* a PID namespace without /proc */
         stream = NULL;
         use(unread, REVISIT_SLOT_WORDS);
     }
@@ -491,6 +503,7 @@ static Bool option(const HChar* argument) {
     } else if (VG_STR_CLO(argument, "--messages", messages_path)) {
     } else if (VG_INT_CLO(argument, "--stream-file", stream_file)) {
     } else if (VG_INT_CLO(argument, "--messages-file", messages_file)) {
+    } else if (VG_STR_CLO(argument, "--called", called)) {
     } else if (VG_STR_CLO(argument, "--function", name)) {
         VG_(addToXA)(chosen_functions, &name);
     } else
@@ -502,6 +515,7 @@ static void usage(void) {
         "    --stream=PATH     shared memory made by revisit\n"
         "    --messages=PATH   a file to append the core's messages to\n"
         "    --stream-file=N, --messages-file=N   the same, opened before\n"
+        "    --called=NAME     what the program finds as its own name\n"
         "    --function=NAME   mark what happens inside a function\n");
 }
 static void usage_debug(void) {}

@@ -7,10 +7,11 @@
  * above the numbers that the program can use, and hands them down to a program that valgrind runs, with
  * their numbers among valgrind's arguments.
  *
- * Where the tool itself is not to be seen (bwrap, chroot), valgrind would end instead of the program's
- * beginning, and in another PID namespace neither side knows whether the other lives. Nor can valgrind
- * run what changes its user. All these run as they are; the analyzer is told how many.
+ * Where the tool itself or /proc is not to be seen (bwrap, chroot), valgrind would end instead of the
+ * program's beginning. Nor can valgrind run what changes its user. All these run as they are; the
+ * analyzer is told how many.
  */
+#include "pub_tool_aspacemgr.h"
 #include "pub_tool_clientstate.h"
 #include "pub_tool_libcbase.h"
 #include "pub_tool_libcfile.h"
@@ -74,14 +75,14 @@ Int RV_(inherited)(Int handed_down, const HChar* path, Int flags) {
     return sr_isError(opened) ? -1 : VG_(safe_fd)(sr_Res(opened));
 }
 
-void RV_(hand_down)(Int fd, const HChar* option) {
+/* Gives an option of ours to the programs that are started from now on, instead of what it was. */
+static void set_option(const HChar* option, const HChar* value) {
     XArray* arguments = VG_(args_for_valgrind);
     const UInt length = VG_(strlen)(option);
-    HChar* text = VG_(malloc)("revisit.argument", length + 16);
+    HChar* text = VG_(malloc)("revisit.argument", length + VG_(strlen)(value) + 1);
     Word i;
-    if (files_kept == MOST_FILES) return;
-    files[files_kept++] = fd;
-    VG_(sprintf)(text, "%s%d", option, fd);
+    VG_(strcpy)(text, option);
+    VG_(strcpy)(text + length, value);
     for (i = 0; i < VG_(sizeXA)(arguments); i++) {
         HChar** argument = VG_(indexXA)(arguments, i);
         if (VG_(strncmp)(*argument, option, length) != 0) continue;
@@ -89,6 +90,42 @@ void RV_(hand_down)(Int fd, const HChar* option) {
         return;
     }
     VG_(addToXA)(arguments, &text);
+}
+
+void RV_(hand_down)(Int fd, const HChar* option) {
+    HChar number[16];
+    if (files_kept == MOST_FILES) return;
+    files[files_kept++] = fd;
+    VG_(sprintf)(number, "%d", fd);
+    set_option(option, number);
+}
+
+/* Valgrind starts a program by its path and forgets by what name it was called: `wc` would say
+   "/usr/bin/wc: No such file", and a shell called -sh would not know that it is a login shell. */
+static void hand_down_name(HChar** arguments) {
+    static HChar name[REVISIT_TEXT_MAX];
+    UInt i = 0;
+    if (!VG_(am_is_valid_for_client)((Addr)arguments, sizeof *arguments, VKI_PROT_READ)) return;
+    for (; arguments[0] && i < sizeof name - 1; i++) {
+        if (!VG_(am_is_valid_for_client)((Addr)arguments[0] + i, 1, VKI_PROT_READ)) return;
+        if (!arguments[0][i]) break;
+        name[i] = arguments[0][i];
+    }
+    name[i] = 0;
+    set_option("--called=", name);
+}
+
+/* At the first instruction. Of a script, the first argument is the interpreter. The name goes to the end
+   of where the path was, beside the next argument: programs that change their title expect them so. */
+void RV_(take_called)(Addr stack, const HChar* called) {
+    HChar** arguments = (HChar**)(stack + sizeof(UWord));
+    const HChar* path = VG_(args_the_exename);
+    if (!called || !path || !*(UWord*)stack || !VG_STREQ(arguments[0], path)) return;
+    const UInt room = VG_(strlen)(path), length = VG_(strlen)(called);
+    if (length > room)
+        arguments[0] = VG_(strdup)("revisit.name", called);
+    else
+        VG_(strcpy)(arguments[0] += room - length, called);
 }
 
 static Bool changes_user(const HChar* path) {
@@ -103,10 +140,12 @@ static void keep_at_exec(Bool keeps) {
     for (i = 0; i < files_kept; i++) VG_(fcntl)(files[i], VKI_F_SETFD, keeps ? 0 : VKI_FD_CLOEXEC);
 }
 
-Bool RV_(before_exec)(const HChar* path, Bool is_recorded) {
+Bool RV_(before_exec)(const HChar* path, HChar** arguments, Bool is_recorded) {
     if (!traces_children) return True;
+    hand_down_name(arguments);
     VG_(clo_trace_children) = is_recorded && VG_(access)(tool_path, True, False, True) == 0 &&
                               VG_(access)(VG_(name_of_launcher), True, False, True) == 0 &&
+                              VG_(access)("/proc/self/maps", True, False, False) == 0 &&
                               !changes_user(path);
     keep_at_exec(VG_(clo_trace_children));
     return VG_(clo_trace_children);

@@ -34,6 +34,12 @@ std::string why_not_seized(pid_t process, int error) {
     if (pid_t tracer = record::status_field(process, "TracerPid:"); tracer != 0)
         return fmt::format("process {} is traced by process {}, a debugger perhaps; end that first",
                            process, tracer);
+    if (record::StatFields(process).text(3) == "Z")
+        return fmt::format(
+            "the first thread of process {} has ended, and it cannot be attached to any more; start "
+            "the "
+            "program with revisit profile",
+            process);
     std::string again = fmt::format("sudo revisit profile --pid {}", process);
     if (geteuid() != 0 && owner.st_uid != geteuid())
         return fmt::format("process {} belongs to another user: {}", process, again);

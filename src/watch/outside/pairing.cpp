@@ -112,8 +112,9 @@ void Pairing::look_at(Task& other) {
         bench_ =
             std::unique_ptr<Bench>(new Bench{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
     if (!Machine::read_state(other.id, bench_->stopped) || !other.process->kept) return give_up();
+    other.process->stands(other.id, bench_->stopped.pc);
     if (other.process->know_code(bench_->stopped.pc)) bench_->memory.forget_code();
-    bench_->memory.start(other.process->pid);
+    bench_->memory.start(other.process->pid, other.process->shown_by());
     bench_->memory.ask_about_code([&maps = other.process->maps()](std::uint64_t address) {
         const Mapping* here = maps.at(address);
         return here != nullptr && here->is_file() && !here->writable;

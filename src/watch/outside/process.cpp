@@ -61,6 +61,12 @@ std::unique_ptr<Process> Process::make_child(pid_t number) const {
     return out;
 }
 
+void Process::stands(pid_t thread, std::uint64_t pc) {
+    std::uint32_t code = 0;
+    if (thread != shown_by() && !RemoteMemory::read(shown_by(), pc, &code, sizeof code))
+        shown_by_ = thread;
+}
+
 bool Process::know_code(std::uint64_t pc) {
     auto is_known = [&] {
         const Mapping* here = maps_.at(pc);
@@ -74,7 +80,7 @@ bool Process::know_code(std::uint64_t pc) {
         }
     }
     maps_changed_ = false;
-    if (!maps_.read(pid)) return false;
+    if (!maps_.read(shown_by())) return false;
     known_.clear();
     unwind_tables_.clear();
     if (kept) kept->modules_changed();
@@ -111,7 +117,7 @@ std::uint32_t Process::label(const Path& path, std::uint64_t pc, const DataTouch
 DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer) {
     using Kind = DataTouched::Kind;
     constexpr std::uint64_t kBelow = 1u << 20;  // frames of functions called since
-    if (HeapBlock block = heap_.find(pid, address); block.low != 0)
+    if (HeapBlock block = heap_.find(shown_by(), address); block.low != 0)
         return {Kind::heap, call_place(block.where), block.high - block.low, block.low,
                 address - block.low};
     const Mapping* here = maps_.at(address);
@@ -145,13 +151,14 @@ std::uint64_t Process::find_unwind_table(std::uint64_t pc) {
     auto [found, is_new] = unwind_tables_.try_emplace(start->low, 0);
     if (!is_new) return found->second;
     Elf64_Ehdr header;
-    if (!RemoteMemory::read(pid, start->low, &header, sizeof header) ||
+    if (!RemoteMemory::read(shown_by(), start->low, &header, sizeof header) ||
         header.e_phentsize != sizeof(Elf64_Phdr))
         return 0;
     std::uint64_t first = ~std::uint64_t{0}, table = 0;
     for (unsigned i = 0; i < header.e_phnum; i++) {
         Elf64_Phdr part;
-        if (!RemoteMemory::read(pid, start->low + header.e_phoff + i * sizeof part, &part, sizeof part))
+        if (!RemoteMemory::read(shown_by(), start->low + header.e_phoff + i * sizeof part, &part,
+                                sizeof part))
             return 0;
         if (part.p_type == PT_LOAD)
             first = std::min<std::uint64_t>(first, part.p_vaddr - part.p_offset);

@@ -57,6 +57,12 @@ class Process {
     // A child of the same program of which no more is known.
     std::unique_ptr<Process> make_child(pid_t number) const;
 
+    // Which thread's number shows its memory: that of the process does, until its first thread ends.
+    // The others may go on for hours.
+    pid_t shown_by() const { return shown_by_ != 0 ? shown_by_ : pid; }
+    // This thread was stopped there; if another that shows the memory has ended, this one does.
+    void stands(pid_t thread, std::uint64_t pc);
+
     const Maps& maps() const { return maps_; }
     void maps_have_changed() { maps_changed_ = true; }
     // Reads what is mapped if that has changed, or if no code is known at `pc`. Code that is in no file
@@ -74,6 +80,7 @@ class Process {
     std::uint64_t find_unwind_table(std::uint64_t pc);
 
  private:
+    pid_t shown_by_ = 0;
     Maps maps_;
     HeapBlocks heap_;
     bool maps_changed_ = true;

@@ -41,8 +41,10 @@ class RemoteMemory {
             for (Page& one : *all) one.bytes = std::exchange(next, next + kBytes);
     }
 
-    // Goes on with this process; what was read before is read again, but for code of files.
-    void start(pid_t process) {
+    // Goes on with this process, seen through one of its threads; what was read before is read again,
+    // but for code of files.
+    void start(pid_t process, pid_t thread) {
+        thread_ = thread;
         if (process != process_) {
             process_ = process;
             forget_code();
@@ -226,7 +228,7 @@ class RemoteMemory {
         std::uint64_t offset = std::uint64_t{first} << kPartShift,
                       bytes = std::uint64_t{end - first} << kPartShift;
         bytes_read_ += bytes;
-        page.is_readable = read(process_, (number << kShift) + offset, page.bytes + offset, bytes);
+        page.is_readable = read(thread_, (number << kShift) + offset, page.bytes + offset, bytes);
         if (!page.is_readable) {
             std::memset(page.bytes, 0, kBytes);
             page.parts = static_cast<std::uint8_t>((1u << kParts) - 1);
@@ -243,7 +245,7 @@ class RemoteMemory {
         return page.is_readable ? last_code_ = &page : nullptr;
     }
 
-    pid_t process_ = 0;
+    pid_t process_ = 0, thread_ = 0;
     std::uint64_t round_ = 1, bytes_read_ = 0;
     std::unique_ptr<std::uint8_t[]> bytes_;
     std::vector<Page> pages_, code_;

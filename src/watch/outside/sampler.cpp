@@ -392,7 +392,7 @@ void Sampler::watch_use(Task& t, const Noted& use) {
 // The page table is looked at more and more rarely.
 void Sampler::note_peak(Task& t) {
     const bool ends = t.ended && t.id == t.process->pid;
-    note_touchable(t.process->pid, ends || std::has_single_bit(t.samples().samples.size()),
+    note_touchable(t.process->shown_by(), ends || std::has_single_bit(t.samples().samples.size()),
                    samples(t).touchable);
 }
 
@@ -486,7 +486,7 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     if (trap.registers == nullptr) return;
     Machine::State& state = bench_.state;
     Machine::read_state(trap.registers, state);
-    bench_.memory.start(t.process->pid);
+    bench_.memory.start(t.process->pid, t.process->shown_by());
     std::uint64_t stack_pointer = Machine::stack_pointer(state);
     TrapMemory memory(bench_.memory, Machine::stack_top(state), trap.stack.data(), trap.stack.size());
     Path path;
@@ -508,8 +508,9 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     }
     if (!Machine::read_state(t.id, bench_.stopped)) return Taken::nothing;
     if (!t.process->kept) t.process->kept = std::make_unique<Machine::Kept>();
+    t.process->stands(t.id, bench_.stopped.pc);
     if (t.process->know_code(bench_.stopped.pc)) bench_.memory.forget_code();
-    bench_.memory.start(t.process->pid);
+    bench_.memory.start(t.process->pid, t.process->shown_by());
     bench_.memory.ask_about_code([&maps = t.process->maps()](std::uint64_t address) {
         const Mapping* here = maps.at(address);
         return here != nullptr && here->is_file() && !here->writable;
