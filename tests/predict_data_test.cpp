@@ -121,7 +121,7 @@ TEST_F(FromSourceWithData, data_that_does_not_fit_is_refused) {
     auto r = request(kSpmv, "spmv", {{"n", 4}});
     const auto ptr = file(".ptr", "0 2 4 6 8");
     for (const auto& [data, what] : std::vector<std::pair<std::vector<DataSource>, std::string>>{
-             {{{"ptr", ptr}}, "--data idx=FILE"},
+             {{{"ptr", ptr}}, "on what idx holds"},
              {{{"ptr", ptr}, {"idx", file(".idx_short", "0 1 2")}}, "gives 3 entries"},
              {{{"ptr", ptr}, {"idx", file(".idx_odd", "abcde")}}, "no whole number of entries"},
              {{{"ptr", ptr}, {"idx", base_ + "_missing"}}, "cannot be read"},
@@ -133,6 +133,9 @@ TEST_F(FromSourceWithData, data_that_does_not_fit_is_refused) {
         const auto p = predict(r);
         ASSERT_FALSE(p) << what;
         EXPECT_NE(p.error().sentence().find(what), std::string::npos) << p.error().sentence();
+        // Where more data helps, the command says how to give it.
+        const bool is_lacking = data.size() == 1 || what == "gives 3 entries";
+        EXPECT_EQ(p.error().code == ErrorCode::no_data, is_lacking) << p.error().sentence();
     }
 }
 

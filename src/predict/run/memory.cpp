@@ -39,7 +39,7 @@ bool Machine::load_given(Frame& f, const Instruction& i, std::uint64_t address) 
         if (bytes != table->element || (address - start) % bytes != 0) return false;
         if (!table->random && entry >= table->values.size()) {
             if (address >= kArgumentBase)  // a global may be given in part
-                stop("reads " + table->name + "[" + std::to_string(entry) + "], and its data has " +
+                stop("reads " + table->name + "[" + std::to_string(entry) + "], and its data gives " +
                          std::to_string(table->values.size()) + " entries",
                      i.line, ErrorCode::no_data);
             return false;
