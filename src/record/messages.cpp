@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 #include <string_view>
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kMostText = std::size_t{1} << 20;
 
 // What valgrind's core says when it ends a program that would have gone on.
-constexpr std::array<std::string_view, 8> kFatal = {
+constexpr std::array<std::string_view, 9> kFatal = {
     "the 'impossible' happened",  // an assertion of its own, or of VEX
     "debuginfo reader",           // debug information that it cannot read
     "Assertion",
@@ -23,6 +24,7 @@ constexpr std::array<std::string_view, 8> kFatal = {
     "VEX temporary storage exhausted",
     "Valgrind's memory management: out of memory",
     "unhandled instruction",
+    "does not support general clone()",
 };
 
 }  // namespace
@@ -60,7 +62,8 @@ std::optional<std::string> valgrind_failure(const std::string& messages, pid_t p
                     while (std::getline(lines, next) &&
                            next.find_first_not_of(" =-") == std::string::npos);
                 if (next.starts_with(mine)) next.erase(0, mine.size());
-                return next.empty() ? line : next;
+                const std::string& told = next.empty() ? line : next;
+                return told.substr(std::min(told.find_first_not_of(' '), told.size()));
             }
     }
     return std::nullopt;

@@ -140,6 +140,10 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         outcome.notes.push_back(fmt::format(
             "{} was not built with revisit-clang: only programs that were, started by it, are recorded",
             options.program.arguments[0]));
+    if (how.recorder == Recorder::valgrind && outcome.signal == SIGSYS)
+        outcome.notes.push_back(
+            "a filter of the program's (seccomp) forbids system calls that valgrind needs; sampling "
+            "(--method watch) needs none");
     if (const std::uint32_t count = slots.out_of_reach())
         outcome.notes.push_back(
             fmt::format("{} child processes or programs ran unrecorded (set-user-ID, or in a file "

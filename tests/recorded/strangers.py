@@ -79,11 +79,66 @@ alone, made = run("sh names.sh"), run("$R profile --method exact --quiet -o /dev
 if (alone.returncode, alone.stdout, alone.stderr) != (made.returncode, made.stdout, made.stderr):
     failures.append(f"names of programs: {alone} and {made}")
 
+# A program that starts itself again is recorded; one that forbids what valgrind does, or does what valgrind cannot, says so.
+(folder / "odd.c").write_text("""
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int child(void* of) { return of != NULL; }
+int main(int count, char** words) {
+    if (words[1][0] == 'a') { /* again, after another path that is not there */
+        char* next[] = {"itself", "work", NULL};
+        if (fork() == 0) execv(execv("/nowhere/itself", next) < 0 ? "/proc/self/exe" : "", next);
+        int status = 0;
+        wait(&status);
+        printf("%d %s\\n", status, words[0]);
+        fflush(stdout);
+        return execv("/proc/self/exe", next);
+    } else if (words[1][0] == 'f') { /* only write and exit */
+        struct sock_filter filter[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+        struct sock_fprog program = {5, filter};
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 1;
+        for (volatile int i = 0; i < 10000000; i++) continue;
+        _exit(0);
+    } else if (words[1][0] == 'c') { /* a process in the same memory */
+        char* stack = malloc(1 << 16);
+        int status = 0;
+        return waitpid(clone(child, stack + (1 << 16), CLONE_VM | SIGCHLD, NULL), &status, 0) < 0;
+    }
+    return printf("%s %s of %d\\n", words[0], words[1], count) < 0;
+}
+""")
+if run("cc -w odd.c -o odd").returncode == 0:
+    alone, made = run("./odd again"), run("$R profile --method exact --quiet -o p.json -- ./odd again")
+    profile = json.loads((folder / "p.json").read_text())
+    commands = [process["command"] for process in profile.get("processes", [])]
+    if (alone.returncode, alone.stdout, alone.stderr) != (made.returncode, made.stdout, made.stderr) or \
+            commands.count([str(folder / "odd"), "work"]) != 2:
+        failures.append(f"a program that starts itself: {alone} and {made}, processes {commands}")
+    if run("./odd filter").returncode == 0:
+        run("$R profile --method exact --quiet -o p.json -- ./odd filter")
+        notes = json.loads((folder / "p.json").read_text())["notes"]
+        if not any("seccomp" in note for note in notes):
+            failures.append(f"a program with a filter: {notes}")
+
 # One clear line each, status 2, and no profile.
 for command, message in (
         ("$R profile -- ./missing", "program not found"),
         ("$R profile -- ./words", "is not executable"),
         ("$R profile --via clang -- ./bare", "was not built with the compiler plug-in"),
+        ("$R profile --method exact -- ./odd clone", "Valgrind does not support general clone()"),
         ("PATH=/nowhere $R profile --method exact -- ./bare", "valgrind is not installed"),
         ("cp bare foreign; printf '\\003\\000' | dd of=foreign bs=1 seek=18 conv=notrunc status=none; $R profile -- ./foreign",
          "is a program for"),

@@ -119,7 +119,7 @@ static void start_process(ULong parent) {
     static HChar text[REVISIT_TEXT_MAX];
     UInt at = 0;
     Word i;
-    const HChar* argument = VG_(args_the_exename);
+    const HChar* argument = RV_(program_path)();
     producer = revisit_producer_start(stream);
     open_slot();
     for (i = 0;; i++) {
@@ -255,7 +255,7 @@ static void out_of_reach(Int more) {
 }
 static void before_syscall(ThreadId tid, UInt number, UWord* arguments, UInt count) {
     if (is_exec(number) && count > 0) {
-        const HChar* path = number == SYSCALL_EXECVE ? (const HChar*)arguments[0] : NULL;
+        HChar* path = number == SYSCALL_EXECVE ? (HChar*)arguments[0] : NULL;
         HChar** argv = (HChar**)arguments[number == SYSCALL_EXECVE ? 1 : 2];
         starts_unrecorded = !RV_(before_exec)(path, argv, stream && !stream->stop);
         if (starts_unrecorded) out_of_reach(1);

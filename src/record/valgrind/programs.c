@@ -25,14 +25,15 @@
 extern Int VG_(safe_fd)(Int fd);
 extern Int VG_(fcntl)(Int fd, Int command, Addr argument);
 extern Int VG_(access)(const HChar* path, Bool read, Bool write, Bool execute);
+extern Int VG_(cl_exec_fd);
 extern Bool VG_(clo_trace_children);
 extern const HChar* VG_(name_of_launcher);
 
 enum { MOST_FILES = 2, SET_USER = 04000, SET_GROUP = 02000 };
 #if defined(VGA_arm64)
-enum { SYSCALL_GETXATTR = 8 };
+enum { SYSCALL_GETXATTR = 8, SYSCALL_MPROTECT = 226 };
 #else
-enum { SYSCALL_GETXATTR = 191 };
+enum { SYSCALL_GETXATTR = 191, SYSCALL_MPROTECT = 10 };
 #endif
 static Int files[MOST_FILES];
 static UInt files_kept;
@@ -60,7 +61,16 @@ static void take_its_name(void) {
     }
 }
 
+static HChar own_path[4096];
+
+const HChar* RV_(program_path)(void) {
+    return own_path[0] ? own_path : VG_(args_the_exename);
+}
+
 void RV_(programs_begin)(void) {
+    const HChar* name = VG_(args_the_exename);
+    if (name && VG_(strncmp)(name, "/dev/fd/", 8) == 0) /* see start_itself */
+        VG_(readlink)(name, own_path, sizeof own_path - 1);
     take_its_name();
     SSizeT length = VG_(readlink)("/proc/self/exe", tool_path, sizeof tool_path - 1);
     tool_path[length > 0 ? length : 0] = 0;
@@ -128,6 +138,40 @@ void RV_(take_called)(Addr stack, const HChar* called) {
         VG_(strcpy)(arguments[0] += room - length, called);
 }
 
+/* A program that starts itself again (/proc/self/exe) would start valgrind. Its path has room for the
+   number of the file that valgrind has open, which is above those that the program can use. */
+static const HChar itself[] = "/proc/self/exe";
+static HChar* renamed; /* the path that was replaced, in the program's memory */
+
+static Bool write_path(HChar* path, const HChar* text) {
+    enum { PAGE = 4096 };
+    const Addr first = (Addr)path & ~(Addr)(PAGE - 1), last = (Addr)path + sizeof itself - 1;
+    const SizeT bytes = (last - first) / PAGE * PAGE + PAGE;
+    NSegment const* segment = VG_(am_find_nsegment)((Addr)path);
+    const UInt was = segment ? (segment->hasR ? VKI_PROT_READ : 0) | (segment->hasW ? VKI_PROT_WRITE : 0) |
+                                   (segment->hasX ? VKI_PROT_EXEC : 0)
+                             : 0;
+    if (!segment || last > segment->end) return False;
+    if (!segment->hasW &&
+        revisit_syscall(SYSCALL_MPROTECT, first, bytes, VKI_PROT_READ | VKI_PROT_WRITE, 0) != 0)
+        return False;
+    VG_(strcpy)(path, text);
+    if (!segment->hasW) revisit_syscall(SYSCALL_MPROTECT, first, bytes, was, 0);
+    return True;
+}
+
+static void start_itself(HChar* path) {
+    HChar name[32];
+    if (!VG_(am_is_valid_for_client)((Addr)path, sizeof itself, VKI_PROT_READ) ||
+        !VG_STREQ(path, itself))
+        return;
+    VG_(sprintf)(name, "/dev/fd/%d", VG_(cl_exec_fd));
+    if (VG_(strlen)(name) >= sizeof itself || VG_(access)(name, True, False, True) != 0) return;
+    if (!write_path(path, name)) return;
+    renamed = path;
+    VG_(fcntl)(VG_(cl_exec_fd), VKI_F_SETFD, 0);
+}
+
 static Bool changes_user(const HChar* path) {
     struct vg_stat status;
     if (!path || sr_isError(VG_(stat)(path, &status))) return False;
@@ -140,7 +184,8 @@ static void keep_at_exec(Bool keeps) {
     for (i = 0; i < files_kept; i++) VG_(fcntl)(files[i], VKI_F_SETFD, keeps ? 0 : VKI_FD_CLOEXEC);
 }
 
-Bool RV_(before_exec)(const HChar* path, HChar** arguments, Bool is_recorded) {
+Bool RV_(before_exec)(HChar* path, HChar** arguments, Bool is_recorded) {
+    start_itself(path);
     if (!traces_children) return True;
     hand_down_name(arguments);
     VG_(clo_trace_children) = is_recorded && VG_(access)(tool_path, True, False, True) == 0 &&
@@ -152,6 +197,11 @@ Bool RV_(before_exec)(const HChar* path, HChar** arguments, Bool is_recorded) {
 }
 
 void RV_(after_failed_exec)(void) {
+    if (renamed) {
+        write_path(renamed, itself);
+        VG_(fcntl)(VG_(cl_exec_fd), VKI_F_SETFD, VKI_FD_CLOEXEC);
+        renamed = NULL;
+    }
     VG_(clo_trace_children) = traces_children;
     keep_at_exec(False);
 }

@@ -78,11 +78,12 @@ extern void RV_(function_returned)(HWord result, HWord target);
 
 /* programs.c */
 extern void RV_(programs_begin)(void);
+extern const HChar* RV_(program_path)(void);
 /* The file handed down to this program, if there is one (not -1), or the one at the path; -1 = none. */
 extern Int RV_(inherited)(Int handed_down, const HChar* path, Int flags);
 extern void RV_(hand_down)(Int fd, const HChar* option); /* to programs started, "--option=" fd */
 /* Whether valgrind will run the program at `path`, else it runs as it is. */
-extern Bool RV_(before_exec)(const HChar* path, HChar** arguments, Bool is_recorded);
+extern Bool RV_(before_exec)(HChar* path, HChar** arguments, Bool is_recorded);
 /* Gives the program the name that it was called by, null: none; `stack` as it is at the beginning. */
 extern void RV_(take_called)(Addr stack, const HChar* called);
 extern void RV_(after_failed_exec)(void);
