@@ -385,6 +385,8 @@ std::string with_hint(const Error& error) {
             return sentence + "; --method watch samples it";
         case ErrorCode::not_sampling:
             return sentence + "; use --via valgrind, or record it and analyze the trace";
+        case ErrorCode::not_instrumented:
+            return sentence + ", or use --via valgrind";
         default:
             return sentence;
     }

@@ -119,10 +119,10 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     if (failure) return unexpected(*failure);
     const bool is_starter = how.recorder == Recorder::clang && !options.program.instrumented;
     if (is_starter && consumer.processes() == 0)
-        return fail(options.program.path, "",
+        return fail(ErrorCode::not_instrumented, options.program.path, "",
                     fmt::format("ended with status {}; it was not built with the compiler plug-in, nor "
                                 "was a program that it started and that kept its environment; build "
-                                "with revisit-clang, or use --via valgrind",
+                                "with revisit-clang",
                                 outcome.exit_status));
     if (how.recorder == Recorder::valgrind && !outcome.limit_reached)
         if (const std::optional<std::string> why = valgrind_failure(messages.text(), program))
