@@ -59,6 +59,7 @@ revisit_status status_of(ErrorCode code) {
         case ErrorCode::no_formulas:
         case ErrorCode::not_recordable:
         case ErrorCode::not_sampling:
+        case ErrorCode::not_instrumented:
             return REVISIT_UNSUPPORTED;
         case ErrorCode::not_built:
             return REVISIT_NOT_BUILT;
