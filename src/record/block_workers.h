@@ -4,7 +4,8 @@
 // every block in order. Idea. Whoever reads slots writes blocks into rooms, columns of some 16 000
 // blocks; the workers go through the rooms side by side, without a copy and without waiting for each
 // other, and a room that all have seen is filled again. At most kMostRooms are in use (6 MiB, and as
-// much for dealt lines), then the reader waits, and so in the end does the program.
+// much for dealt lines; up to three times that where most addresses are derived), then the reader
+// waits, and so in the end does the program.
 #pragma once
 
 #include <atomic>

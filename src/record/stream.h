@@ -5,7 +5,8 @@
  * Idea. One shared mapping (a memfd: it has no name, so nothing can be left) cut into slots of 128 KiB.
  * A thread fills a slot with 8-byte words and hands it over; the order of hand-over is the order of
  * analysis. What instruction, size and direction an access has is sent once per block of code
- * (DEFINE_BLOCK); from then on a block costs one word and each of its accesses one more, the address.
+ * (DEFINE_BLOCK); from then on a block costs one word and each of its accesses one more, the address,
+ * unless the definition says that it lies a constant away from another.
  * A program that dies has nothing to do: its slots lie in memory the analyzer shares, which zeroes a
  * slot before it is reused, so what a dead process had not handed over is read up to the first zero
  * word (salvage). No exit hook or signal handler is needed for a complete profile. Cost. A hand-over is
@@ -131,8 +132,9 @@ enum {
 /* A derived access: a word of the block, counted from 0 behind the header and before this access, is an
    address that this one is a constant away from. Its number lies in the access's word, the constant in
    the upper half of `where`. */
-#define REVISIT_DERIVED_MOST 3u /* 1 + accesses ≤ 3 × (1 + words), so that readers know how many come \
-                                 */
+#define REVISIT_DERIVED_MOST                                                    \
+    3u /* 1 + accesses ≤ 3 × (1 + words), so that readers know how many come \
+        */
 #define REVISIT_DERIVED_FROM(word) ((uint64_t)REVISIT_DERIVED << 32 | (uint64_t)(word) << 40)
 #define REVISIT_DERIVED_BY(offset) ((uint64_t)(uint32_t)(offset) << 32)
 #define REVISIT_DERIVED_WORD(access) ((uint32_t)((access) >> 40) & 0xfffu)
