@@ -429,8 +429,7 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
                 k = 1 / kStep;
                 continue;
             }
-            if (!copy) return unexpected(copy.error());
-            sets[i].insert(sets[i].begin(), std::move(*copy));
+            sets[i].insert(sets[i].begin(), TRY(std::move(copy)));
         }
     }
     bool alike = true;
