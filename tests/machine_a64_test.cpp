@@ -9,8 +9,8 @@
 
 #include "machine/a64/a64.h"
 #include "machine/side_buffer.h"
-#include "watch/estimate/reservoir.h"
-#include "watch/estimate/window.h"
+#include "watch/samples/reservoir.h"
+#include "watch/samples/window.h"
 
 #if defined(__aarch64__)
 #include <asm/ptrace.h>

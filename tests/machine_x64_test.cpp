@@ -245,7 +245,7 @@ void compare_with_capstone(const std::vector<std::uint8_t>& code, Compared& comp
         };
         if (!check(i.length == found->size, "length")) continue;
         if (i.op == X64Instruction::Op::nop ||
-            (i.op >= X64Instruction::Op::string_move && i.op <= X64Instruction::Op::string_compare))
+            (i.op >= X64Instruction::Op::movs && i.op <= X64Instruction::Op::cmps))
             continue;
         const cs_x86& detail = found->detail->x86;
         const cs_x86_op* operand = nullptr;

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "predict/certify/extremes.h"
+#include "predict/fit/extremes.h"
 #include "predict/predict.h"
 
 namespace revisit::predict {

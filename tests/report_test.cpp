@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -246,6 +247,17 @@ TEST(Page, what_does_not_fit_is_summed) {
     // The sites that miss are in, whatever was left out.
     EXPECT_NE(page.find("[7,"), std::string::npos);
     EXPECT_NE(page.find("[9,"), std::string::npos);
+}
+
+TEST(Page, has_the_similarity_that_diff_prints) {
+    if (page_template().empty()) GTEST_SKIP() << "this build has no page (node was missing)";
+    const Profile before = called_profile();
+    Profile after = called_profile();
+    after.reuse.cold += 1000;
+    const std::string page = html_page({{before, "a"}, {after, "b"}}, {}).value();
+    const double s = compare({before}, {after}, {}).value().accuracy.value;
+    EXPECT_LT(s, 1);
+    EXPECT_NE(page.find(fmt::format("\"similarity\":{:.9g}", s)), std::string::npos) << s;
 }
 
 // Contexts as unwinders give them: each is a call, and the function it enters shows in the next.

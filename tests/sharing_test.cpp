@@ -169,6 +169,24 @@ TEST(Sharing, lines_add_up_and_show_who_touches_which_byte) {
     EXPECT_NE(shared_line_table(profile, 5).value().find("bytes  8–15"), std::string::npos);
 }
 
+// The page had thresholds of its own, which knew nothing of the error of sampled counts.
+TEST(Sharing, the_verdict_on_a_line_is_about_what_its_error_leaves) {
+    Profile profile;
+    profile.accesses = 1e6;
+    SharedLine line;
+    line.invalidated = 1000;
+    line.false_sharing = 900;
+    EXPECT_TRUE(sharing_verdict(line, profile).is_gain);
+    EXPECT_NE(sharing_verdict(line, profile).text.find("to 64 B"), std::string::npos);
+    line.error = 750;
+    EXPECT_FALSE(sharing_verdict(line, profile).is_gain);
+    EXPECT_NE(sharing_verdict(line, profile).text.find("too rarely"), std::string::npos);
+    line.error = 0;
+    line.false_sharing = 400;
+    EXPECT_FALSE(sharing_verdict(line, profile).is_gain);
+    EXPECT_NE(sharing_verdict(line, profile).text.find("accumulate privately"), std::string::npos);
+}
+
 // Pairs of the same source lines were listed alike, whoever had called.
 TEST(Sharing, the_table_names_callers_where_nothing_else_differs) {
     Profile profile;

@@ -37,6 +37,8 @@ TEST(AllocatorType, is_what_a_container_holds) {
 }
 
 TEST(TypeFinder, names_members_of_globals_and_allocations) {
+    if (!REVISIT_HAVE_LIBDW) GTEST_SKIP() << "built without libdw";
+    if (std::system("command -v cc >/dev/null") != 0) GTEST_SKIP() << "no C compiler";
     std::string folder = (std::filesystem::temp_directory_path() / "revisit-types-XXXXXX").string();
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     const std::string source = folder + "/particles.c", program = folder + "/particles";
@@ -50,11 +52,10 @@ TEST(TypeFinder, names_members_of_globals_and_allocations) {
            "    stats[0].hits = all[3].pos.x > 0;\n"
            "    return 0;\n"
            "}\n";
-    if (std::system(("cc -g -O1 " + source + " -o " + program + " 2>/dev/null").c_str()) != 0)
-        GTEST_SKIP() << "no C compiler";
+    ASSERT_EQ(std::system(("cc -g -O1 " + source + " -o " + program).c_str()), 0);
     TypeFinder finder;
     const DataType* stats = finder.of_variable(program, "stats");
-    if (stats == nullptr) GTEST_SKIP() << "built without libdw";
+    ASSERT_NE(stats, nullptr);
     EXPECT_EQ(stats->bytes, 16u);
     ASSERT_NE(stats->at(24), nullptr);
     EXPECT_EQ(stats->at(24)->name, "misses");

@@ -8,9 +8,9 @@
 #include <random>
 #include <set>
 
-#include "watch/estimate/conflicts.h"
-#include "watch/estimate/window_line_use.h"
 #include "watch/outside/places.h"
+#include "watch/samples/conflicts.h"
+#include "watch/samples/window_line_use.h"
 
 namespace revisit::watch {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "watch/estimate/visits.h"
-#include "watch/estimate/word_choice.h"
+#include "watch/samples/visits.h"
+#include "watch/samples/word_choice.h"
 
 namespace revisit::watch {
 namespace {

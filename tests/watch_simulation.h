@@ -15,8 +15,8 @@
 
 #include "revisit/cache.h"
 #include "watch/estimate/estimate.h"
-#include "watch/estimate/window.h"
-#include "watch/estimate/word_choice.h"
+#include "watch/samples/window.h"
+#include "watch/samples/word_choice.h"
 
 namespace revisit::watch {
 

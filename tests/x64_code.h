@@ -2,6 +2,7 @@
 #pragma once
 
 #include <elf.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -23,18 +24,23 @@ struct X64Code {
     std::map<std::string, std::uint64_t> functions;
 };
 
-// The code of an object that a compiler, or clang, makes of C code without data.
+// The code of an object that a compiler, or clang, makes of C code without data. Code that a compiler
+// which is here does not take is a failure.
 inline X64Code compile_for_x64(const std::string& source, const std::string& options,
                                const std::string& compiler = "clang-19 --target=x86_64-linux-gnu") {
     X64Code out;
+    const std::string program = compiler.substr(0, compiler.find(' '));
+    if (std::system(("command -v " + program + " >/dev/null").c_str()) != 0) return out;
     std::string name = (std::filesystem::temp_directory_path() / "revisit-x64-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) return out;
     std::filesystem::path directory = name;
     std::ofstream(directory / "code.c") << source;
     std::string command = compiler + " -ffreestanding -fno-pic -fno-jump-tables " + options +
                           " -c -o " + (directory / "code.o").string() + " " +
-                          (directory / "code.c").string() + " 2>/dev/null";
-    if (std::system(command.c_str()) == 0) {
+                          (directory / "code.c").string();
+    if (std::system(command.c_str()) != 0)
+        ADD_FAILURE() << command << "\n" << source;
+    else {
         std::ifstream file(directory / "code.o", std::ios::binary);
         std::vector<char> all{std::istreambuf_iterator<char>(file), {}};
         Elf64_Ehdr header;

@@ -20,7 +20,7 @@ namespace revisit {
 
 enum class StackModel : std::uint8_t {
     single,    // one stack, whatever thread
-    private_,  // a stack a thread, writes elsewhere invalidate
+    private_,  // one stack per thread, writes elsewhere invalidate
 };
 
 enum class Device : std::uint8_t { cpu, gpu };

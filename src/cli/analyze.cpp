@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cluster/cluster.h"
+#include "core/profile_json.h"
 #include "core/try.h"
 #include "engines/hierarchy.h"
 #include "engines/set_associative.h"
@@ -212,7 +213,7 @@ class AnalyzeCommand : public Command {
 
     Result<void> show(const Profile& profile, const Simulations& simulations) {
         if (!output_.output.empty()) TRY(save_profile(profile, output_.output));
-        if (output_.json) return print(TRY(with_simulations(to_json(profile), profile, simulations)));
+        if (output_.json) return print(to_json(profile, TRY(simulated_json(profile, simulations))));
         std::string text = terminal_report(profile, host_caches(), stdout_style());
         if (!simulations.empty()) text += "\nSimulated beside predicted\n";
         for (const Simulations::One& simulation : simulations.caches) {
@@ -258,11 +259,12 @@ class AnalyzeCommand : public Command {
                    : static_cast<double>(levels.misses(level)) / static_cast<double>(levels.accesses());
     }
 
-    // The profile's JSON with a "simulated" list after it.
-    static Result<std::string> with_simulations(std::string json, const Profile& profile,
-                                                const Simulations& simulations) {
-        if (simulations.empty()) return json;
-        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    // What --json has beside the profile.
+    static Result<nlohmann::ordered_json> simulated_json(const Profile& profile,
+                                                         const Simulations& simulations) {
+        nlohmann::ordered_json more = nlohmann::ordered_json::object();
+        if (simulations.empty()) return more;
+        nlohmann::ordered_json& list = more["simulated"];
         for (const Simulations::Hierarchy& one : simulations.hierarchies) {
             const std::vector<double> predicted = TRY(predict_hierarchy(profile, one.levels.levels()));
             nlohmann::ordered_json entry = {{"hierarchy", one.text},
@@ -280,8 +282,7 @@ class AnalyzeCommand : public Command {
                             {"accesses", simulation.cache.accesses()},
                             {"misses", simulation.cache.misses()},
                             {"hit_rate", hit_rate(simulation.cache)}});
-        json.resize(json.rfind("\n}"));
-        return json + ",\n  \"simulated\": " + list.dump() + "\n}\n";
+        return more;
     }
 
     const CLI::App* app_ = nullptr;

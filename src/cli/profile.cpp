@@ -2,7 +2,7 @@
 //
 // The program has standard input, output and error to itself, so the summary goes to standard error and
 // only --json, asked for, to standard output.
-#include "watch/outside/profile.h"
+#include "watch/profile.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -28,7 +28,7 @@
 #include "report/places.h"
 #include "report/words.h"
 #include "revisit/accuracy.h"
-#include "watch/outside/repeat.h"
+#include "watch/repeat.h"
 
 namespace revisit {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/watching.h"
 #include "core/try.h"
-#include "watch/outside/profile.h"
+#include "watch/profile.h"
 
 namespace revisit {
 namespace {

@@ -329,8 +329,7 @@ Result<std::optional<Profile>> analyze_on_cluster(const std::string& trace, std:
         else
             good = unexpected(opened.error());
     }
-    good = agree(std::move(good), rank, ranks);
-    if (!good) return unexpected(good.error());
+    TRY(agree(std::move(good), rank, ranks));
     if (options.granularity == 0) {
         const std::uint64_t natural = lanes.front().reader->info().natural_granularity;
         options.granularity = natural != 0 ? natural : 64;

@@ -1,4 +1,6 @@
 // A profile written as JSON, and the files it lies in. Reading is in profile_read.cpp.
+#include "core/profile_json.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -208,6 +210,10 @@ void put(std::string& out, std::string_view key, const Json& value) {
 }  // namespace
 
 std::string to_json(const Profile& profile) {
+    return to_json(profile, Json::object());
+}
+
+std::string to_json(const Profile& profile, const Json& more) {
     std::string out = "{";
     put(out, "schema", kProfileSchema);
     put(out, "method", profile.method);
@@ -298,6 +304,7 @@ std::string to_json(const Profile& profile) {
         put(out, "sharing_totals", totals);
     }
     put_list(out, "sharing", profile.sharing, sharing_json);
+    for (const auto& [key, value] : more.items()) put(out, key, value);
     out += "\n}\n";
     return out;
 }

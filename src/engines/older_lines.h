@@ -10,7 +10,7 @@
 //
 // A line that leaves the smaller joins its queue; one that is found in a queue goes back to the
 // smaller, and nothing changes for caches that are larger still; one that is not found is a miss, and
-// pushes out the oldest of its queue where above and queue fill the set. Hits of the smaller change
+// evicts the oldest of its queue where above and queue fill the set. Hits of the smaller change
 // nothing here.
 //
 // The next cache may have fewer ways (2 MiB with 16, 105 MiB with 15). For it, a line leaves when it

@@ -1,7 +1,7 @@
 // The GPU's counters as engines. Everything that is not CUDA: options, sites, edges of bins, errors.
 //
 // All devices that there are count, or those that REVISIT_GPU_DEVICES names: "0,2", or "0,0" to let one
-// device be two, which is how several were tried where there is one.
+// device be two: several are tested so where there is one.
 #include <fmt/format.h>
 
 #include <charconv>

@@ -23,6 +23,15 @@ struct ReplayEnd {
     State state;
 };
 
+// In all that is known of both.
+template <class State>
+bool same_registers(const State& a, const State& b) {
+    const auto x = general_registers(a), y = general_registers(b);
+    for (unsigned r = 0; r < x.size(); r++)
+        if (a.is_known(r) && b.is_known(r) && x[r] != y[r]) return false;
+    return true;
+}
+
 struct ReplayCount {
     std::uint64_t accesses = 0;     // 0 = unknown
     std::uint64_t before = 0;       // … of these, before the instruction was met that it ends at

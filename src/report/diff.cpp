@@ -253,6 +253,13 @@ bool Diff::failed() const {
                        [](const GateOutcome& gate) { return gate.verdict == Verdict::holds; });
 }
 
+double similarity(const Histogram& before, const Histogram& after) {
+    CommonBins common;
+    common.add(before);
+    common.add(after);
+    return accuracy(common.fold(before), common.fold(after));
+}
+
 Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Profile>& new_runs,
                      const DiffOptions& options) {
     if (old_runs.empty() || new_runs.empty()) return fail("expected at least one profile per side");
@@ -283,7 +290,7 @@ Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Pro
         was = on_coarse_bins(was, diff.granularity);
         is = on_coarse_bins(is, diff.granularity);
     }
-    diff.accuracy = {Unit::score, accuracy(was, is), noise};
+    diff.accuracy = {Unit::score, similarity(was, is), noise};
     diff.smoothed_accuracy = {Unit::score, smoothed_accuracy(was, is), noise};
     std::vector<std::string> names = {"accesses", "distinct", "cold_share"};
     for (const char* name : {"invalidated_share", "false_sharing_share"})

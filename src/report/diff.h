@@ -56,6 +56,9 @@ struct Diff {
     bool failed() const;
 };
 
+// S of two histograms over the bins that they have in common.
+double similarity(const Histogram& before, const Histogram& after);
+
 // Granularities must agree; each side has at least one run.
 Result<Diff> compare(const std::vector<Profile>& old_runs, const std::vector<Profile>& new_runs,
                      const DiffOptions& options);

@@ -22,6 +22,7 @@
 
 #include "core/files.h"
 #include "models/hit_table.h"
+#include "report/diff.h"
 #include "report/findings.h"
 #include "report/page_listings.h"
 #include "report/paths.h"
@@ -277,9 +278,11 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
     put(out, "]");
 }
 
-// Shared lines are few; they travel as the profile has them.
+// Shared lines, with what the terminal says of them too, and the records of who invalidates whom: both
+// are few.
 void put_sharing(Buffer& out, const Profile& profile) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    nlohmann::ordered_json lines = nlohmann::ordered_json::array(),
+                           list = nlohmann::ordered_json::array();
     auto side = [](const SharingSide& from) {
         nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
         for (unsigned at = 0; at < 64; ++at) {
@@ -289,31 +292,41 @@ void put_sharing(Buffer& out, const Profile& profile) {
             bytes.push_back({at, end});
             at = end;
         }
-        nlohmann::ordered_json out{{"site", from.site},     {"thread", from.thread},
-                                   {"write", from.write},   {"bytes", bytes},
-                                   {"object", from.object}, {"offset", from.offset}};
+        nlohmann::ordered_json out{{"site", from.site},
+                                   {"thread", from.thread},
+                                   {"write", from.write},
+                                   {"bytes", bytes}};
         // A leaf of the compiler's library has the line of its caller, which its site has not.
         if (from.frame.line != 0)
             out["place"] = fmt::format(
                 "{}:{}", std::filesystem::path(from.frame.file).filename().string(), from.frame.line);
         return out;
     };
-    std::map<std::uint64_t, std::string> advice;  // of a line, once
-    for (const SharedLine& line : shared_lines(profile))
-        if (std::string text = sharing_advice(line, profile); !text.empty())
-            advice[line.line] = std::move(text);
-    for (const Sharing& one : profile.sharing) {
-        list.push_back({{"line", fmt::format("{:#x}", one.line)},
-                        {"object", one.victim.object},
-                        {"offset", one.victim.offset},
+    auto name = [](std::uint64_t line) { return fmt::format("{:#x}", line); };
+    for (const SharedLine& line : shared_lines(profile)) {
+        const SharingVerdict verdict = sharing_verdict(line, profile);
+        lines.push_back({{"line", name(line.line)},
+                         {"object", line.object},
+                         {"offset", line.offset},
+                         {"count", line.invalidated},
+                         {"false_count", line.false_sharing},
+                         {"verdict", verdict.text},
+                         {"gain", verdict.is_gain},
+                         {"advice", sharing_advice(line, profile)}});
+    }
+    for (const Sharing& one : profile.sharing)
+        list.push_back({{"line", name(one.line)},
                         {"writer", side(one.writer)},
                         {"victim", side(one.victim)},
                         {"count", one.count},
                         {"false_sharing", one.false_sharing}});
-        if (auto known = advice.extract(one.line)) list.back()["advice"] = known.mapped();
-    }
-    put(out, ",\"sharing\":");
-    put(out, in_script(list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
+    auto put_json = [&](std::string_view key, const nlohmann::ordered_json& value) {
+        fmt::format_to(
+            std::back_inserter(out), ",\"{}\":{}", key,
+            in_script(value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
+    };
+    put_json("sharedLines", lines);
+    put_json("sharing", list);
 }
 
 // With call paths a pair also has where they meet: how many calls they share, and the user's function.
@@ -370,8 +383,8 @@ void put_rows(Buffer& out, Pool& pool, Ranking& ranking, std::string_view key,
     rest.put_as(out, pool, rest_key);
 }
 
-void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOptions& options,
-                 const Budget& budget) {
+void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const Profile& first,
+                 const PageOptions& options, const Budget& budget) {
     const Profile& profile = entry.profile;
     auto text = [&](std::string_view key, const std::string& value) {
         fmt::format_to(std::back_inserter(out), ",\"{}\":{}", key, json_text(value));
@@ -403,6 +416,9 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const PageOp
                        profile.sampled->period, profile.sampled->samples, profile.sampled->pruned);
     put(out, ",\"report\":");
     put(out, in_script(findings_json(findings_of(profile, options.caches), profile)));
+    if (&profile != &first && profile.granularity == first.granularity)
+        fmt::format_to(std::back_inserter(out), ",\"similarity\":{:.9g}",
+                       similarity(first.reuse, profile.reuse));
     if (!profile.sharing.empty()) put_sharing(out, profile);
     put(out, ",\"reuse\":");
     put_histogram(out, pool, profile.reuse);
@@ -520,7 +536,7 @@ Result<std::string> html_page(const std::vector<PageProfile>& profiles, const Pa
     Buffer list;
     for (std::size_t i = 0; i < profiles.size(); ++i) {
         put(list, i == 0 ? "" : ",\n");
-        put_profile(list, pool, profiles[i], options, budget);
+        put_profile(list, pool, profiles[i], profiles.front().profile, options, budget);
     }
     std::string sources =
         options.sources ? sources_list(profiles, pool, options.most_bytes / 10) : std::string();

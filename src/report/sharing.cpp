@@ -155,6 +155,21 @@ std::string sharing_advice(const SharedLine& line, const Profile& profile) {
     return "";
 }
 
+SharingVerdict sharing_verdict(const SharedLine& line, const Profile& profile) {
+    if (!is_worth_mending(line, profile))
+        return {line.mostly_false()
+                    ? "Threads use different bytes of this line, but too rarely to matter."
+                    : "Threads use the same bytes of this line."};
+    if (!line.mostly_false())
+        return {
+            "Most invalidations are of bytes that threads do share: let each accumulate privately, or "
+            "write less often."};
+    return {fmt::format("Threads use different bytes of this line: align what each writes to {} B, and "
+                        "these misses go.",
+                        profile.granularity),
+            true};
+}
+
 Result<std::string> shared_line_table(const Profile& profile, std::size_t rows) {
     if (!profile.sharing_totals)
         return fail(ErrorCode::no_sharing, "the profile has no data on lines that threads invalidate");

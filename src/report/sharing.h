@@ -45,6 +45,13 @@ bool is_worth_mending(const SharedLine& line, const Profile& profile);
 // What to do about such a line, in one sentence; empty for others.
 std::string sharing_advice(const SharedLine& line, const Profile& profile);
 
+// What its invalidations come of, and whether that matters.
+struct SharingVerdict {
+    std::string text;
+    bool is_gain = false;  // moving data apart ends these misses
+};
+SharingVerdict sharing_verdict(const SharedLine& line, const Profile& profile);
+
 // The first `rows` of them as text. An Error when the profile does not have it.
 Result<std::string> shared_line_table(const Profile& profile, std::size_t rows);
 

@@ -4,7 +4,7 @@
 
 #include "record/run.h"
 #include "watch/estimate/estimate.h"
-#include "watch/settings.h"
+#include "watch/samples/settings.h"
 
 namespace revisit::watch {
 

@@ -13,10 +13,10 @@ A .case file is a transcript:
 
 In a .md file the same is read from ```console blocks; commands in ```sh blocks must merely succeed.
 A command that needs what the program says is not in its build is skipped, and so is one that wants valgrind or clang
-where there is none, with what follows it and fails; status 77 when all are.
+where there is none, and one that fails for want of a file that a skipped one was to make; status 77 when all are.
 --update writes what was seen back into .case files.
 """
-import os, pathlib, shutil, subprocess, sys, tempfile
+import os, pathlib, re, shutil, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -74,6 +74,17 @@ def lacks(step, seen):
     return None
 
 
+def made_by(command):
+    """Files that a command was to make."""
+    return set(re.findall(r"(?:-o|>)\s*([\w./-]+)", command))
+
+
+def misses(command, files, folder):
+    """One of these files that a command names and that is not there."""
+    named = set(re.findall(r"[\w./-]+", command))
+    return next((name for name in sorted(files) if {name, f"./{name}"} & named and not (folder / name).exists()), None)
+
+
 def trimmed(lines):
     while lines and not lines[-1].strip():
         lines = lines[:-1]
@@ -92,14 +103,15 @@ def run_file(path, build, update):
         for name in ("examples", "docs"):
             if (ROOT / name).is_dir():
                 os.symlink(ROOT / name, folder / name)
-        why_before = None
+        lost = set()  # files of commands that were skipped
         for step in steps:
             seen, status = run_step(step, folder, environment)
             rewritten += ["$ " + step["command"].replace("\n", "\n> ")] + seen + [""]
             good = trimmed(seen) == trimmed(step["expected"]) if step["exact"] else status == 0
-            why = None if good else lacks(step, seen) or (MISSING and why_before and "follows one skipped")
-            why_before = why_before or why
+            missed = None if good else misses(step["command"], lost, folder)
+            why = None if good else lacks(step, seen) or (missed and f"{missed} was not made")
             if why:
+                lost |= made_by(step["command"])
                 skipped += 1
                 print(f"{path.name}: skipped ({why}): $ {step['command']}")
             elif not good:

@@ -1,7 +1,7 @@
 // Several profiles over each other: the curves, the distances, the figures, and what moved where.
 import {barChart, lineChart} from './chart';
 import {curveAt, HitTable, missRatioCurve, predict} from './cache';
-import {percentile, Profile, profiles} from './data';
+import {percentileOf, Profile, profiles} from './data';
 import {h, replace} from './dom';
 import {bytes, count, percent, signed, span} from './format';
 import {cacheWords, curveRange, histogramBars, kColors, sizeTicks} from './overview';
@@ -25,12 +25,8 @@ function sharedBars(): {labels: string[]; ticks: string[]; values: number[][]; i
   return {labels: ordered.map(([label]) => label), ticks: ordered.map(([, row]) => row.tick), values: ordered.map(([, row]) => row.values), infinite: ordered.map(([, row]) => row.infinite)};
 }
 
-// 1 - half the sum of absolute differences of shares, over powers of two.
-function similarity(a: number, b: number, values: number[][]): number {
-  return 1 - values.reduce((sum, row) => sum + Math.abs(row[a]! - row[b]!), 0) / 2;
-}
-
-function figures(hits: HitTable, bars: number[][]): Figure[] {
+// Hit rates of this machine's caches, and S, are those that `revisit report` and `revisit diff` print.
+function figures(hits: HitTable): Figure[] {
   const row = (name: string, value: (profile: Profile, index: number) => number, show: (value: number) => string): Figure => {
     const numbers = profiles.map(value);
     return {name, numbers, values: numbers.map(value => show(value))};
@@ -40,11 +36,11 @@ function figures(hits: HitTable, bars: number[][]): Figure[] {
     row('accesses', profile => profile.accesses, count),
     row('blocks touched', profile => profile.distinct, count),
     row('first touches', profile => profile.reuse.cold / Math.max(1, profile.reuse.total), percent),
-    row('half within', profile => percentile(profile.reuse, 0.5) * profile.granularity, value => granularity === 1 ? count(value) : bytes(value)),
-    row('nine in ten within', profile => percentile(profile.reuse, 0.9) * profile.granularity, value => granularity === 1 ? count(value) : bytes(value)),
-    ...comparable().map(cache => row(`${cache.name} hits`, profile => predict(profile.reuse, cache).hitRate, percent)),
+    row('half within', profile => percentileOf(profile, 50) * profile.granularity, value => granularity === 1 ? count(value) : bytes(value)),
+    row('nine in ten within', profile => percentileOf(profile, 90) * profile.granularity, value => granularity === 1 ? count(value) : bytes(value)),
+    ...comparable().map(cache => row(`${cache.name} hits`, profile => profile.report.caches.find(level => level.name === cache.name)?.hit_rate ?? predict(profile.reuse, cache).hitRate, percent)),
     row('chosen cache hits', profile => predict(profile.reuse, hits.cache, hits).hitRate, percent),
-    row(`similarity to ${profiles[0]!.label}`, (_, index) => similarity(0, index, bars), value => value.toFixed(4)),
+    row(`S against ${profiles[0]!.label}`, (profile, index) => index === 0 ? 1 : profile.similarity ?? -1, value => value < 0 ? '–' : value.toFixed(4)),
   ];
 }
 
@@ -90,7 +86,7 @@ export function compare(): HTMLElement {
     replace(numbers, table<Figure>([
       {title: 'figure', wide: true, value: row => row.name},
       ...profiles.map((profile, i) => ({title: profile.label, value: (row: Figure) => row.numbers[i]!, show: (row: Figure) => row.values[i]!})),
-    ], figures(hits, bars.values), {name: 'compare', caption: 'Figures side by side', rowsPerPage: 40}));
+    ], figures(hits), {name: 'compare', caption: 'Figures side by side', rowsPerPage: 40}));
     replace(moves, profiles.slice(1).map((profile, i) => (['function', 'line', 'data'] as const).map(by => {
       const rows = moved(hits, by, i + 1);
       const most = Math.max(1, ...rows.map(row => Math.abs(row.after - row.before)));

@@ -56,8 +56,10 @@ export interface Context { parent: number; function: string; file: string; line:
 export interface Pair { index: number; use: number; reuse: number; useContext: number; reuseContext: number; count: number; distances: Histogram; shared: number; meet: string }
 export interface DataObject { kind: string; name: string; bytes: number; context: number; accesses: number; reuse: Histogram; fetches: number; usedBytes: number; usedError: number; type: string; typeBytes: number }
 // One side of a line that threads invalidate for each other; `bytes` are ranges of the line, the end not included.
-export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][]; object?: string; offset?: number; place?: string }
-export interface SharedLine { line: string; object: string; offset: number; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean; advice?: string }
+export interface SharingSide { site: number; thread: number; write: boolean; bytes: [number, number][]; place?: string }
+export interface SharingEvent { line: string; writer: SharingSide; victim: SharingSide; count: number; false_sharing: boolean }
+// What src/report/sharing.cpp says of a line. `gain`: moving data apart ends its misses.
+export interface SharedLine { line: string; object: string; offset: number; count: number; false_count: number; verdict: string; gain: boolean; advice: string; events: SharingEvent[] }
 export interface Thread { id: number; accesses: number; reuse: Histogram }
 export interface Phase { begin: number; end: number; distinct: number; reuse: Histogram; sites: {site: number; reuse: Histogram}[] }
 // What did not fit: how many, and all of them summed.
@@ -108,7 +110,9 @@ export interface Profile {
   objects: DataObject[];
   threads: Thread[];
   phases: Phase[];
-  sharing: SharedLine[];
+  sharing: SharingEvent[];
+  sharedLines: SharedLine[];
+  similarity?: number;  // S against the first profile, as `revisit diff` has it
   lineUse?: {cache: string; line: number};
   touches: {site: number; context: number; reuse: Histogram}[];  // first touches and invalidations by call path
   restSites: Rest;
@@ -166,7 +170,11 @@ export function load(text: string): void {
       reuse: new Histogram(p.reuse, p.reuseError, p.reuseErrorBeyond), time: p.time ? new Histogram(p.time, p.timeError, p.timeErrorBeyond) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
       hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], lineUse: p.lineUse,
+      similarity: p.similarity,
     } as Profile;
+    const events = new Map<string, SharingEvent[]>();
+    for (const event of profile.sharing) events.set(event.line, [...events.get(event.line) ?? [], event]);
+    profile.sharedLines = (p.sharedLines ?? []).map((line: SharedLine) => ({...line, events: events.get(line.line) ?? []}));
     lazily(profile, 'sites', () => p.sites.map((r: any[]): Site => ({
       id: r[0], module: word(r[1]), offset: r[2], function: word(r[3]), file: word(r[4]), line: r[5], accesses: r[6],
       writes: r[7], reuse: new Histogram(r[8]),
@@ -241,6 +249,9 @@ export function percentile(histogram: Histogram, share: number): number {
   return 0;
 }
 
+// Of the whole run, as the terminal has it.
+export const percentileOf = (profile: Profile, share: number) => profile.report.percentiles.find(([percentile]) => percentile === share)?.[1] ?? 0;
+
 export function merged(histograms: Histogram[]): Histogram {
   const counts = new Map<number, number>();
   let cold = 0, invalidated = 0;
@@ -277,7 +288,7 @@ export function stretchOf(whole: Profile, from: number, to: number): Profile {
   const none: Rest = {number: 0, weight: 0, reuse: new Histogram([0, 0])};
   lastWhole = whole;
   lastStretch = Object.create(whole, Object.getOwnPropertyDescriptors({
-    reuse, sites, siteById: new Map(sites.map(site => [site.id, site])), objects, accesses: reuse.total, pairs: [], touches: [], threads: [], sharing: [],
+    reuse, sites, siteById: new Map(sites.map(site => [site.id, site])), objects, accesses: reuse.total, pairs: [], touches: [], threads: [], sharing: [], sharedLines: [],
     hasPairs: false, hasObjects: objects.length > 0, pairsOf: () => [], restSites: none, restPairs: none, restObjects: none, shared: undefined,
     time: undefined, lineUse: undefined, stretch: {from, to, of: whole.phases.length}})) as Profile;
   return lastStretch;

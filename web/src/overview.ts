@@ -1,7 +1,7 @@
 // What was measured, and what any cache makes of it.
 import {Bar, barChart, lineChart, Tick} from './chart';
 import {associativeCurve, blocksOf, Cache, curveAt, CurvePoint, HitTable, missRatioCurve, predict} from './cache';
-import {Histogram, octaves, percentile, Profile} from './data';
+import {Histogram, octaves, percentile, percentileOf, Profile} from './data';
 import {Child, h, replace} from './dom';
 import {bytes, count, percent, signed, sizeSpec, span, withError} from './format';
 import {change, chosenCache, comparable, current, onChange, view} from './state';
@@ -80,7 +80,7 @@ function figure(name: string, value: Child, note?: Child): HTMLElement {
 function facts(profile: Profile): HTMLElement {
   const touched = profile.granularity > 1 ? bytes(profile.distinct * profile.granularity) : `${count(profile.distinct)} blocks`;
   const set = profile.report.main_working_set;
-  const within = (share: number) => span(profile.report.percentiles.find(([percentile]) => percentile === share)?.[1] ?? 0, profile.granularity);
+  const within = (share: number) => span(percentileOf(profile, share), profile.granularity);
   return h('dl', {class: 'figures'},
     figure('accesses', count(profile.accesses)),
     figure('memory touched', touched, profile.granularity > 1 ? `${count(profile.distinct)} blocks of ${profile.granularity} B` : null),

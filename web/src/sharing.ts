@@ -1,5 +1,5 @@
 // Cache lines that threads share: which bytes of a line which thread uses, and whose write invalidates whose copy.
-import {Profile, SharedLine, SharingSide} from './data';
+import {Profile, SharedLine, SharingEvent, SharingSide} from './data';
 import {Child, h, replace} from './dom';
 import {split, filterBox} from './code';
 import {count} from './format';
@@ -8,29 +8,11 @@ import {siteName} from './places';
 import {change, current, lineSize, onChange, view} from './state';
 import {table} from './table';
 
-interface Line { key: string; object: string; offset: number; count: number; falseCount: number; events: SharedLine[] }
 // Events between the same two source lines, whichever the threads.
 interface Place { writer: SharingSide; victim: SharingSide; falseSharing: boolean; count: number; pairs: number }
 
-// As the terminal and `make eval-sharing` have it: rarer false sharing is not worth a change.
-const leastCount = 100, leastShare = 1 / 5000;
-
-function gatherLines(sharing: SharedLine[]): Line[] {
-  const lines = new Map<string, Line>();
-  for (const event of sharing) {
-    const line = lines.get(event.line) ?? {key: event.line, object: event.object, offset: event.offset, count: 0, falseCount: 0, events: []};
-    line.count += event.count;
-    if (event.false_sharing) line.falseCount += event.count;
-    for (const side of [event.writer, event.victim])
-      if (side.object === line.object && side.offset !== undefined) line.offset = Math.min(line.offset, side.offset);
-    line.events.push(event);
-    lines.set(event.line, line);
-  }
-  return [...lines.values()];
-}
-
 // Who invalidates whom; the darker, the more often.
-function matrix(title: string, events: SharedLine[]): Child {
+function matrix(title: string, events: SharingEvent[]): Child {
   const threads = [...new Set(events.flatMap(event => [event.writer.thread, event.victim.thread]))].sort((a, b) => a - b).slice(0, 32);
   const cells = new Map<string, number>();
   let most = 0;
@@ -60,7 +42,7 @@ function ranges(numbers: number[]): string {
 }
 
 // The line in words of eight bytes, with the threads that use each.
-function byteMap(line: Line): Child {
+function byteMap(line: SharedLine): Child {
   const words = Math.max(1, Math.ceil(lineSize() / 8)), part = Math.max(1, lineSize() / 64);
   const users = Array.from({length: words}, () => ({writes: new Set<number>(), reads: new Set<number>()}));
   const mark = (side: SharingSide) => side.bytes.forEach(([from, to]) => {
@@ -78,7 +60,7 @@ function byteMap(line: Line): Child {
         writes.size || reads.size ? null : h('span', {class: 'quiet'}, '·'))))];
 }
 
-function placesOf(profile: Profile, line: Line): Place[] {
+function placesOf(profile: Profile, line: SharedLine): Place[] {
   const places = new Map<string, Place>();
   for (const event of line.events) {
     const key = [placeOf(profile, event.writer), placeOf(profile, event.victim), event.victim.write, event.false_sharing].join('\0');
@@ -94,21 +76,18 @@ function placeOf(profile: Profile, side: SharingSide): string {
   return side.place ?? siteName(profile.siteById.get(side.site), side.site);
 }
 
-function adviceOn(profile: Profile, line: Line): Child {
-  if (line.falseCount < leastCount || line.falseCount < leastShare * profile.accesses)
-    return h('p', {class: 'quiet'}, line.falseCount > line.count / 2
-      ? 'Threads use different bytes of this line, but too rarely to matter.' : 'Threads use the same bytes of this line.');
-  const named = line.events.flatMap(event => event.advice ? [h('p', {class: 'gain'}, `${event.advice[0]!.toUpperCase()}${event.advice.slice(1)}.`)] : []);
-  return line.falseCount > line.count / 2
-    ? [h('p', {class: 'gain'}, `Threads use different bytes of this line: align what each writes to ${lineSize()} B, and these misses go.`), named]
-    : [named, h('p', {}, 'Most invalidations are of bytes that threads do share: let each accumulate privately, or write less often.')];
+// Terminal and page say the same: src/report/sharing.cpp has the sentences.
+function adviceOn(line: SharedLine): Child {
+  const verdict = h('p', {class: line.gain ? 'gain' : line.advice ? '' : 'quiet'}, line.verdict);
+  const named = line.advice ? h('p', {class: 'gain'}, `${line.advice[0]!.toUpperCase()}${line.advice.slice(1)}.`) : null;
+  return line.gain ? [verdict, named] : [named, verdict];
 }
 
-function linePane(profile: Profile, line: Line): Child {
+function linePane(profile: Profile, line: SharedLine): Child {
   const name = (side: SharingSide) => [codeLink(profile, side.site, placeOf(profile, side)), h('span', {class: 'quiet'}, side.write ? ' writes' : ' reads')];
-  return [h('h3', {}, h('span', {class: 'name'}, `line ${line.key}`)),
-    h('p', {}, line.object ? ['In ', dataLink(profile, line.object), ` at +${line.offset}. `] : '', `${count(line.count)} invalidations, ${count(line.falseCount)} of them false sharing.`),
-    adviceOn(profile, line), byteMap(line), matrix('Invalidations of this line', line.events),
+  return [h('h3', {}, h('span', {class: 'name'}, `line ${line.line}`)),
+    h('p', {}, line.object ? ['In ', dataLink(profile, line.object), ` at +${line.offset}. `] : '', `${count(line.count)} invalidations, ${count(line.false_count)} of them false sharing.`),
+    adviceOn(line), byteMap(line), matrix('Invalidations of this line', line.events),
     table<Place>([
       {title: 'writer', wide: true, value: place => placeOf(profile, place.writer), show: place => name(place.writer)},
       {title: 'invalidates', wide: true, value: place => placeOf(profile, place.victim), show: place => name(place.victim)},
@@ -122,17 +101,17 @@ function linePane(profile: Profile, line: Line): Child {
 export function sharing(): HTMLElement {
   const profile = current();
   const words = view.filter.toLowerCase().split(/\s+/);
-  const lines = gatherLines(profile.sharing).filter(line => words.every(word => `${line.object} ${line.key}`.toLowerCase().includes(word)));
+  const lines = profile.sharedLines.filter(line => words.every(word => `${line.object} ${line.line}`.toLowerCase().includes(word)));
   const most = Math.max(1, ...lines.map(line => line.count));
   const left = h('div', {}), right = h('div', {id: 'detail'});
   const draw = () => {
-    const worst = lines.reduce<Line | null>((best, line) => !best || line.count > best.count ? line : best, null);
-    const picked = lines.find(line => line.key === view.pick) ?? worst;
-    replace(left, table<Line>([
-      {title: 'line', wide: true, value: line => line.key, show: line => [h('span', {class: 'name'}, line.object ? `${line.object} +${line.offset}` : line.key), h('span', {class: 'quiet'}, line.object ? ` ${line.key}` : '')]},
+    const worst = lines.reduce<SharedLine | null>((best, line) => !best || line.count > best.count ? line : best, null);
+    const picked = lines.find(line => line.line === view.pick) ?? worst;
+    replace(left, table<SharedLine>([
+      {title: 'line', wide: true, value: line => line.line, show: line => [h('span', {class: 'name'}, line.object ? `${line.object} +${line.offset}` : line.line), h('span', {class: 'quiet'}, line.object ? ` ${line.line}` : '')]},
       {title: 'invalidations', value: line => line.count, show: line => count(line.count), bar: line => line.count / most},
-      {title: 'false sharing', title_: 'Different bytes of one line', value: line => line.falseCount, show: line => count(line.falseCount)},
-    ], lines, {name: 'sharing', caption: 'Shared cache lines', sort: 1, rowsPerPage: 18, empty: 'No match.', onPick: line => change({pick: line.key}, 'pick'), picked: line => line === picked}));
+      {title: 'false sharing', title_: 'Different bytes of one line', value: line => line.false_count, show: line => count(line.false_count)},
+    ], lines, {name: 'sharing', caption: 'Shared cache lines', sort: 1, rowsPerPage: 18, empty: 'No match.', onPick: line => change({pick: line.line}, 'pick'), picked: line => line === picked}));
     replace(right, picked ? linePane(profile, picked) : h('p', {class: 'quiet'}, 'No line matches.'));
   };
   draw();

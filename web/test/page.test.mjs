@@ -327,6 +327,12 @@ const tests = {
     assert.match(text, /tiled/);
     assert.match(text, /What moved by function/);
     assert.match(text, /−104 K/);
+    // Hit rates and S are those that `revisit diff` prints.
+    const diff = JSON.parse(revisit('diff', join(data, 'base.json'), join(data, 'tiled.json'), '--json', ...caches));
+    const row = name => page.$$eval('tbody tr', (rows, name) => [...rows.find(row => row.firstChild.textContent === name).children].map(cell => cell.textContent), name);
+    assert.equal((await row('S against base'))[2], diff.S.toFixed(4));
+    const hits = JSON.parse(revisit('report', join(data, 'tiled.json'), '--json', ...caches)).caches;
+    for (const cache of hits) assert.equal((await row(`${cache.name} hits`))[2], `${(100 * cache.hit_rate).toFixed(2)} %`);
     await atLeast('polyline', 2);
     await page.selectOption('select', '1');
     assert.match(page.url(), /tab=compare/);

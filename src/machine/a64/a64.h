@@ -30,13 +30,6 @@ struct A64State {
     bool is_known(unsigned r) const { return known >> r & 1; }
 };
 
-// In all that is known of both.
-inline bool same_registers(const A64State& a, const A64State& b) {
-    for (unsigned r = 0; r < 32; r++)
-        if (a.is_known(r) && b.is_known(r) && a.x[r] != b.x[r]) return false;
-    return true;
-}
-
 // With the stack pointer.
 inline std::span<const std::uint64_t> general_registers(const A64State& state) {
     return {state.x, 32};

@@ -113,11 +113,11 @@ struct X64 {
         State& s = ahead.s_;
         auto i = std::bit_cast<x64::Native>(m.immediate);
         if (m.lanes == kSpecial) switch (i.op) {
-                case Op::float_control:
+                case Op::ldmxcsr:
                     s.plain_floats = false;
                     return true;
                 case Op::flag_set:
-                    s.backwards = i.is(X64Flag::backwards);
+                    s.backwards = i.is(X64Flag::std);
                     if (s.backwards) ahead.unit_.words = false;
                     return true;
                 default:

@@ -24,10 +24,10 @@ inline Touches touches_word(const X64Instruction& i, const X64State& s, std::uin
     auto overlaps = [&](std::uint64_t address, unsigned bytes) {
         return address < word + 8 && word < address + bytes ? Touches::yes : Touches::no;
     };
-    if (i.op >= Op::string_move && i.op <= Op::string_compare) {
+    if (i.op >= Op::movs && i.op <= Op::cmps) {
         std::uint64_t back = s.backwards ? 0 - std::uint64_t{i.bytes} : i.bytes;
-        Touches to = i.op != Op::string_load ? overlaps(s.r[7] - back, i.bytes) : Touches::no;
-        bool has_source = i.op != Op::string_store && i.op != Op::string_scan;
+        Touches to = i.op != Op::lods ? overlaps(s.r[7] - back, i.bytes) : Touches::no;
+        bool has_source = i.op != Op::stos && i.op != Op::scas;
         return to == Touches::yes || !has_source ? to : overlaps(s.r[6] - back, i.bytes);
     }
     Touches stack = Touches::no;
@@ -38,9 +38,9 @@ inline Touches touches_word(const X64Instruction& i, const X64State& s, std::uin
         bool general =
             i.op < Op::vector_load || i.op == Op::vector_to_opaque || i.op == Op::scalar_to_integer;
         return general && r < 16 &&
-               ((i.to_reg && i.reg == r) || i.op == Op::exchange || i.op == Op::exchange_add ||
-                i.op == Op::compare_exchange || i.op == Op::multiply_wide || i.op == Op::bmi ||
-                i.op == Op::compare_exchange_wide);
+               ((i.to_reg && i.reg == r) || i.op == Op::xchg || i.op == Op::xadd ||
+                i.op == Op::cmpxchg || i.op == Op::multiply_wide || i.op == Op::bmi ||
+                i.op == Op::cmpxchg8b);
     };
     if (is_changed(i.base) || is_changed(i.index) || i.segment == 2 ||
         (i.op == Op::push && i.base == 4))
@@ -61,9 +61,8 @@ template <class Memory>
 std::uint64_t x64_instruction_before(Memory& memory, const X64State& s, std::uint64_t word) {
     std::uint8_t here[15];  // one that is repeated stays where it is
     X64Instruction repeated = decode_x64(here, memory.fetch(s.pc, here));
-    if (repeated.op >= X64Instruction::Op::string_move &&
-        repeated.op <= X64Instruction::Op::string_compare && !repeated.is(X64Repeat::once) &&
-        x64::touches_word(repeated, s, word) == x64::Touches::yes)
+    if (repeated.op >= X64Instruction::Op::movs && repeated.op <= X64Instruction::Op::cmps &&
+        !repeated.is(X64Repeat::once) && x64::touches_word(repeated, s, word) == x64::Touches::yes)
         return s.pc;
     constexpr unsigned kBytes = 96;
     std::uint8_t code[kBytes];

@@ -68,24 +68,26 @@ constexpr Rule kOneByteRules[] = {
     {0x04, 0x05, Op::alu, kRow | kByte | kImmediate},
     {0x50, 0x57, Op::push, kRegister | kWide | kNot16},
     {0x58, 0x5f, Op::pop, kRegister | kWide | kNot16},
-    {0x63, 0x63, Op::sign_extend, kModRm | kToReg | kReads, {}, 4},
+    {0x63, 0x63, Op::movsx, kModRm | kToReg | kReads, {}, 4},
     {0x68, 0x68, Op::push, kWide | kNot16 | kImmediate},
-    {0x69, 0x69, Op::multiply, kModRm | kToReg | kReads | kImmediate},
+    {0x69, 0x69, Op::imul, kModRm | kToReg | kReads | kImmediate},
     {0x6a, 0x6a, Op::push, kWide | kNot16 | kShort},
-    {0x6b, 0x6b, Op::multiply, kModRm | kToReg | kReads | kShort},
-    {0x70, 0x7f, Op::jump_if, kCondition | kTarget | kShort},
+    {0x6b, 0x6b, Op::imul, kModRm | kToReg | kReads | kShort},
+    {0x70, 0x7f, Op::jcc, kCondition | kTarget | kShort},
     {0x80, 0x81, Op::alu, kByte | kGroup | kReads | kWrites | kImmediate},
     {0x83, 0x83, Op::alu, kGroup | kReads | kWrites | kShort},
     {0x84, 0x85, Op::test, kByte | kModRm | kReads},
-    {0x86, 0x87, Op::exchange, kByte | kModRm | kReads | kWrites},
+    {0x86, 0x87, Op::xchg, kByte | kModRm | kReads | kWrites},
     {0x88, 0x89, Op::mov, kByte | kModRm | kWrites},
     {0x8a, 0x8b, Op::mov, kByte | kModRm | kToReg | kReads},
     {0x8d, 0x8d, Op::lea, kModRm | kChecked},
-    {0x90, 0x97, Op::exchange, kRegister | kChecked},
-    {0x98, 0x98, Op::extend_a},
-    {0x99, 0x99, Op::extend_d},
+    {0x90, 0x97, Op::xchg, kRegister | kChecked},
+    {0x98, 0x98, Op::cbw},
+    {0x99, 0x99, Op::cwd},
     {0x9b, 0x9b, Op::nop},  // fwait
+    {0xa4, 0xa7, Op::unknown, kByte | kChecked},
     {0xa8, 0xa9, Op::test, kByte | kImmediate},
+    {0xaa, 0xaf, Op::unknown, kByte | kChecked},
     {0xb0, 0xb7, Op::mov, kRegister | kOneByte | kImmediate},
     {0xb8, 0xbf, Op::mov, kRegister | kChecked},  // and up to eight bytes
     {0xc0, 0xc1, Op::shift, kByte | kGroup | kReads | kWrites | kShort},
@@ -94,33 +96,35 @@ constexpr Rule kOneByteRules[] = {
     {0xd0, 0xd3, Op::shift, kByte | kGroup | kReads | kWrites | kChecked},
     {0xe0, 0xe3, Op::jump_if_count, kCondition | kTarget | kShort},
     {0xe8, 0xe8, Op::call, kTarget | kChecked},
-    {0xe9, 0xe9, Op::jump, kTarget | kChecked},
-    {0xeb, 0xeb, Op::jump, kTarget | kShort},
+    {0xe9, 0xe9, Op::jmp, kTarget | kChecked},
+    {0xeb, 0xeb, Op::jmp, kTarget | kShort},
+    {0xf6, 0xf7, Op::multiply_wide, kByte | kGroup | kReads | kChecked},
+    {0xfe, 0xff, Op::inc, kByte | kGroup | kReads | kWrites | kChecked},
 };
 // After 0f.
 constexpr Rule kTwoByteRules[] = {
     {0x0d, 0x0d, Op::nop, kModRm},
     {0x18, 0x18, Op::nop, kModRm},
     {0x1e, 0x1f, Op::nop, kModRm},  // endbr64 is one of these
-    {0x40, 0x4f, Op::move_if, kModRm | kToReg | kReads | kCondition},
-    {0x80, 0x8f, Op::jump_if, kCondition | kTarget},
-    {0x90, 0x9f, Op::set, kOneByte | kModRm | kWrites | kCondition},
+    {0x40, 0x4f, Op::cmovcc, kModRm | kToReg | kReads | kCondition},
+    {0x80, 0x8f, Op::jcc, kCondition | kTarget},
+    {0x90, 0x9f, Op::setcc, kOneByte | kModRm | kWrites | kCondition},
     {0xa4, 0xa4, Op::double_shift, kModRm | kReads | kWrites | kShort},
     {0xa5, 0xa5, Op::double_shift, kModRm | kReads | kWrites},
     {0xac, 0xac, Op::double_shift, kModRm | kReads | kWrites | kShort, X64DoubleShift::shrd},
     {0xad, 0xad, Op::double_shift, kModRm | kReads | kWrites, X64DoubleShift::shrd},
-    {0xaf, 0xaf, Op::multiply, kModRm | kToReg | kReads},
-    {0xb0, 0xb1, Op::compare_exchange, kByte | kModRm | kReads | kWrites},
-    {0xb6, 0xb6, Op::zero_extend, kModRm | kToReg | kReads, {}, 1},
-    {0xb7, 0xb7, Op::zero_extend, kModRm | kToReg | kReads, {}, 2},
+    {0xaf, 0xaf, Op::imul, kModRm | kToReg | kReads},
+    {0xb0, 0xb1, Op::cmpxchg, kByte | kModRm | kReads | kWrites},
+    {0xb6, 0xb6, Op::movzx, kModRm | kToReg | kReads, {}, 1},
+    {0xb7, 0xb7, Op::movzx, kModRm | kToReg | kReads, {}, 2},
     {0xb8, 0xb8, Op::bit_count, kModRm | kToReg | kReads | kChecked},
     {0xbc, 0xbc, Op::bit_count, kModRm | kToReg | kReads | kChecked, X64BitCount::bsf},
     {0xbd, 0xbd, Op::bit_count, kModRm | kToReg | kReads | kChecked, X64BitCount::bsr},
-    {0xbe, 0xbe, Op::sign_extend, kModRm | kToReg | kReads, {}, 1},
-    {0xbf, 0xbf, Op::sign_extend, kModRm | kToReg | kReads, {}, 2},
-    {0xc0, 0xc1, Op::exchange_add, kByte | kModRm | kReads | kWrites},
+    {0xbe, 0xbe, Op::movsx, kModRm | kToReg | kReads, {}, 1},
+    {0xbf, 0xbf, Op::movsx, kModRm | kToReg | kReads, {}, 2},
+    {0xc0, 0xc1, Op::xadd, kByte | kModRm | kReads | kWrites},
     {0xc3, 0xc3, Op::mov, kModRm | kWrites | kChecked},  // movnti
-    {0xc8, 0xcf, Op::byte_swap, kRegister | kChecked},
+    {0xc8, 0xcf, Op::bswap, kRegister | kChecked},
 };
 
 struct RuleIndex {
@@ -168,13 +172,6 @@ bool by_rule(const Rule* rule, Reader& in, const Prefixes& p, X64Instruction& i,
 // Opcodes of one byte.
 void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     unsigned size = size_of(p);
-    auto sized = [&] { i.bytes = static_cast<std::uint8_t>(op & 1 ? size : 1); };
-    auto group = [&] {
-        sized();
-        mod_rm(in, p, i);
-        i.sub = i.reg & 7;
-        if (i.bytes == 1) byte_registers(p, i, false, true);
-    };
     bool is_alu = op < 0x40 && (op & 7) < 6;
     if (by_rule(kOneByteIndex.of[is_alu ? op & 7 : op], in, p, i, op)) return;
     switch (op) {
@@ -186,7 +183,7 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             return;
         case 0x9e:
         case 0x9f:
-            i.op = op == 0x9e ? Op::flag_load : Op::flag_save;
+            i.op = op == 0x9e ? Op::sahf : Op::lahf;
             return;
         case 0xc2:
         case 0xc3:
@@ -216,30 +213,27 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             i.set(op == 0xf5   ? X64Flag::cmc
                   : op == 0xf8 ? X64Flag::clc
                   : op == 0xf9 ? X64Flag::stc
-                  : op == 0xfc ? X64Flag::forwards
-                               : X64Flag::backwards);
+                  : op == 0xfc ? X64Flag::cld
+                               : X64Flag::std);
             return;
         case 0xf6:
         case 0xf7:
-            group();
-            touches(i, i.bytes, true, i.sub == 2 || i.sub == 3);
-            i.op = i.sub < 2    ? Op::test
-                   : i.sub == 2 ? Op::invert
-                   : i.sub == 3 ? Op::negate
-                                : Op::multiply_wide;
+            if (i.sub >= 4) return;
+            touches(i, i.bytes, true, i.sub >= 2);
+            i.op = i.sub < 2 ? Op::test : i.sub == 2 ? Op::not_ : Op::neg;
             if (i.sub < 2) immediate(in, i, i.bytes < 4 ? i.bytes : 4);
             return;
         case 0xfe:
         case 0xff:
-            group();
-            if (i.sub < 2) {
-                i.op = i.sub ? Op::decrement : Op::increment;
-                touches(i, i.bytes, true, true);
-            } else if (op == 0xff && (i.sub == 2 || i.sub == 4 || i.sub == 6)) {
-                i.bytes = 8;
-                i.op = i.sub == 2 ? Op::call_indirect : i.sub == 4 ? Op::jump_indirect : Op::push;
-                touches(i, 8, true, false);
-            }
+            if (i.sub == 1) i.op = Op::dec;
+            if (i.sub < 2) return;
+            i.op = op == 0xfe   ? Op::unknown
+                   : i.sub == 2 ? Op::call_indirect
+                   : i.sub == 4 ? Op::jmp_indirect
+                   : i.sub == 6 ? Op::push
+                                : Op::unknown;
+            i.bytes = 8;
+            touches(i, 8, true, false);
             return;
         default:
             break;
@@ -247,12 +241,11 @@ void one_byte(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     if (op >= 0xa4 && op < 0xb0) {
         bool compares = (op & 2) && (op & ~1u) != 0xaa;
         if (p.address32 || p.segment || (p.repeat == 0xf2 && !compares)) return;
-        i.op = op < 0xa6   ? Op::string_move
-               : op < 0xa8 ? Op::string_compare
-               : op < 0xac ? Op::string_store
-               : op < 0xae ? Op::string_load
-                           : Op::string_scan;
-        sized();
+        i.op = op < 0xa6   ? Op::movs
+               : op < 0xa8 ? Op::cmps
+               : op < 0xac ? Op::stos
+               : op < 0xae ? Op::lods
+                           : Op::scas;
         i.set(p.repeat == 0xf3 ? X64Repeat::while_equal
               : p.repeat       ? X64Repeat::while_not
                                : X64Repeat::once);
@@ -287,7 +280,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         case 0x01: {
             unsigned which = in.byte();
             bool is_known = which == 0xd0 || which == 0xd6 || which == 0xf9;  // xgetbv, xtest, rdtscp
-            i.op = which == 0xd6 ? Op::no_transaction : is_known ? Op::no_values : Op::unknown;
+            i.op = which == 0xd6 ? Op::xtest : is_known ? Op::no_values : Op::unknown;
             i.immediate = which == 0xd0 ? 5 : which == 0xd6 ? 0 : 7;
             return;
         }
@@ -306,7 +299,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             } else if (!i.has_memory)
                 i.op = which >= 5 ? Op::nop : Op::unknown;
             else if (which == 2 || which == 3) {  // the control of vector floating point
-                i.op = which == 2 ? Op::float_control : Op::floating;
+                i.op = which == 2 ? Op::ldmxcsr : Op::floating;
                 touches(i, 4, which == 2, which == 3);
             } else if (which < 6 || (which == 6 && !p.operand16))
                 i.op = Op::unknown;
@@ -325,7 +318,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         case 0xc7:
             mod_rm(in, p, i);
             if (i.has_memory && (i.reg & 7) == 1) {
-                i.op = Op::compare_exchange_wide;
+                i.op = Op::cmpxchg8b;
                 i.bytes = p.w() ? 16 : 8;
                 touches(i, i.bytes, true, true);
             } else if (!i.has_memory && (i.reg & 7) >= 6) {  // random numbers
@@ -337,7 +330,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
         default:
             break;
     }
-    if (i.op == Op::byte_swap && size == 2) i.op = Op::unknown;
+    if (i.op == Op::bswap && size == 2) i.op = Op::unknown;
     if (kTwoByteIndex.of[op] == nullptr) vector(in, p, i, op, p.last());
 }
 
@@ -358,30 +351,29 @@ void extended_three(Reader& in, const Prefixes& p, X64Instruction& i, unsigned o
     static constexpr struct {
         unsigned opcode, pp;
         B what;
-    } kBmi[] = {{0xf2, 0, B::and_not},       {0xf3, 0, B::reset_lowest}, {0xf5, 0, B::zero_high},
-                {0xf5, 2, B::extract},       {0xf5, 3, B::deposit},      {0xf6, 3, B::multiply},
-                {0xf7, 0, B::extract_field}, {0xf7, 1, B::shift_left},   {0xf7, 2, B::shift_signed},
-                {0xf7, 3, B::shift_right}};
+    } kBmi[] = {{0xf2, 0, B::andn}, {0xf3, 0, B::blsr}, {0xf5, 0, B::bzhi},  {0xf5, 2, B::pext},
+                {0xf5, 3, B::pdep}, {0xf6, 3, B::mulx}, {0xf7, 0, B::bextr}, {0xf7, 1, B::shlx},
+                {0xf7, 2, B::sarx}, {0xf7, 3, B::shrx}};
     for (const auto& one : kBmi) {
         if (!p.vex || p.map != 2 || p.is_256 || one.opcode != op || one.pp != pp) continue;
         general(one.what);
-        if (one.what != B::reset_lowest) return;
+        if (one.what != B::blsr) return;
         i.sub = static_cast<std::uint8_t>(i.sub + (i.reg & 7) - 1);
         if ((i.reg & 7) < 1 || (i.reg & 7) > 3) i.op = Op::unknown;
         i.reg = static_cast<std::uint8_t>(p.vvvv);
         return;
     }
     if (p.vex && p.map == 3 && op == 0xf0 && pp == 3) {
-        general(B::rotate);
+        general(B::rorx);
         return immediate(in, i, 1);
     }
     if (!p.vex && p.map == 2 && op == 0xf6 && (p.repeat == 0xf3 || p.operand16)) {
         if (p.operand16) size = p.w() ? 8 : 4;
-        return general(p.repeat == 0xf3 ? B::add_overflow : B::add_carry);
+        return general(p.repeat == 0xf3 ? B::adox : B::adcx);
     }
     if (!p.vex && p.map == 2 && (op == 0xf0 || op == 0xf1)) {
         bool sums = p.repeat == 0xf2;
-        i.op = sums ? Op::checksum : Op::swap_move;
+        i.op = sums ? Op::crc32 : Op::movbe;
         i.bytes = static_cast<std::uint8_t>(sums ? (p.w() ? 8 : 4) : size);
         i.from = static_cast<std::uint8_t>(op == 0xf0 ? 1 : size);
         mod_rm(in, p, i);

@@ -27,11 +27,11 @@ bool shift(const Prefixes& p, X64Instruction& i, unsigned op) {
     bool bytes = op == 0x73 && (which == 3 || which == 7);
     if (!bytes && which != 2 && which != 6 && (which != 4 || op == 0x73)) return false;
     if (p.evex && which == 4 && op == 0x72 && p.w()) i.element = 8;
-    P what = which == 2                     ? P::shift_right
-             : which == 4                   ? P::shift_signed
-             : which == 6                   ? P::shift_left
-             : static_cast<bool>(which & 4) ? P::bytes_left
-                                            : P::bytes_right;
+    P what = which == 2                     ? P::psrl
+             : which == 4                   ? P::psra
+             : which == 6                   ? P::psll
+             : static_cast<bool>(which & 4) ? P::pslldq
+                                            : P::psrldq;
     i.set(what);
     i.reg = static_cast<std::uint8_t>(p.vex ? p.vvvv : i.rm);
     i.first = i.rm;
@@ -63,7 +63,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
     if (r == nullptr) return;
     unsigned whole = p.is_512 ? 64 : p.is_256 ? 32 : 16, element = r->element;
     auto is = [&](P what) { return r->op == Op::packed && static_cast<P>(r->sub) == what; };
-    bool old_blend = is(P::blend_by_sign) && p.map == 2;
+    bool old_blend = is(P::pblendv) && p.map == 2;
     if (old_blend && p.vex) return;
     if (p.w() && ((r->flags & kWideVex) || (r->flags & kWide && p.evex))) element *= 2;
     bool stores = r->flags & kStores;
@@ -76,7 +76,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
     i.broadcasts = p.broadcasts;
     if (p.broadcasts && (!i.has_memory || element < 4 || r->memory != Size::whole || stores)) return;
     unsigned memory = p.broadcasts ? element : memory_bytes(*r, p, whole, element);
-    if (is(P::double_low) && whole == 16) memory = 8;
+    if (is(P::movddup) && whole == 16) memory = 8;
     touches(i, memory, !stores, stores);
     if (r->flags & kImmediate) immediate(in, i, 1);
     i.op = r->op;
@@ -95,16 +95,16 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
         case Op::packed: {
             auto what = static_cast<P>(i.sub);
             if (op >= 0x71 && op <= 0x73 && p.map == 1 && !shift(p, i, op)) i.op = Op::unknown;
-            if (what == P::low_half && !i.has_memory) i.set(P::high_to_low_half);
-            if (what == P::float_compare && (i.immediate & 0xf8)) i.op = Op::vector_other;
-            if (what == P::widen_signed || what == P::widen_zero)
+            if (what == P::movlps && !i.has_memory) i.set(P::movhlps);
+            if (what == P::cmpps && (i.immediate & 0xf8)) i.op = Op::vector_other;
+            if (what == P::pmovsx || what == P::pmovzx)
                 i.from = static_cast<std::uint8_t>(r->memory == Size::half      ? element / 2
                                                    : r->memory == Size::quarter ? element / 4
                                                                                 : element / 8);
-            if (what == P::blend_by_sign)
+            if (what == P::pblendv)
                 i.from = old_blend ? 0 : static_cast<std::uint8_t>(i.immediate >> 4 & 15);
-            if (what == P::permute_by && whole == 16) i.op = Op::unknown;
-            if (p.evex && (what == P::equal || what == P::greater)) i.op = Op::vector_compare;
+            if (what == P::vpermd && whole == 16) i.op = Op::unknown;
+            if (p.evex && (what == P::pcmpeq || what == P::pcmpgt)) i.op = Op::vector_compare;
             break;
         }
         case Op::scalar:
@@ -170,7 +170,7 @@ void evex(Reader& in, Prefixes& p, X64Instruction& i) {
 
 bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     if (p.map == 1 && op == 0x77) {
-        i.op = Op::vector_clear;
+        i.op = Op::vzeroupper;
         i.sub = p.is_256;
         return true;
     }
@@ -183,15 +183,15 @@ bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned
     i.to_reg = op != 0x91;
     unsigned bytes = p.pp == 1 ? (p.w() ? 4 : 1) : (p.w() ? 8 : 2);
     if (shifts) {
-        i.op = Op::mask_shift;
+        i.op = Op::kshift;
         i.sub = op >= 0x32;
         bytes = op & 1 ? (p.w() ? 8 : 4) : (p.w() ? 2 : 1);
         immediate(in, i, 1);
     } else if (tests) {
-        i.op = Op::mask_test;
+        i.op = Op::kortest;
         i.sub = op & 1;
     } else if (moves) {
-        i.op = Op::mask_move;
+        i.op = Op::kmov;
         i.sub = op & 3;  // X64MaskMove
         if (op >= 0x92) bytes = p.pp == 1 ? 1 : p.pp == 0 ? 2 : p.w() ? 8 : 4;
         touches(i, bytes, op == 0x90, op == 0x91);
@@ -204,7 +204,7 @@ bool mask_instruction(Reader& in, const Prefixes& p, X64Instruction& i, unsigned
     bool is_known = op <= 0x42 || (op >= 0x44 && op <= 0x47) || op >= 0x4a;
     bool may_touch = op == 0x90 || op == 0x91;
     if (!is_known || (i.has_memory && !may_touch) || (op == 0x91 && !i.has_memory)) i.op = Op::unknown;
-    if (shifts) i.op = i.has_memory ? Op::unknown : Op::mask_shift;
+    if (shifts) i.op = i.has_memory ? Op::unknown : Op::kshift;
     if (op != 0x93 && i.reg > 7) i.op = Op::unknown;  // there are eight masks
     return true;
 }

@@ -19,22 +19,22 @@ Computed scalar(X64Packed operation, std::uint64_t first, std::uint64_t second) 
     auto a = __builtin_bit_cast(Float, static_cast<Bits>(first)),
          b = __builtin_bit_cast(Float, static_cast<Bits>(second)), result = b;
     switch (operation) {
-        case X64Packed::float_add:
+        case X64Packed::addps:
             result = a + b;
             break;
-        case X64Packed::float_multiply:
+        case X64Packed::mulps:
             result = a * b;
             break;
-        case X64Packed::float_subtract:
+        case X64Packed::subps:
             result = a - b;
             break;
-        case X64Packed::float_min:
+        case X64Packed::minps:
             result = a < b ? a : b;
             break;
-        case X64Packed::float_divide:
+        case X64Packed::divps:
             result = a / b;
             break;
-        case X64Packed::float_max:
+        case X64Packed::maxps:
             result = a > b ? a : b;
             break;
         default:

@@ -63,8 +63,8 @@ bool Lifter::lea() {
     return finish(reg());
 }
 
-bool Lifter::extend() {
-    bool is_signed = i.op == Code::sign_extend;
+bool Lifter::movx() {
+    bool is_signed = i.op == Code::movsx;
     std::uint8_t d = slot_for(reg());
     if (i.has_memory) {
         if (!load(d, i.from,
@@ -136,6 +136,20 @@ bool Lifter::leave() {
     return true;
 }
 
+bool Lifter::none() {
+    return true;
+}
+
+bool Lifter::jmp() {
+    jump(Op::jump, kZ, target());
+    return true;
+}
+
+bool Lifter::jcc() {
+    jump_if(condition(i.sub), target());
+    return true;
+}
+
 bool Lifter::jump_indirect() {
     out.kind = Kind::jump;
     std::uint8_t to;
@@ -164,7 +178,7 @@ bool Lifter::jump_if_count() {
 
 bool Lifter::string() {
     out.kind = Kind::string;
-    bool moves = i.op == Code::string_move, stores = i.op == Code::string_store;
+    bool moves = i.op == Code::movs, stores = i.op == Code::stos;
     bool repeats = !i.is(X64Repeat::once), by_chunks = repeats && bytes < 8 && (moves || stores);
     if (repeats) jump(Op::jump_zero, kC, next);
     if (by_chunks) {
@@ -186,13 +200,13 @@ bool Lifter::string() {
             put_wide(Op::add, r, r, kDirection).shift = log_bytes;
     };
     switch (i.op) {
-        case Code::string_move:
+        case Code::movs:
             move(Op::load, kT0, kSource);
             move(Op::store, kT0, kTarget);
             advance(kSource);
             advance(kTarget);
             break;
-        case Code::string_store: {
+        case Code::stos: {
             std::uint8_t from = kA;
             if (by_chunks) {  // as often as there is room for it
                 std::int64_t ones = bytes == 1   ? 0x0101010101010101
@@ -205,12 +219,12 @@ bool Lifter::string() {
             advance(kTarget);
             break;
         }
-        case Code::string_load:
+        case Code::lods:
             move(Op::load, kT0, kSource);
             write({kA, false, false}, kT0);
             advance(kSource);
             break;
-        case Code::string_scan:
+        case Code::scas:
             move(Op::load, kT0, kTarget);
             put(Op::subtract, kDiscard, kA, kT0).flags = kAllFlags;
             advance(kTarget);
@@ -228,7 +242,7 @@ bool Lifter::string() {
         put_wide(Op::subtract, kC, kC, kT1);
     } else
         move_by(kC, -1);
-    if (moves || stores || i.op == Code::string_load) {
+    if (moves || stores || i.op == Code::lods) {
         jump(Op::jump_not_zero, kC, pc);
         return true;
     }
@@ -237,105 +251,78 @@ bool Lifter::string() {
     return true;
 }
 
-bool Lifter::lift() {
-    switch (i.op) {
-        case Code::unknown:
-            return false;
-        case Code::nop:
-            return true;
-        case Code::alu:
-            return alu();
-        case Code::test:
-            return test();
-        case Code::mov:
-            return mov();
-        case Code::lea:
-            return lea();
-        case Code::zero_extend:
-        case Code::sign_extend:
-            return extend();
-        case Code::push:
-            return push();
-        case Code::pop:
-            return pop();
-        case Code::call:
-        case Code::call_indirect:
-            return call();
-        case Code::jump:
-            jump(Op::jump, kZ, target());
-            return true;
-        case Code::jump_indirect:
-            return jump_indirect();
-        case Code::jump_if:
-            jump_if(condition(i.sub), target());
-            return true;
-        case Code::ret:
-            return ret();
-        case Code::leave:
-            return leave();
-        case Code::increment:
-        case Code::decrement:
-        case Code::invert:
-        case Code::negate:
-            return one_operand();
-        case Code::multiply_wide:
-            return multiply_wide();
-        case Code::multiply:
-            return multiply();
-        case Code::shift:
-            return shift();
-        case Code::set:
-            return set();
-        case Code::move_if:
-            return move_if();
-        case Code::exchange:
-            return exchange();
-        case Code::exchange_add:
-            return exchange_add();
-        case Code::compare_exchange:
-            return compare_exchange();
-        case Code::bit_test:
-            return bit_test();
-        case Code::bit_count:
-            return bit_count();
-        case Code::byte_swap:
-            put(Op::reverse_bytes, i.rm, i.rm, kZ, bytes);
-            return true;
-        case Code::extend_a:
-            return extend_a();
-        case Code::extend_d:
-            return extend_d();
-        case Code::bmi:
-            return bmi();
-        case Code::double_shift:
-            return double_shift();
-        case Code::checksum:
-            return checksum();
-        case Code::swap_move:
-            return swap_move();
-        case Code::compare_exchange_wide:
-            return compare_exchange_wide();
-        case Code::flag_set:
-        case Code::flag_load:
-        case Code::flag_save:
-            return flags();
-        case Code::jump_if_count:
-            return jump_if_count();
-        case Code::no_values:
-        case Code::no_transaction:
-            return no_values();
-        case Code::floating:
-        case Code::float_control:
-            return floating();
-        case Code::string_move:
-        case Code::string_store:
-        case Code::string_load:
-        case Code::string_scan:
-        case Code::string_compare:
-            return string();
-        default:
-            return vector();
+namespace {
+
+using Lift = bool (Lifter::*)();
+struct Lifts {  // by operation; those that are not named here are of vectors
+    Lift of[static_cast<unsigned>(Code::vector_to_opaque) + 1] = {};
+    consteval Lifts() {
+        constexpr struct {
+            Code op;
+            Lift lift;
+        } kRows[] = {
+            {Code::nop, &Lifter::none},
+            {Code::alu, &Lifter::alu},
+            {Code::test, &Lifter::test},
+            {Code::mov, &Lifter::mov},
+            {Code::lea, &Lifter::lea},
+            {Code::movzx, &Lifter::movx},
+            {Code::movsx, &Lifter::movx},
+            {Code::push, &Lifter::push},
+            {Code::pop, &Lifter::pop},
+            {Code::call, &Lifter::call},
+            {Code::call_indirect, &Lifter::call},
+            {Code::jmp, &Lifter::jmp},
+            {Code::jmp_indirect, &Lifter::jump_indirect},
+            {Code::jcc, &Lifter::jcc},
+            {Code::ret, &Lifter::ret},
+            {Code::leave, &Lifter::leave},
+            {Code::inc, &Lifter::one_operand},
+            {Code::dec, &Lifter::one_operand},
+            {Code::not_, &Lifter::one_operand},
+            {Code::neg, &Lifter::one_operand},
+            {Code::multiply_wide, &Lifter::multiply_wide},
+            {Code::imul, &Lifter::imul},
+            {Code::shift, &Lifter::shift},
+            {Code::setcc, &Lifter::setcc},
+            {Code::cmovcc, &Lifter::cmovcc},
+            {Code::xchg, &Lifter::xchg},
+            {Code::xadd, &Lifter::xadd},
+            {Code::cmpxchg, &Lifter::cmpxchg},
+            {Code::bit_test, &Lifter::bit_test},
+            {Code::bit_count, &Lifter::bit_count},
+            {Code::bswap, &Lifter::bswap},
+            {Code::cbw, &Lifter::cbw},
+            {Code::cwd, &Lifter::cwd},
+            {Code::bmi, &Lifter::bmi},
+            {Code::double_shift, &Lifter::double_shift},
+            {Code::crc32, &Lifter::crc32},
+            {Code::movbe, &Lifter::movbe},
+            {Code::cmpxchg8b, &Lifter::cmpxchg8b},
+            {Code::flag_set, &Lifter::flags},
+            {Code::sahf, &Lifter::flags},
+            {Code::lahf, &Lifter::flags},
+            {Code::jump_if_count, &Lifter::jump_if_count},
+            {Code::no_values, &Lifter::no_values},
+            {Code::xtest, &Lifter::no_values},
+            {Code::floating, &Lifter::floating},
+            {Code::ldmxcsr, &Lifter::floating},
+            {Code::movs, &Lifter::string},
+            {Code::stos, &Lifter::string},
+            {Code::lods, &Lifter::string},
+            {Code::scas, &Lifter::string},
+            {Code::cmps, &Lifter::string},
+        };
+        for (Lift& one : of) one = &Lifter::vector;
+        for (const auto& row : kRows) of[static_cast<unsigned>(row.op)] = row.lift;
     }
+};
+constexpr Lifts kLifts;
+
+}  // namespace
+
+bool Lifter::lift() {
+    return i.op != Code::unknown && (this->*kLifts.of[static_cast<unsigned>(i.op)])();
 }
 
 }  // namespace x64

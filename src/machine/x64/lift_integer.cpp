@@ -5,16 +5,20 @@ namespace revisit::machine::x64 {
 
 // Arithmetic.
 
+// Of values that are numbered as their instructions are.
+static Own nth(Own first, unsigned k) {
+    return static_cast<Own>(static_cast<unsigned>(first) + k);
+}
+
 bool Lifter::one_operand() {
     std::uint8_t a, d = slot_for(rm());
     if (!read_rm(bytes, a)) return false;
     switch (i.op) {
-        case Code::increment:
-        case Code::decrement:
-            put(i.op == Code::increment ? Op::add : Op::subtract, d, a, kZ, 1).flags =
-                kAllFlags & ~kCarry;
+        case Code::inc:
+        case Code::dec:
+            put(i.op == Code::inc ? Op::add : Op::subtract, d, a, kZ, 1).flags = kAllFlags & ~kCarry;
             break;
-        case Code::negate:
+        case Code::neg:
             put(Op::subtract, d, kZ, a).flags = kAllFlags;
             break;
         default:
@@ -23,7 +27,7 @@ bool Lifter::one_operand() {
     return finish(rm());
 }
 
-bool Lifter::multiply() {
+bool Lifter::imul() {
     std::uint8_t a;
     if (!read_rm(bytes, a)) return false;
     Micro& m = put(Op::multiply, slot_for(reg()), a, i.has_immediate ? kZ : i.reg,
@@ -91,9 +95,8 @@ bool Lifter::shift() {
     bool is_own =
         bytes < 4 && (!i.has_immediate || count >= static_cast<std::int64_t>(width) || rotates);
     if (is_own) {
-        static constexpr Own kOwn[8] = {
-            Own::rotate_left, Own::rotate_right, {}, {}, Own::shift_left, Own::shift_right,
-            Own::shift_left,  Own::shift_signed};
+        static constexpr Own kOwn[8] = {Own::rol, Own::ror, {},       {},
+                                        Own::shl, Own::shr, Own::shl, Own::sar};
         Micro& m = put_own(kOwn[i.sub], d, a, by, count);
         m.flags = rotates ? kCarry : kAllFlags & ~kOverflow;
         m.loses = kOverflow;
@@ -131,19 +134,19 @@ bool Lifter::double_shift() {
     return finish(rm());
 }
 
-bool Lifter::set() {
+bool Lifter::setcc() {
     put(Op::select, kT2, kZ, kZ, 1).condition = condition(i.sub);
     return finish(rm());
 }
 
-bool Lifter::move_if() {
+bool Lifter::cmovcc() {
     std::uint8_t b;
     if (!read_rm(bytes, b)) return false;
     put(Op::select, slot_for(reg()), i.reg, b).condition = condition(i.sub);
     return finish(reg());
 }
 
-bool Lifter::exchange() {
+bool Lifter::xchg() {
     if (i.has_memory) {
         if (!load(kT0, bytes) || !write(rm(), value(reg(), kT1))) return false;
         return write(reg(), kT0);
@@ -153,7 +156,7 @@ bool Lifter::exchange() {
     return write(rm(), kT1) && write(reg(), kT0);
 }
 
-bool Lifter::exchange_add() {
+bool Lifter::xadd() {
     std::uint8_t a, b = value(reg(), kT1);
     if (!read_rm(bytes, a)) return false;
     put(Op::add, kT2, a, b).flags = kAllFlags;
@@ -162,7 +165,7 @@ bool Lifter::exchange_add() {
     return write(reg(), kT0) && write(rm(), kT2);
 }
 
-bool Lifter::compare_exchange() {
+bool Lifter::cmpxchg() {
     std::uint8_t a, b = value(reg(), kT1);
     if (!read_rm(bytes, a)) return false;
     if (a != kT0) put_wide(Op::add, kT0, a);
@@ -180,11 +183,10 @@ bool Lifter::compare_exchange() {
 }
 
 bool Lifter::bit_test() {
-    static constexpr Own kOwn[4] = {Own::bit_test, Own::bit_set, Own::bit_reset, Own::bit_complement};
     std::uint8_t a;
     if (!read_rm(bytes, a)) return false;
     bool only_tests = i.is(X64BitTest::bt);
-    Micro& m = put_own(kOwn[i.sub], only_tests ? kDiscard : slot_for(rm()), a,
+    Micro& m = put_own(nth(Own::bt, i.sub), only_tests ? kDiscard : slot_for(rm()), a,
                        i.has_immediate ? kZ : i.reg, i.has_immediate ? i.immediate : 0);
     m.flags = kCarry;
     m.loses = kOverflow | kSign | kParity;
@@ -192,12 +194,10 @@ bool Lifter::bit_test() {
 }
 
 bool Lifter::bit_count() {
-    static constexpr Own kOwn[5] = {Own::population, Own::trailing_zeros, Own::leading_zeros,
-                                    Own::first_bit, Own::last_bit};
     static constexpr std::uint8_t kFlags[5] = {kAllFlags, kCarry | kZero, kCarry | kZero, kZero, kZero};
     std::uint8_t a;
     if (!read_rm(bytes, a)) return false;
-    Micro& m = put_own(kOwn[i.sub], slot_for(reg()), a);
+    Micro& m = put_own(nth(Own::popcnt, i.sub), slot_for(reg()), a);
     m.flags = kFlags[i.sub];
     m.loses = kAllFlags & ~m.flags;
     return finish(reg());
@@ -214,23 +214,23 @@ bool Lifter::bmi() {
     } kRows[] = {
         // in the order of X64Bmi
         {Op::and_not, {}, memory_register, kLogic},
-        {Op::own, Own::reset_lowest, memory_only, kLogic},
-        {Op::own, Own::mask_to_lowest, memory_only, kLogic},
-        {Op::own, Own::lowest, memory_only, kLogic},
-        {Op::own, Own::zero_high, memory_register, kLogic},
-        {Op::own, Own::extract_field, memory_register, kCarry | kOverflow | kZero},
-        {Op::own, Own::deposit, register_memory, 0},
-        {Op::own, Own::extract, register_memory, 0},
+        {Op::own, Own::blsr, memory_only, kLogic},
+        {Op::own, Own::blsmsk, memory_only, kLogic},
+        {Op::own, Own::blsi, memory_only, kLogic},
+        {Op::own, Own::bzhi, memory_register, kLogic},
+        {Op::own, Own::bextr, memory_register, kCarry | kOverflow | kZero},
+        {Op::own, Own::pdep, register_memory, 0},
+        {Op::own, Own::pext, register_memory, 0},
         {Op::shift_left, {}, memory_register, 0},
         {Op::shift_right, {}, memory_register, 0},
         {Op::shift_signed, {}, memory_register, 0},
         {Op::rotate_right, {}, memory_only, 0},
-        {Op::own, Own::add_carry, register_memory, kCarry},
-        {Op::own, Own::add_overflow, register_memory, kOverflow},
+        {Op::own, Own::adcx, register_memory, kCarry},
+        {Op::own, Own::adox, register_memory, kOverflow},
     };
     std::uint8_t b, a = i.first;
     if (!read_rm(bytes, b)) return false;
-    if (i.is(X64Bmi::multiply)) {
+    if (i.is(X64Bmi::mulx)) {
         multiply_whole(kD, b, false);
         copy(i.first, kT2);
         copy(i.reg, kT3);
@@ -246,21 +246,26 @@ bool Lifter::bmi() {
     m.flags = row.flags;
     if (row.flags & kZero) m.loses = kAllFlags & ~row.flags;
     if (row.op == Op::own) m.lanes = static_cast<std::uint8_t>(row.own);
-    if (row.own == Own::add_carry) m.condition = {Test::carry, false};
-    if (row.own == Own::add_overflow) m.condition = {Test::overflow, false};
+    if (row.own == Own::adcx) m.condition = {Test::carry, false};
+    if (row.own == Own::adox) m.condition = {Test::overflow, false};
     return true;
 }
 
-bool Lifter::checksum() {
+bool Lifter::crc32() {
     std::uint8_t b;
     if (!read_rm(i.from, b)) return false;
     Micro& m = out.put(Op::own, i.reg, i.reg, b, 0, 4);
-    m.lanes = static_cast<std::uint8_t>(Own::checksum);
+    m.lanes = static_cast<std::uint8_t>(Own::crc32);
     m.pieces = i.from;
     return true;
 }
 
-bool Lifter::swap_move() {
+bool Lifter::bswap() {
+    put(Op::reverse_bytes, i.rm, i.rm, kZ, bytes);
+    return true;
+}
+
+bool Lifter::movbe() {
     if (i.to_reg) {
         if (!load(kT0, bytes)) return false;
         put(Op::reverse_bytes, slot_for(reg()), kT0, kZ, bytes);
@@ -270,30 +275,30 @@ bool Lifter::swap_move() {
     return finish(rm());
 }
 
-bool Lifter::extend_a() {
+bool Lifter::cbw() {
     put(Op::signed_field, slot_for({kA, false, false}), kA, kZ, field_of(0, 4u * bytes));
     return finish({kA, false, false});
 }
 
-bool Lifter::extend_d() {
+bool Lifter::cwd() {
     put(Op::shift_signed, slot_for({kD, false, false}), kA, kZ, 8 * bytes - 1);
     return finish({kD, false, false});
 }
 
 bool Lifter::flags() {
-    if (i.op == Code::flag_save) {  // with one that is not followed
+    if (i.op == Code::lahf) {  // with one that is not followed
         put_wide(Op::forget, kA, kZ);
         return true;
     }
-    if (i.op == Code::flag_load) {
+    if (i.op == Code::sahf) {
         put_wide(Op::field, kT0, kA, kZ, field_of(8, 8));
-        put_own(Own::load_flags, kDiscard, kT0).flags = kAllFlags & ~kOverflow;
+        put_own(Own::sahf, kDiscard, kT0).flags = kAllFlags & ~kOverflow;
         return true;
     }
-    if (i.is(X64Flag::forwards) || i.is(X64Flag::backwards)) return special();
-    Micro& own = put_own(i.is(X64Flag::cmc)   ? Own::complement_carry
-                         : i.is(X64Flag::stc) ? Own::set_carry
-                                              : Own::clear_carry,
+    if (i.is(X64Flag::cld) || i.is(X64Flag::std)) return special();
+    Micro& own = put_own(i.is(X64Flag::cmc)   ? Own::cmc
+                         : i.is(X64Flag::stc) ? Own::stc
+                                              : Own::clc,
                          kDiscard, kZ);
     own.flags = kCarry;
     if (i.is(X64Flag::cmc)) own.condition = {Test::carry, false};
@@ -304,7 +309,7 @@ bool Lifter::no_values() {
     for (unsigned r = 0; r < 16; r++)
         if (i.immediate >> r & 1) put_wide(Op::forget, static_cast<std::uint8_t>(r), kZ);
     // Outside of a transaction, which a signal would have ended.
-    if (i.op == Code::no_transaction) put_own(Own::no_transaction, kDiscard, kZ).flags = kAllFlags;
+    if (i.op == Code::xtest) put_own(Own::xtest, kDiscard, kZ).flags = kAllFlags;
     if (i.is(X64Loses::flags)) forget_flags();
     return true;
 }

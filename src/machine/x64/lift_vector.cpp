@@ -48,7 +48,7 @@ bool Lifter::address_first() {
     return true;
 }
 
-bool Lifter::compare_exchange_wide() {
+bool Lifter::cmpxchg8b() {
     if (!address_first()) return false;
     Micro& m = native(X64::kSpecial);
     m.a = kT0;
@@ -83,7 +83,7 @@ bool Lifter::vector() {
 
 bool Lifter::is_float() const {
     return i.op == Code::scalar || i.op == Code::scalar_convert || i.op == Code::integer_to_scalar ||
-           (i.op == Code::packed && i.sub >= static_cast<std::uint8_t>(X64Packed::float_add));
+           (i.op == Code::packed && i.sub >= static_cast<std::uint8_t>(X64Packed::addps));
 }
 
 // Which general registers, flags and vector registers a native reads and writes.
@@ -103,7 +103,7 @@ void Lifter::roles(Micro& m) {
             return writes_vector(i.to_reg ? i.reg : i.rm);
         case Code::vector_halves:
             return writes_vector(i.sub ? i.reg : i.rm);
-        case Code::vector_clear:
+        case Code::vzeroupper:
             m.pieces = 2;  // all of them
             return;
         case Code::vector_to_general:
@@ -119,19 +119,19 @@ void Lifter::roles(Micro& m) {
             m.flags = i.sub ? kAllFlags : 0;
             return;
         case Code::scalar_compare:
-        case Code::vector_test:
-        case Code::mask_test:
+        case Code::ptest:
+        case Code::kortest:
         case Code::vector_to_flags:
             m.flags = kAllFlags;
             return;
-        case Code::mask_move:
+        case Code::kmov:
             if (i.is(X64MaskMove::from_general)) m.a = i.rm & 15;
             if (i.is(X64MaskMove::to_general)) m.d = i.reg & 15;
             return;
         case Code::vector_store:  // masked
         case Code::vector_compare:
         case Code::mask_logic:
-        case Code::mask_shift:
+        case Code::kshift:
         case Code::vector_to_mask:
             return;
         default:

@@ -8,19 +8,19 @@ Outcome shift(Own what, std::uint64_t a, std::uint64_t by, unsigned bytes, const
     unsigned width = 8 * bytes, count = by & (bytes == 8 ? 63 : 31), rotate = count % width;
     if (count == 0) return {a, known.flags, true, known.flags_known == kAllFlags};
     std::uint64_t result = 0, top = std::uint64_t{1} << (width - 1);
-    bool carry = false, rotates = what <= Own::rotate_right;
+    bool carry = false, rotates = what <= Own::ror;
     switch (what) {
-        case Own::rotate_left:
+        case Own::rol:
             result = rotate ? a << rotate | a >> (width - rotate) : a;
             break;
-        case Own::rotate_right:
+        case Own::ror:
             result = rotate ? a >> rotate | a << (width - rotate) : a;
             break;
-        case Own::shift_left:
+        case Own::shl:
             result = a << count;
             carry = count <= width && (a >> (width - count) & 1);
             break;
-        case Own::shift_right:
+        case Own::shr:
             result = a >> count;
             carry = a >> (count - 1) & 1;
             break;
@@ -29,7 +29,7 @@ Outcome shift(Own what, std::uint64_t a, std::uint64_t by, unsigned bytes, const
             carry = sign_extend(a, width) >> (count - 1) & 1;
     }
     result = cut(result, bytes);
-    if (rotates) carry = what == Own::rotate_left ? result & 1 : (result & top) != 0;
+    if (rotates) carry = what == Own::rol ? result & 1 : (result & top) != 0;
     auto flags = static_cast<std::uint8_t>(result_flags(result, bytes) | (carry ? kCarry : 0));
     return {result, flags, count <= width, count <= width};
 }
@@ -93,82 +93,80 @@ Outcome own(const Micro& m, std::uint64_t a, std::uint64_t b, std::uint64_t c, c
     if (what == Own::string_chunk || what == Own::string_chunk_stored)
         return {unit.words ? string_chunk(what == Own::string_chunk, m.pieces, a, b, c) : m.pieces};
     a = cut(a, bytes);
-    if (what != Own::checksum) b = cut(b, bytes);
+    if (what != Own::crc32) b = cut(b, bytes);
     switch (what) {
-        case Own::rotate_left:
-        case Own::rotate_right:
-        case Own::shift_left:
-        case Own::shift_right:
-        case Own::shift_signed:
+        case Own::rol:
+        case Own::ror:
+        case Own::shl:
+        case Own::shr:
+        case Own::sar:
             return shift(what, a, b, bytes, known);
-        case Own::bit_test:
-        case Own::bit_set:
-        case Own::bit_reset:
-        case Own::bit_complement: {
+        case Own::bt:
+        case Own::bts:
+        case Own::btr:
+        case Own::btc: {
             std::uint64_t bit = std::uint64_t{1} << (b & (width - 1));
-            std::uint64_t result = what == Own::bit_set     ? a | bit
-                                   : what == Own::bit_reset ? a & ~bit
-                                                            : a ^ bit;
+            std::uint64_t result = what == Own::bts ? a | bit : what == Own::btr ? a & ~bit : a ^ bit;
             return {result, static_cast<std::uint8_t>(a & bit ? kCarry : 0)};
         }
-        case Own::population:
+        case Own::popcnt:
             return {static_cast<std::uint64_t>(std::popcount(a)),
                     static_cast<std::uint8_t>(a == 0 ? kZero : 0)};
-        case Own::trailing_zeros:
-        case Own::leading_zeros: {
+        case Own::tzcnt:
+        case Own::lzcnt: {
             std::uint64_t result = a == 0 ? width
-                                   : what == Own::trailing_zeros
+                                   : what == Own::tzcnt
                                        ? static_cast<unsigned>(std::countr_zero(a))
                                        : static_cast<unsigned>(std::countl_zero(a)) - (64 - width);
             // Taken for bsf, and lzcnt for bsr, where the processor knows no better.
-            if (!unit.has_bmi) return {result, 0, what == Own::trailing_zeros && a != 0, false};
+            if (!unit.has_bmi) return {result, 0, what == Own::tzcnt && a != 0, false};
             return {result,
                     static_cast<std::uint8_t>((a == 0 ? kCarry : 0) | (result == 0 ? kZero : 0))};
         }
-        case Own::first_bit:
-        case Own::last_bit: {  // of 0: the register keeps what it had, more or less
+        case Own::bsf:
+        case Own::bsr: {  // of 0: the register keeps what it had, more or less
             if (a == 0) return {0, kZero, false};
-            int bit = what == Own::first_bit ? std::countr_zero(a) : 63 - std::countl_zero(a);
+            int bit = what == Own::bsf ? std::countr_zero(a) : 63 - std::countl_zero(a);
             return {static_cast<std::uint64_t>(bit), 0};
         }
-        case Own::reset_lowest:
+        case Own::blsr:
             return with_carry(a & (a - 1), a == 0, bytes);
-        case Own::mask_to_lowest:
+        case Own::blsmsk:
             return with_carry(a ^ (a - 1), a == 0, bytes);
-        case Own::lowest:
+        case Own::blsi:
             return with_carry(a & (0 - a), a != 0, bytes);
-        case Own::zero_high: {
+        case Own::bzhi: {
             unsigned bits = b & 255;
             return with_carry(bits < width ? a & ones(bits) : a, bits >= width, bytes);
         }
-        case Own::extract_field: {
+        case Own::bextr: {
             unsigned from = b & 255, bits = b >> 8 & 255;
             std::uint64_t result = (from < width ? a >> from : 0) & ones(bits < 64 ? bits : 64);
             return {result, static_cast<std::uint8_t>(result == 0 ? kZero : 0)};
         }
-        case Own::deposit:
-        case Own::extract:
-            return {by_mask(what == Own::deposit, a, b)};
-        case Own::add_carry:
-        case Own::add_overflow: {
-            std::uint8_t which = what == Own::add_carry ? kCarry : kOverflow;
+        case Own::pdep:
+        case Own::pext:
+            return {by_mask(what == Own::pdep, a, b)};
+        case Own::adcx:
+        case Own::adox: {
+            std::uint8_t which = what == Own::adcx ? kCarry : kOverflow;
             Sum sum = sum_of(a, b, (known.flags & which) != 0, bytes);
             bool can_tell = known.flags_known & which;
             return {sum.result, static_cast<std::uint8_t>(sum.flags & kCarry ? which : 0), can_tell,
                     can_tell};
         }
-        case Own::checksum:
+        case Own::crc32:
             return {checksum(a, b, m.pieces)};
-        case Own::clear_carry:
-        case Own::set_carry:
-            return flag(kCarry, what == Own::set_carry);
-        case Own::complement_carry:
+        case Own::clc:
+        case Own::stc:
+            return flag(kCarry, what == Own::stc);
+        case Own::cmc:
             return {0, static_cast<std::uint8_t>(known.flags ^ kCarry), true,
                     (known.flags_known & kCarry) != 0};
-        case Own::load_flags:
+        case Own::sahf:
             return {0, static_cast<std::uint8_t>((a & 1 ? kCarry : 0) | (a & 4 ? kParity : 0) |
                                                  (a & 64 ? kZero : 0) | (a & 128 ? kSign : 0))};
-        case Own::no_transaction:
+        case Own::xtest:
             return flag(kZero, true);
         case Own::high_is_not_zero:
             return flag(kCarry | kOverflow, a != 0);

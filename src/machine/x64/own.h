@@ -9,35 +9,35 @@
 namespace revisit::machine::x64 {
 
 enum class Own : std::uint8_t {
-    rotate_left,  // a by b, of one or two bytes, or by more than the width
-    rotate_right,
-    shift_left,
-    shift_right,
-    shift_signed,
-    bit_test,  // bit b of a; it is in the carry
-    bit_set,
-    bit_reset,
-    bit_complement,
-    population,
-    trailing_zeros,
-    leading_zeros,
-    first_bit,
-    last_bit,
-    reset_lowest,
-    mask_to_lowest,
-    lowest,
-    zero_high,  // of a, from bit b
-    extract_field,
-    deposit,  // a, by the mask b
-    extract,
-    add_carry,
-    add_overflow,
-    checksum,  // of iSCSI: a, `pieces` bytes of b
-    clear_carry,
-    set_carry,
-    complement_carry,
-    load_flags,        // from the low byte of a
-    no_transaction,    // the flags of xtest
+    rol,  // a by b, of one or two bytes, or by more than the width
+    ror,
+    shl,
+    shr,
+    sar,
+    bt,  // bit b of a; it is in the carry
+    bts,
+    btr,
+    btc,
+    popcnt,
+    tzcnt,
+    lzcnt,
+    bsf,
+    bsr,
+    blsr,
+    blsmsk,
+    blsi,
+    bzhi,  // of a, from bit b
+    bextr,
+    pdep,  // a, by the mask b
+    pext,
+    adcx,
+    adox,
+    crc32,  // of iSCSI: a, `pieces` bytes of b
+    clc,
+    stc,
+    cmc,
+    sahf,              // from the low byte of a
+    xtest,             // its flags
     high_is_not_zero,  // whether a product is more than its low half, b: the high one is a
     high_is_not_sign,  // …
     quotient,          // c:a by b

@@ -23,56 +23,56 @@ std::uint64_t saturated(std::int64_t value, unsigned bits, bool is_signed) {
     std::int64_t as = sign_extend(a, bits), bs = sign_extend(b, bits);
     auto all_if = [](bool is) { return is ? ~std::uint64_t{0} : 0; };
     switch (op) {
-        case P::add:
+        case P::padd:
             return a + b;
-        case P::subtract:
+        case P::psub:
             return a - b;
-        case P::min_signed:
+        case P::pmins:
             return as < bs ? a : b;
-        case P::max_signed:
+        case P::pmaxs:
             return as > bs ? a : b;
-        case P::min_unsigned:
+        case P::pminu:
             return a < b ? a : b;
-        case P::max_unsigned:
+        case P::pmaxu:
             return a > b ? a : b;
-        case P::equal:
+        case P::pcmpeq:
             return all_if(a == b);
-        case P::greater:
+        case P::pcmpgt:
             return all_if(as > bs);
-        case P::test:
+        case P::vptestm:
             return all_if(a & b);
-        case P::test_none:
+        case P::vptestnm:
             return all_if(!(a & b));
-        case P::absolute:
+        case P::pabs:
             return bs < 0 ? 0 - b : b;
-        case P::shift_left:
-        case P::shift_left_each:
+        case P::psll:
+        case P::vpsllv:
             return b < bits ? a << b : 0;
-        case P::shift_right:
-        case P::shift_right_each:
+        case P::psrl:
+        case P::vpsrlv:
             return b < bits ? a >> b : 0;
-        case P::shift_signed:
-        case P::shift_signed_each:
+        case P::psra:
+        case P::vpsrav:
             return static_cast<std::uint64_t>(as >> (b < bits ? b : bits - 1));
-        case P::add_signed:
+        case P::padds:
             return saturated(as + bs, bits, true);
-        case P::subtract_signed:
+        case P::psubs:
             return saturated(as - bs, bits, true);
-        case P::add_unsigned:
+        case P::paddus:
             return saturated(static_cast<std::int64_t>(a + b), bits, false);
-        case P::subtract_unsigned:
+        case P::psubus:
             return a > b ? a - b : 0;
-        case P::average:
+        case P::pavg:
             return (a + b + 1) >> 1;
-        case P::multiply_low:
+        case P::pmull:
             return a * b;
-        case P::multiply_high_signed:
+        case P::pmulh:
             return static_cast<std::uint64_t>((as * bs) >> bits);
-        case P::multiply_high_unsigned:
+        case P::pmulhu:
             return (a * b) >> bits;
-        case P::multiply_even_signed:
+        case P::pmuldq:
             return static_cast<std::uint64_t>(sign_extend(a, 32) * sign_extend(b, 32));
-        case P::multiply_even_unsigned:
+        case P::pmuludq:
             return cut(a, 4) * cut(b, 4);
         default:
             return 0;
@@ -89,10 +89,10 @@ void each(P op, unsigned bytes, const X64Vector& a, const X64Vector& b, X64Vecto
             z[k] = static_cast<T>(combined(one, x[k], y[k], 8 * sizeof(T)));
     };
     // The commonest, in string functions, on their own: compilers make one instruction of these.
-    if (op == P::equal)
-        all(P::equal);
-    else if (op == P::min_unsigned)
-        all(P::min_unsigned);
+    if (op == P::pcmpeq)
+        all(P::pcmpeq);
+    else if (op == P::pminu)
+        all(P::pminu);
     else
         all(op);
     memcpy(result.word, z, bytes);
@@ -113,10 +113,7 @@ void each(P op, unsigned element, unsigned bytes, const X64Vector& a, const X64V
 }
 
 std::uint64_t bits(P op, std::uint64_t a, std::uint64_t b) {
-    return op == P::bits_and       ? a & b
-           : op == P::bits_and_not ? ~a & b
-           : op == P::bits_or      ? a | b
-                                   : a ^ b;
+    return op == P::pand ? a & b : op == P::pandn ? ~a & b : op == P::por ? a | b : a ^ b;
 }
 
 // 16 bytes: elements moved about.
@@ -127,59 +124,59 @@ void lane(Native i, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* 
         memcpy(result + to * e, from + k * e, e);
     };
     switch (op) {
-        case P::unpack_low:
-        case P::unpack_high: {
-            unsigned half = 8 / e, from = op == P::unpack_high ? half : 0;
+        case P::punpckl:
+        case P::punpckh: {
+            unsigned half = 8 / e, from = op == P::punpckh ? half : 0;
             for (unsigned k = 0; k < half; k++) {
                 take(2 * k, a, from + k);
                 take(2 * k + 1, b, from + k);
             }
             return;
         }
-        case P::pack_signed:
-        case P::pack_unsigned:  // e is that of the result
+        case P::packss:
+        case P::packus:  // e is that of the result
             for (unsigned k = 0; k < 16 / e; k++) {
                 std::uint64_t value = 0;
                 memcpy(&value, k < 8 / e ? a + 2 * e * k : b + 2 * e * (k - 8 / e), 2 * e);
-                value = saturated(sign_extend(value, 16 * e), 8 * e, op == P::pack_signed);
+                value = saturated(sign_extend(value, 16 * e), 8 * e, op == P::packss);
                 memcpy(result + e * k, &value, e);
             }
             return;
-        case P::shuffle_bytes:
+        case P::pshufb:
             for (unsigned k = 0; k < 16; k++) result[k] = b[k] & 0x80 ? 0 : a[b[k] & 15];
             return;
-        case P::shuffle_words:
+        case P::pshufd:
             for (unsigned k = 0; k < 4; k++) take(k, b, immediate >> 2 * k & 3);
             return;
-        case P::shuffle_low:
-        case P::shuffle_high: {
-            unsigned from = op == P::shuffle_high ? 4 : 0;
+        case P::pshuflw:
+        case P::pshufhw: {
+            unsigned from = op == P::pshufhw ? 4 : 0;
             memcpy(result, b, 16);
             for (unsigned k = 0; k < 4; k++) take(from + k, b, from + (immediate >> 2 * k & 3));
             return;
         }
-        case P::align:
-        case P::bytes_left:
-        case P::bytes_right: {  // 16 of the bytes of two operands, from one on
+        case P::palignr:
+        case P::pslldq:
+        case P::psrldq: {  // 16 of the bytes of two operands, from one on
             std::uint8_t both[64] = {};
             unsigned by = immediate < 32 ? immediate : 32;
-            if (op == P::align)
+            if (op == P::palignr)
                 memcpy(both, b, 16);
             else
-                by = op == P::bytes_left ? 16 - (by < 16 ? by : 16) : 16 + (by < 16 ? by : 16);
-            memcpy(both + 16, op == P::align ? a : b, 16);
+                by = op == P::pslldq ? 16 - (by < 16 ? by : 16) : 16 + (by < 16 ? by : 16);
+            memcpy(both + 16, op == P::palignr ? a : b, 16);
             memcpy(result, both + by, 16);
             return;
         }
-        case P::double_low:
+        case P::movddup:
             take(0, b, 0);
             take(1, b, 0);
             return;
-        case P::double_even:
-        case P::double_odd:
-            for (unsigned k = 0; k < 4; k++) take(k, b, (k & 2) + (op == P::double_odd));
+        case P::movsldup:
+        case P::movshdup:
+            for (unsigned k = 0; k < 4; k++) take(k, b, (k & 2) + (op == P::movshdup));
             return;
-        case P::multiply_add:
+        case P::pmaddwd:
             for (unsigned k = 0; k < 4; k++) {
                 std::int16_t x[2], y[2];
                 memcpy(x, a + 4 * k, 4);
@@ -189,7 +186,7 @@ void lane(Native i, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* 
                 memcpy(result + 4 * k, &sum, 4);
             }
             return;
-        case P::sum_differences:
+        case P::psadbw:
             for (unsigned half = 0; half < 16; half += 8) {
                 std::uint64_t sum = 0;
                 for (unsigned k = half; k < half + 8; k++)
@@ -217,7 +214,7 @@ bool holds(unsigned predicate, T a, T b) {
 Operand floats(Native i, const Operand& a, Operand b) {
     auto op = static_cast<P>(i.sub);
     unsigned e = i.element();
-    bool from_integer = op == P::from_integer;
+    bool from_integer = op == P::cvtdq2ps;
     if (from_integer && e == 8) {  // each takes twice the room
         b.known = b.known & lanes(i.bytes / 2) ? 15 : 0;
         b.value = made(8, i.bytes, [from = b.value](unsigned k) { return element_of(from, 4, k); });
@@ -227,7 +224,7 @@ Operand floats(Native i, const Operand& a, Operand b) {
         static_cast<std::uint8_t>((from_integer ? b.known : a.known & b.known) & lanes(i.bytes));
     result.value = made(e, i.bytes, [&](unsigned k) {
         std::uint64_t x = element_of(a.value, e, k), y = element_of(b.value, e, k);
-        if (op == P::float_compare)
+        if (op == P::cmpps)
             return holds(i.immediate & 7u, widened(x, e), widened(y, e)) ? ~std::uint64_t{0} : 0;
         Computed one = from_integer ? x64::from_integer(sign_extend(y, 32), e) : scalar(op, x, y, e);
         if (!one.known) result.known = static_cast<std::uint8_t>(result.known & ~(1u << k * e / 16));
@@ -244,27 +241,26 @@ Operand crossing(Native i, const Operand& a, const Operand& b, const Operand& ol
     auto all = lanes(i.bytes);
     result.known = (b.known & all) == all ? all : 0;
     switch (op) {
-        case P::spread:
+        case P::vpbroadcast:
             result.known = b.known & 1 ? all : 0;
             result.value = made(e < 8 ? e : 8, i.bytes, [&](unsigned k) {
                 return e > 8 ? b.value.word[k & 1] : element_of(b.value, e, 0);
             });
             return result;
-        case P::widen_zero:
-        case P::widen_signed:
+        case P::pmovzx:
+        case P::pmovsx:
             result.known = (b.known & lanes(count * i.from)) == lanes(count * i.from) ? all : 0;
             result.value = made(e, i.bytes, [&](unsigned k) {
                 std::uint64_t value = element_of(b.value, i.from, k);
-                return op == P::widen_zero
-                           ? value
-                           : static_cast<std::uint64_t>(sign_extend(value, 8u * i.from));
+                return op == P::pmovzx ? value
+                                       : static_cast<std::uint64_t>(sign_extend(value, 8u * i.from));
             });
             return result;
-        case P::permute_words:  // of 8 bytes, in every 32
+        case P::vpermq:  // of 8 bytes, in every 32
             for (unsigned k = 0; k < count; k++)
                 result.value.word[k] = b.value.word[(k & ~3u) | (immediate >> 2 * (k & 3) & 3)];
             return result;
-        case P::permute_halves: {
+        case P::vperm2i128: {
             result.known = 0;
             for (unsigned half = 0; half < 2; half++) {
                 unsigned from = immediate >> 4 * half & 15;
@@ -276,19 +272,19 @@ Operand crossing(Native i, const Operand& a, const Operand& b, const Operand& ol
             }
             return result;
         }
-        case P::permute_by:
+        case P::vpermd:
             if ((a.known & all) != all) result.known = 0;
             result.value = made(e, i.bytes, [&](unsigned k) {
                 auto from = static_cast<unsigned>(element_of(a.value, e, k)) & (count - 1);
                 return element_of(b.value, e, from);
             });
             return result;
-        case P::low_half:
-        case P::to_high_half:
-        case P::high_to_low_half:
+        case P::movlps:
+        case P::movhps:
+        case P::movhlps:
             result.value = a.value;
             result.known = a.known & b.known & 1;
-            result.value.word[op == P::to_high_half] = b.value.word[op == P::high_to_low_half];
+            result.value.word[op == P::movhps] = b.value.word[op == P::movhlps];
             return result;
         default:  // ternary
             result.known = static_cast<std::uint8_t>(a.known & b.known & old.known & all);
@@ -308,33 +304,33 @@ Operand crossing(Native i, const Operand& a, const Operand& b, const Operand& ol
 Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old) {
     auto op = static_cast<P>(i.sub);
     unsigned e = i.element(), immediate = i.immediate & 255u;
-    if (op >= P::float_add) return floats(i, a, b);
-    if (op >= P::spread) return crossing(i, a, b, old);
-    bool unary = op == P::absolute || (op >= P::shuffle_words && op <= P::double_odd);
+    if (op >= P::addps) return floats(i, a, b);
+    if (op >= P::vpbroadcast) return crossing(i, a, b, old);
+    bool unary = op == P::pabs || (op >= P::pshufd && op <= P::movshdup);
     Operand result;
     result.known = static_cast<std::uint8_t>((unary ? b.known : a.known & b.known) & lanes(i.bytes));
     auto chosen = [&](auto is_second) {
         result.value = made(e, i.bytes,
                             [&](unsigned k) { return element_of((is_second(k) ? b : a).value, e, k); });
     };
-    if (op <= P::bits_xor)
+    if (op <= P::pxor)
         for (unsigned w = 0; w < i.bytes / 8u; w++)
             result.value.word[w] = bits(op, a.value.word[w], b.value.word[w]);
-    else if (op == P::blend)
+    else if (op == P::pblend)
         chosen([&](unsigned k) { return immediate >> (k & 7) & 1; });
-    else if (op == P::blend_by_sign) {  // the third operand is in `old`
+    else if (op == P::pblendv) {  // the third operand is in `old`
         result.known = static_cast<std::uint8_t>(result.known & old.known);
         chosen([&](unsigned k) { return element_of(old.value, e, k) >> (8 * e - 1) & 1; });
-    } else if (op == P::shuffle_two && e == 8)
+    } else if (op == P::shufps && e == 8)
         for (unsigned w = 0; w < i.bytes / 8u; w++)
             result.value.word[w] = (w & 1 ? b : a).value.word[(w & ~1u) + (immediate >> (w & 7) & 1)];
-    else if (op >= P::unpack_low) {
+    else if (op >= P::punpckl) {
         std::uint8_t x[64], y[64], z[64];
         memcpy(x, a.value.word, 64);
         memcpy(y, b.value.word, 64);
         for (unsigned at = 0; at < i.bytes; at += 16) lane(i, x + at, y + at, z + at);
         memcpy(result.value.word, z, i.bytes);
-    } else if (op >= P::shift_left) {
+    } else if (op >= P::psll) {
         // All by one count. By an immediate a is shifted: the decoder has put it into first.
         std::uint64_t count = i.has_immediate ? immediate : b.value.word[0];
         result.known = static_cast<std::uint8_t>(a.known & lanes(i.bytes));

@@ -94,18 +94,18 @@ class FrameProgram {
     FrameProgram(std::uint64_t code_unit, std::int64_t data_unit)
         : code_unit_(code_unit), data_unit_(data_unit) {}
 
-    // Runs up to the row for `pc`, the program starting at `location`.
+    // Runs up to the row for `pc`, the program starting at `location`. Its instructions are DW_CFA_….
     bool run(Cursor<Memory>& in, std::uint64_t end, std::uint64_t location, std::uint64_t pc) {
         while (in.at < end && !in.failed) {
             unsigned op = in.byte(), low = op & 63;
             switch (op >> 6) {
-                case 1:
+                case 1:  // advance_loc
                     if ((location += low * code_unit_) > pc) return true;
                     continue;
-                case 2:
+                case 2:  // offset
                     offset(low, in.leb(false), true);
                     continue;
-                case 3:
+                case 3:  // restore
                     restore(low);
                     continue;
                 default:
@@ -113,70 +113,70 @@ class FrameProgram {
             }
             std::uint64_t r;
             switch (op) {
-                case 0x00:
+                case 0x00:  // nop
                     break;
                 case 0x02:
                 case 0x03:
-                case 0x04:
+                case 0x04:  // advance_loc1, 2, 4
                     if ((location += in.fixed(1u << (op - 2)) * code_unit_) > pc) return !in.failed;
                     break;
                 case 0x05:
-                case 0x11:
+                case 0x11:  // offset_extended, and _sf
                     r = in.leb(false);
                     offset(r, in.leb(op == 0x11), true);
                     break;
-                case 0x06:
+                case 0x06:  // restore_extended
                     restore(in.leb(false));
                     break;
-                case 0x07:  // not to be found again
+                case 0x07:  // undefined: not to be found again
                     if (in.leb(false) == kReturn) row_.rule.base = X64FrameRule::Base::end;
                     break;
-                case 0x08:
+                case 0x08:  // same_value
                     r = in.leb(false);
                     if (r == kRbp) row_.rule.saved_rbp = 0;
                     if (r == kRbx) row_.rule.saved_rbx = 0;
                     break;
-                case 0x09:
+                case 0x09:  // register
                     r = in.leb(false);
                     in.leb(false);
                     lose(r);
                     break;
-                case 0x0a:
+                case 0x0a:  // remember_state
                     if (depth_ == kDepth) return false;
                     stack_[depth_++] = row_;
                     break;
-                case 0x0b:
+                case 0x0b:  // restore_state
                     if (depth_ == 0) return false;
                     row_ = stack_[--depth_];
                     break;
                 case 0x0c:
-                case 0x12:
+                case 0x12:  // def_cfa, and _sf
                     r = in.leb(false);
                     base(r);
                     row_.rule.frame = distance(in.leb(op == 0x12), op == 0x12);
                     break;
-                case 0x0d:
+                case 0x0d:  // def_cfa_register
                     base(in.leb(false));
                     break;
                 case 0x0e:
-                case 0x13:
+                case 0x13:  // def_cfa_offset, and _sf
                     row_.rule.frame = distance(in.leb(op == 0x13), op == 0x13);
                     break;
-                case 0x0f: {
+                case 0x0f: {  // def_cfa_expression
                     std::uint64_t bytes = in.leb(false), begin = in.at;
                     if (!expression(in, begin + bytes, pc)) row_.rule.base = X64FrameRule::Base::lost;
                     in.at = begin + bytes;
                     break;
                 }
                 case 0x10:
-                case 0x16: {
+                case 0x16: {  // expression, val_expression
                     r = in.leb(false);
                     std::uint64_t bytes = in.leb(false);
                     in.at += bytes;
                     lose(r);
                     break;
                 }
-                case 0x2e:
+                case 0x2e:  // GNU_args_size
                     in.leb(false);
                     break;
                 default:
@@ -219,10 +219,10 @@ class FrameProgram {
         unsigned depth = 0;
         while (in.at < end && !in.failed) {
             unsigned op = in.byte();
-            if (op >= 0x30 && op < 0x50) {
+            if (op >= 0x30 && op < 0x50) {  // DW_OP_lit0 …
                 if (depth == 8) return false;
                 stack[depth++] = {op - 0x30, 0};
-            } else if (op >= 0x70 && op <= 0x80) {
+            } else if (op >= 0x70 && op <= 0x80) {  // breg0 …
                 if (depth == 8) return false;
                 std::uint64_t offset = in.leb(true);
                 stack[depth++] =
@@ -232,16 +232,16 @@ class FrameProgram {
                 Entry b = stack[--depth], &a = stack[depth - 1];
                 if (b.of != 0 || (a.of != 0 && op != 0x22)) return false;
                 switch (op) {
-                    case 0x1a:
+                    case 0x1a:  // DW_OP_and
                         a.value &= b.value;
                         break;
-                    case 0x22:
+                    case 0x22:  // plus
                         a.value += b.value;
                         break;
-                    case 0x24:
+                    case 0x24:  // shl
                         a.value = b.value < 64 ? a.value << b.value : 0;
                         break;
-                    case 0x2a:
+                    case 0x2a:  // ge
                         a.value =
                             static_cast<std::int64_t>(a.value) >= static_cast<std::int64_t>(b.value);
                         break;

@@ -65,7 +65,7 @@ Operand Vectors::stored(Native i) const {
         case Op::packed:  // the high half, by movhps
             value.value.word[0] = value.value.word[1];
             return value;
-        case Op::mask_move:
+        case Op::kmov:
             value.value.word[0] = s_.k[i.reg];
             value.known = mask_known(i.reg);
             return value;
@@ -126,17 +126,17 @@ void Vectors::masks(Native i, const Operand& b) {
     unsigned bytes = i.bytes, width = 8 * bytes;
     Value x = get_mask(i.first & 7, bytes), y = get_mask(i.rm & 7, bytes);
     switch (i.op) {
-        case Op::mask_move:
+        case Op::kmov:
             if (i.is(X64MaskMove::to_general)) return put(i.reg, y, bytes < 4 ? 4 : bytes);
             if (i.is(X64MaskMove::from_general)) y = get(i.rm, bytes);
             if (i.has_memory) y = low_of(b);
             return put_mask(i.reg, y, bytes);
-        case Op::mask_shift: {
+        case Op::kshift: {
             unsigned by = i.immediate & 255u;
             y.bits = by >= width ? 0 : i.sub ? y.bits << by : y.bits >> by;
             return put_mask(i.reg, y, bytes);
         }
-        case Op::mask_test: {
+        case Op::kortest: {
             x = get_mask(i.reg, bytes);
             std::uint64_t zero = i.sub ? x.bits & y.bits : x.bits | y.bits;
             bool carry = i.sub ? (~x.bits & y.bits) == 0 : zero == ones(width);
@@ -184,12 +184,12 @@ void Vectors::vector(Native i, const Operand& b) {
             auto op = static_cast<P>(i.sub);
             bool same = i.first == i.rm && !i.has_memory;
             Operand a = get_vector(i.first), old = get_vector(i.reg), result;
-            if (op == P::blend_by_sign) old = get_vector(i.from);
-            if (!s_.plain_floats && op >= P::float_add) return forget(i, i.bytes);
-            if (same && (op == P::bits_xor || op == P::subtract || op == P::bits_and_not ||
-                         op == P::subtract_unsigned || op == P::greater))
+            if (op == P::pblendv) old = get_vector(i.from);
+            if (!s_.plain_floats && op >= P::addps) return forget(i, i.bytes);
+            if (same && (op == P::pxor || op == P::psub || op == P::pandn || op == P::psubus ||
+                         op == P::pcmpgt))
                 result.known = 15;
-            else if (same && op == P::equal) {
+            else if (same && op == P::pcmpeq) {
                 result.known = 15;
                 for (std::uint64_t& word : result.value.word) word = ~std::uint64_t{0};
             } else
@@ -248,7 +248,7 @@ void Vectors::vector(Native i, const Operand& b) {
             }
             return put_mask(i.reg, result, 8);
         }
-        case Op::vector_test: {
+        case Op::ptest: {
             Operand a = get_vector(i.reg);
             std::uint8_t all = lanes(i.bytes);
             bool zero = true, carry = true;
@@ -258,7 +258,7 @@ void Vectors::vector(Native i, const Operand& b) {
             }
             return set_zero_and_carry(zero, carry, (a.known & b.known & all) == all);
         }
-        case Op::vector_clear:
+        case Op::vzeroupper:
             for (unsigned v = 0; v < 16; v++) {
                 for (unsigned w = i.sub ? 0 : 2; w < 8; w++) s_.v[v].word[w] = 0;
                 s_.v_known[v] = static_cast<std::uint8_t>(s_.v_known[v] | (i.sub ? 15 : 14));
@@ -272,10 +272,10 @@ void Vectors::vector(Native i, const Operand& b) {
             });
             return write(i, result, i.bytes);
         }
-        case Op::mask_move:
+        case Op::kmov:
         case Op::mask_logic:
-        case Op::mask_test:
-        case Op::mask_shift:
+        case Op::kortest:
+        case Op::kshift:
             return masks(i, b);
         case Op::vector_to_mask:
             put_mask(i.reg & 7, {0, false}, 8);

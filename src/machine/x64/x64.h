@@ -45,26 +45,20 @@ struct X64State {
     bool is_known(unsigned i) const { return known >> i & 1; }
 };
 
-// In all that is known of both.
-inline bool same_registers(const X64State& a, const X64State& b) {
-    for (unsigned i = 0; i < 16; i++)
-        if (a.is_known(i) && b.is_known(i) && a.r[i] != b.r[i]) return false;
-    return true;
-}
-
 // With the stack pointer.
 inline std::span<const std::uint64_t> general_registers(const X64State& state) {
     return {state.r, 16};
 }
 
-// What `sub` says of an operation; mnemonics are the manual's, by the numbers of their encoding.
+// What `sub` says of an operation. Mnemonics are the manual's, by the numbers of their encoding; a
+// group has that of its first, or of what its members share.
 enum class X64Alu : std::uint8_t { add, bit_or, adc, sbb, bit_and, sub, bit_xor, cmp };
 enum class X64Wide : std::uint8_t { mul = 4, imul, div, idiv };
 enum class X64Shift : std::uint8_t { rol, ror, rcl, rcr, shl, shr, sal, sar };
 enum class X64DoubleShift : std::uint8_t { shld, shrd };
 enum class X64BitTest : std::uint8_t { bt, bts, btr, btc };
 enum class X64BitCount : std::uint8_t { popcnt, tzcnt, lzcnt, bsf, bsr };
-enum class X64Flag : std::uint8_t { clc, stc, cmc, forwards, backwards };
+enum class X64Flag : std::uint8_t { clc, stc, cmc, cld, std };
 enum class X64Count : std::uint8_t { loopne, loope, loop, jrcxz };
 enum class X64Repeat : std::uint8_t { once, while_equal, while_not };  // moves: any but once
 enum class X64Loses : std::uint8_t { nothing, flags, ax };
@@ -79,52 +73,52 @@ struct X64Instruction {
         test,
         mov,
         lea,
-        zero_extend,  // from `from` bytes
-        sign_extend,
+        movzx,  // from `from` bytes
+        movsx,
         push,
         pop,
         call,
         call_indirect,
-        jump,
-        jump_indirect,
-        jump_if,  // sub: condition
+        jmp,
+        jmp_indirect,
+        jcc,  // sub: condition
         ret,
         leave,
-        increment,
-        decrement,
-        invert,
-        negate,
+        inc,
+        dec,
+        not_,
+        neg,
         multiply_wide,  // sub: X64Wide
-        multiply,       // reg = rm * (immediate or reg)
+        imul,           // reg = rm * (immediate or reg)
         shift,          // sub: X64Shift
-        set,
-        move_if,
-        exchange,
-        exchange_add,
-        compare_exchange,
+        setcc,          // sub: condition
+        cmovcc,         // sub: condition
+        xchg,
+        xadd,
+        cmpxchg,
         bit_test,   // sub: X64BitTest
         bit_count,  // sub: X64BitCount
-        byte_swap,
-        extend_a,      // cbw and so on
-        extend_d,      // cwd and so on
+        bswap,
+        cbw,           // cwde, cdqe
+        cwd,           // cdq, cqo
         bmi,           // sub: X64Bmi
         double_shift,  // sub: X64DoubleShift
-        checksum,      // crc32
-        swap_move,     // movbe
-        compare_exchange_wide,
+        crc32,
+        movbe,
+        cmpxchg8b,  // and cmpxchg16b
         flag_set,   // sub: X64Flag
-        flag_load,  // from ah
-        flag_save,
-        jump_if_count,   // sub: X64Count
-        no_values,       // general registers, bits of `immediate`, are not followed; sub: X64Loses
-        no_transaction,  // xtest
-        floating,        // x87: its memory operand is known, values are not; sub: X64Loses
-        float_control,   // of vectors: it is loaded
-        string_move,     // one element; sub: X64Repeat
-        string_store,
-        string_load,
-        string_scan,
-        string_compare,
+        sahf,       // from ah
+        lahf,
+        jump_if_count,  // sub: X64Count
+        no_values,      // general registers, bits of `immediate`, are not followed; sub: X64Loses
+        xtest,
+        floating,  // x87: its memory operand is known, values are not; sub: X64Loses
+        ldmxcsr,   // of vectors: it is loaded
+        movs,      // one element; sub: X64Repeat
+        stos,
+        lods,
+        scas,
+        cmps,
         vector_load,
         vector_store,
         vector_move,        // between registers
@@ -144,13 +138,13 @@ struct X64Instruction {
         vector_spread,      // a general register into all elements
         vector_signs,       // the top bits of elements into a general register
         vector_compare,  // elements into a mask; sub: X64Packed, or 8 * signed + predicate by immediate
-        vector_test,     // ptest
-        vector_clear,    // vzeroupper; sub 1: vzeroall
+        ptest,
+        vzeroupper,      // sub 1: vzeroall
         vector_of_mask,  // all ones where the mask is set
-        mask_move,       // sub: X64MaskMove
+        kmov,            // sub: X64MaskMove
         mask_logic,      // sub: X64Mask, or of two halves
-        mask_test,       // sub: 0 kortest, 1 ktest
-        mask_shift,      // sub: 0 right, 1 left
+        kortest,         // sub 1: ktest
+        kshift,          // sub: 0 right, 1 left
         vector_other,    // the vector register in `reg` becomes unknown
         vector_to_mask,  // … the mask
         vector_to_flags,
@@ -189,93 +183,93 @@ struct X64Instruction {
 };
 
 enum class X64Bmi : std::uint8_t {
-    and_not,
-    reset_lowest,
-    mask_to_lowest,
-    lowest,
-    zero_high,
-    extract_field,
-    deposit,
-    extract,
-    shift_left,
-    shift_right,
-    shift_signed,
-    rotate,
-    add_carry,
-    add_overflow,
-    multiply,
+    andn,
+    blsr,
+    blsmsk,
+    blsi,
+    bzhi,
+    bextr,
+    pdep,
+    pext,
+    shlx,
+    shrx,
+    sarx,
+    rorx,
+    adcx,
+    adox,
+    mulx,
 };
 
 // What vector instructions do, in groups: see x64/packed.cpp.
 enum class X64Packed : std::uint8_t {
-    bits_and,  // with every word
-    bits_and_not,
-    bits_or,
-    bits_xor,
-    add,         // with every element
-    add_signed,  // saturating
-    add_unsigned,
-    subtract,
-    subtract_signed,
-    subtract_unsigned,
-    min_signed,
-    max_signed,
-    min_unsigned,
-    max_unsigned,
-    equal,
-    greater,
-    test,  // a & b is not 0; into masks only
-    test_none,
-    average,
-    multiply_low,
-    multiply_high_signed,
-    multiply_high_unsigned,
-    multiply_even_signed,
-    multiply_even_unsigned,
-    absolute,
-    shift_left_each,
-    shift_right_each,
-    shift_signed_each,
-    shift_left,  // all by one count
-    shift_right,
-    shift_signed,
-    blend,
-    blend_by_sign,
-    unpack_low,  // with every 16 bytes
-    unpack_high,
-    pack_signed,
-    pack_unsigned,
-    shuffle_bytes,
-    shuffle_two,
-    align,
-    multiply_add,
-    sum_differences,
-    shuffle_words,  // … of one operand
-    shuffle_low,
-    shuffle_high,
-    bytes_left,
-    bytes_right,
-    double_low,   // movddup
-    double_even,  // movsldup
-    double_odd,
-    spread,  // across
-    widen_zero,
-    widen_signed,
-    low_half,  // of rm into the low half, the other stays
-    to_high_half,
-    high_to_low_half,
-    permute_words,
-    permute_halves,
-    permute_by,
-    ternary,
-    float_add,  // and so on, as scalars
-    float_multiply,
-    float_subtract,
-    float_min,
-    float_divide,
-    float_max,
-    float_compare,
-    from_integer,
+    pand,  // with every word
+    pandn,
+    por,
+    pxor,
+    padd,   // with every element
+    padds,  // saturating
+    paddus,
+    psub,
+    psubs,
+    psubus,
+    pmins,
+    pmaxs,
+    pminu,
+    pmaxu,
+    pcmpeq,
+    pcmpgt,
+    vptestm,  // a & b is not 0; into masks only
+    vptestnm,
+    pavg,
+    pmull,
+    pmulh,
+    pmulhu,
+    pmuldq,
+    pmuludq,
+    pabs,
+    vpsllv,
+    vpsrlv,
+    vpsrav,
+    psll,  // all by one count
+    psrl,
+    psra,
+    pblend,
+    pblendv,
+    punpckl,  // with every 16 bytes
+    punpckh,
+    packss,
+    packus,
+    pshufb,
+    shufps,
+    palignr,
+    pmaddwd,
+    psadbw,
+    pshufd,  // … of one operand
+    pshuflw,
+    pshufhw,
+    pslldq,
+    psrldq,
+    movddup,   // movddup
+    movsldup,  // movsldup
+    movshdup,
+    vpbroadcast,  // across
+    pmovzx,
+    pmovsx,
+    movlps,  // of rm into the low half, the other stays
+    movhps,
+    movhlps,
+    vpermq,
+    vperm2i128,
+    vpermd,
+    vpternlog,
+    addps,  // and so on, as scalars
+    mulps,
+    subps,
+    minps,
+    divps,
+    maxps,
+    cmpps,
+    cvtdq2ps,
 };
 
 // `bytes` that can be read at `code`, up to 15.

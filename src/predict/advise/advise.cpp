@@ -176,7 +176,7 @@ Result<std::vector<Advice>> advise(const Request& request, const std::vector<Cac
     for (const Function& f : programs.front().functions)
         for (const Loop& l : f.loops) loops.emplace(l.line, l.variable);
     std::vector<Advice> out;
-    Error why{{}, {}, "no nest of two to four plain loops, one all that the other does"};
+    Error why{{}, {}, "no nest of two to four affine loops, one all that the other does"};
     for (const Nest& nest : find_nests(text.str())) {
         const bool ours = std::any_of(nest.loops.begin(), nest.loops.end(), [&](const LoopText& l) {
             return loops.contains({l.line, l.variable});

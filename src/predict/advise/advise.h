@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "predict/advise/nest.h"
-#include "predict/request.h"
+#include "predict/input/request.h"
 #include "revisit/cache.h"
 
 namespace revisit::predict {

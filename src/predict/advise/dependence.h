@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "predict/advise/nest.h"
-#include "predict/request.h"
+#include "predict/input/request.h"
 
 namespace revisit::predict {
 

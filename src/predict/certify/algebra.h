@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "predict/doubt.h"
+#include "predict/slice/doubt.h"
 #include "predict/slice/slice.h"
 
 namespace revisit::predict {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "predict/certify/prediction.h"
 #include "predict/fit/sampling.h"
-#include "predict/predict.h"
 
 namespace revisit::predict {
 

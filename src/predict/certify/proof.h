@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "predict/doubt.h"
+#include "predict/slice/doubt.h"
 #include "predict/slice/slice.h"
 
 namespace revisit::predict {

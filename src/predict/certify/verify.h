@@ -1,7 +1,8 @@
 // A prediction against a recorded run of the same function.
 #pragma once
 
-#include "predict/predict.h"
+#include "predict/certify/prediction.h"
+#include "predict/input/request.h"
 
 namespace revisit::predict {
 

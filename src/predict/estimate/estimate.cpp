@@ -28,9 +28,9 @@
 #include <tuple>
 
 #include "core/try.h"
-#include "predict/fit/assemble.h"
 #include "predict/fit/evaluate.h"
 #include "predict/fit/sampling.h"
+#include "predict/run/assemble.h"
 #include "predict/run/simulate.h"
 #include "revisit/accuracy.h"
 
@@ -40,10 +40,10 @@ namespace {
 using StreamId = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // of a reference, see key_of
 using Streams = std::map<std::pair<StreamId, StreamId>, Histogram>;  // use, reuse; cold: use = reuse's
 
-constexpr double kStep = 0.6;                         // from copy to copy
+constexpr double kStep = 0.6;                        // from copy to copy
 constexpr double kShortCopy = 2e7, kLongCopy = 3e7;  // accesses of the largest copy
-constexpr int kMostTries = 3;                         // to find copies that end in time
-constexpr int kPieces = 512;                          // of a stream: no share is known better than that
+constexpr int kMostTries = 3;                        // to find copies that end in time
+constexpr int kPieces = 512;                         // of a stream: no share is known better than that
 // Distances below 2^15 as they are: a row of 4096 doubles is reused just below the edge of a bin, and
 // what is known to half a thousandth falls on either side.
 const Binning kFine = Binning::log2(1 << 15);
@@ -429,8 +429,7 @@ Result<Estimate> estimate(const Reduction& how, const Request& request, const De
                 k = 1 / kStep;
                 continue;
             }
-            if (!copy) return unexpected(copy.error());
-            sets[i].insert(sets[i].begin(), std::move(*copy));
+            sets[i].insert(sets[i].begin(), TRY(std::move(copy)));
         }
     }
     bool alike = true;

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "predict/fit/design.h"
-#include "predict/request.h"
+#include "predict/input/request.h"
 
 namespace revisit::predict {
 

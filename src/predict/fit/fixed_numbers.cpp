@@ -20,8 +20,6 @@
 namespace revisit::predict {
 namespace {
 
-constexpr std::int64_t kSentinel = std::int64_t{1} << 30;  // limits of types and the like
-
 // By register: the constant in it, when it is the same at both sizes.
 std::vector<std::optional<std::int64_t>> fixed_registers(const Function& f, const Function& other) {
     std::vector<std::optional<std::int64_t>> fixed(static_cast<std::size_t>(f.registers));

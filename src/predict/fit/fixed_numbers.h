@@ -13,6 +13,7 @@ namespace revisit::predict {
 // From this magnitude on a number is a size like any other: too large for the samples to be small
 // beside it, so it has to become smaller with them.
 inline constexpr std::int64_t kLargeNumber = 13;
+inline constexpr std::int64_t kSentinel = std::int64_t{1} << 30;  // limits of types and the like
 
 // Periods that fixed numbers bring: what is divided by or masked with them, and steps of loops.
 struct FixedPeriods {

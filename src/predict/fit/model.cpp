@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "predict/fit/assemble.h"
 #include "predict/fit/evaluate.h"
+#include "predict/run/assemble.h"
 
 namespace revisit::predict {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "predict/doubt.h"
 #include "predict/fit/cells.h"
 #include "predict/fit/design.h"
 #include "predict/run/deadline.h"
+#include "predict/slice/doubt.h"
 #include "revisit/profile.h"
 
 namespace revisit::predict {

@@ -15,8 +15,6 @@
 
 namespace revisit::predict {
 
-inline constexpr std::int32_t kCold = -1;
-
 struct Stream {
     std::int32_t reference = 0;
     std::int32_t source = kCold;

@@ -4,11 +4,11 @@
 #include <optional>
 #include <set>
 
-#include "predict/certify/extremes.h"
+#include "predict/fit/extremes.h"
 #include "predict/fit/family.h"
 #include "predict/fit/fixed_numbers.h"
 #include "predict/fit/model.h"
-#include "predict/request.h"
+#include "predict/input/request.h"
 
 namespace revisit::predict {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "predict/certify/extremes.h"
+#include "predict/run/observe.h"
 #include "predict/slice/slice.h"
 
 namespace revisit::predict {

@@ -17,9 +17,8 @@
 
 namespace revisit::predict {
 
-using Parameters = std::map<std::string, std::int64_t>;
-
 inline constexpr std::uint32_t kNoLoop = UINT32_MAX;
+inline constexpr std::int32_t kCold = -1;  // what a first touch has for the reference before it
 
 // `rounds` accesses of `size` bytes from one address on, `step` bytes apart, in turn with the others of
 // the same rounds: `together` of them, reported one after the other.

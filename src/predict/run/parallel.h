@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "predict/request.h"
+#include "predict/input/request.h"
 #include "predict/run/simulate.h"
 
 namespace revisit::predict {

@@ -9,7 +9,7 @@
 
 #include "core/errors.h"
 #include "core/try.h"
-#include "predict/fit/assemble.h"
+#include "predict/run/assemble.h"
 #include "predict/run/same_blocks.h"
 #include "revisit/blocks.h"
 #include "revisit/engine.h"

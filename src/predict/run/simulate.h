@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "predict/request.h"
+#include "predict/input/request.h"
 #include "predict/run/replay.h"
 
 namespace revisit::predict {

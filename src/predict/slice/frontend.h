@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "predict/run/interpret.h"
+#include "predict/slice/slice.h"
 
 namespace revisit::predict {
 

@@ -7,14 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "predict/doubt.h"
+#include "predict/slice/doubt.h"
 #include "revisit/error.h"
 
 namespace revisit::predict {
+
+using Parameters = std::map<std::string, std::int64_t>;  // sizes by name
 
 // Registers hold values sign-extended from their width; one-bit values are 0 or 1.
 enum class Op : std::uint8_t {

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "symbols/symbolize.h"
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch {
 

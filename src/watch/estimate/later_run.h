@@ -2,7 +2,7 @@
 // the runs before, and its threads are the same ones.
 #pragma once
 
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch {
 

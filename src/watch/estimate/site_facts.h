@@ -6,7 +6,7 @@
 // not known, that of its instruction alone. Regular: visits.h.
 #pragma once
 
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch {
 

@@ -11,19 +11,19 @@
 //   watched words spring in proportion to their q (Luce's choice model, fitted by site by Hunter's MM
 //   algorithm; sites with few traps lean on all of them). p is the share of the watched among all
 //   words. Where a matrix is walked by columns q is 1 at the next word, and p is 1 if that is watched.
-// What traps say beyond visits counts by three quarters, and wholly where they cannot be of such visits.
-// Figures (simulated, 400 samples): the miss rate of a 1 MiB cache is off by 0.2 points on a random
-// gather where uncorrected it is 4.5, by 0.9 on a scatter along a permutation (3.2), 1.3 on a hash
-// table (4.4), and sweeps and columns stay as they are. Source. The correction is ours; Hunter 2004 for
-// the fit.
+// What traps say beyond visits counts by three quarters, and wholly where they cannot be of such
+// visits. Figures (simulated, 400 samples): the miss rate of a 1 MiB cache is off by 0.2 points on a
+// random gather where uncorrected it is 4.5, by 0.9 on a scatter along a permutation (3.2), 1.3 on a
+// hash table (4.4), and sweeps and columns stay as they are. Source. The correction is ours; Hunter
+// 2004 for the fit.
 #pragma once
 
 #include <array>
 #include <map>
 #include <span>
 
-#include "watch/estimate/samples.h"
-#include "watch/estimate/word_choice.h"
+#include "watch/samples/samples.h"
+#include "watch/samples/word_choice.h"
 
 namespace revisit::watch {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "revisit/histogram.h"
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch {
 

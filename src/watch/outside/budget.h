@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "watch/estimate/access_log.h"
+#include "watch/samples/access_log.h"
 
 namespace revisit::watch::outside {
 

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "watch/outside/machine.h"
-#include "watch/settings.h"
+#include "watch/samples/settings.h"
 
 namespace revisit::watch::outside {
 

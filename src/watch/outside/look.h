@@ -13,11 +13,11 @@
 #include <cstring>
 
 #include "machine/touch_count.h"
-#include "watch/estimate/access_log.h"
-#include "watch/estimate/window.h"
 #include "watch/outside/remote_memory.h"
 #include "watch/outside/task.h"
-#include "watch/settings.h"
+#include "watch/samples/access_log.h"
+#include "watch/samples/settings.h"
+#include "watch/samples/window.h"
 
 namespace revisit::watch::outside {
 

@@ -1,19 +1,19 @@
 // Looks at two threads of a process at nearly the same moment, for what they write to each other's
 // lines (estimate/conflicts.h).
 //
-// The thread that was sampled goes on. Some others are drawn at random; where none of them runs or waits
-// for a processor, nothing conflicts. The timers of those that do are set to fire at once: that happens
-// in user code alone, so no system call is interrupted. The look-ahead of the first one that stops is
-// merged with the sample's, and the others' timers are set back. The first comes within 0.1 to 5
-// milliseconds: on a machine with as many threads as processors it was us who took the second one's.
+// The thread that was sampled goes on. Some others are drawn at random; where none of them runs or
+// waits for a processor, nothing conflicts. The timers of those that do are set to fire at once: that
+// happens in user code alone, so no system call is interrupted. The look-ahead of the first one that
+// stops is merged with the sample's, and the others' timers are set back. The first comes within 0.1 to
+// 5 milliseconds: on a machine with as many threads as processors it was us who took the second one's.
 // Waiting for 0.3 of them only, one pair in twenty came about; now all but a few do.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "watch/estimate/conflicts.h"
 #include "watch/outside/look.h"
+#include "watch/samples/conflicts.h"
 
 namespace revisit::watch::outside {
 

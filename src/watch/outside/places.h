@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "symbols/origins.h"
-#include "watch/estimate/samples.h"
 #include "watch/outside/maps.h"
 #include "watch/outside/path.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch::outside {
 

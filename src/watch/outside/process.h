@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "watch/estimate/samples.h"
-#include "watch/estimate/word_choice.h"
 #include "watch/outside/heap_blocks.h"
 #include "watch/outside/machine.h"
 #include "watch/outside/maps.h"
 #include "watch/outside/places.h"
+#include "watch/samples/samples.h"
+#include "watch/samples/word_choice.h"
 
 namespace revisit::watch::outside {
 

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch::outside {
 

@@ -3,9 +3,9 @@
 
 #include <sys/types.h>
 
-#include "watch/estimate/reservoir.h"
 #include "watch/outside/events.h"
 #include "watch/outside/process.h"
+#include "watch/samples/reservoir.h"
 
 namespace revisit::watch::outside {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "predict/doubt.h"
+#include "predict/slice/doubt.h"
 
 namespace llvm {
 class Function;

@@ -1,8 +1,8 @@
-#include "watch/estimate/window_line_use.h"
+#include "watch/samples/window_line_use.h"
 
 #include <bit>
 
-#include "watch/estimate/conflicts.h"
+#include "watch/samples/conflicts.h"
 
 namespace revisit::watch {
 

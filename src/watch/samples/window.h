@@ -8,8 +8,8 @@
 // left out, so nothing is biased: a use near the end that is open by accident is watched like any
 // other. How. A hash of blocks to their last access, and a bitmap over accesses with a bit for those
 // that are their block's last so far: bits between an access and its reuse are the distinct blocks
-// there, bits left among the uses at the end are the open ones. Cost. About 6 ns per access. RDX has one
-// use a sample; on matrix multiply this has 1024.
+// there, bits left among the uses at the end are the open ones. Cost. About 6 ns per access. RDX has
+// one use a sample; on matrix multiply this has 1024.
 #pragma once
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "watch/estimate/word_choice.h"
+#include "watch/samples/word_choice.h"
 
 #include <algorithm>
 #include <bit>

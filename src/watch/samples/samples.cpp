@@ -1,4 +1,4 @@
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch {
 

@@ -19,9 +19,9 @@
 #include <span>
 #include <unordered_map>
 
-#include "watch/estimate/access_log.h"
-#include "watch/estimate/reservoir.h"
-#include "watch/estimate/visits.h"
+#include "watch/samples/access_log.h"
+#include "watch/samples/reservoir.h"
+#include "watch/samples/visits.h"
 
 namespace revisit::watch {
 

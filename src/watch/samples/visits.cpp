@@ -1,4 +1,4 @@
-#include "watch/estimate/visits.h"
+#include "watch/samples/visits.h"
 
 namespace revisit::watch {
 

@@ -1,4 +1,4 @@
-#include "watch/outside/repeat.h"
+#include "watch/repeat.h"
 
 #include <unistd.h>
 

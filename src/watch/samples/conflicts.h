@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "revisit/profile.h"
-#include "watch/estimate/access_log.h"
+#include "watch/samples/access_log.h"
 
 namespace revisit::watch {
 

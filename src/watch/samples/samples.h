@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "symbols/origins.h"
-#include "watch/estimate/conflicts.h"
-#include "watch/estimate/visits.h"
-#include "watch/estimate/window.h"
-#include "watch/estimate/window_line_use.h"
+#include "watch/samples/conflicts.h"
+#include "watch/samples/visits.h"
+#include "watch/samples/window.h"
+#include "watch/samples/window_line_use.h"
 
 namespace revisit::watch {
 

@@ -6,7 +6,7 @@
 // starts last before them. Example. spmv(n, ptr, idx, val, x, y) notes n, where ptr and idx are, and 2
 // n + nnz loads; val and x decide nothing and are not noted. Cost. One run, and 18 bytes of file for
 // each such load.
-#include "predict/record_data.h"
+#include "predict/input/record_data.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "watch/notes.h"
+#include "watch/estimate/notes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +47,7 @@ void note_ends(const Samples& samples, const Origins& origins, std::vector<std::
     for (const auto& [number, thread] : samples.threads)
         all += static_cast<double>(thread.samples.size());
     for (const auto& [where, end] : samples.ended) early += end.after;
-    auto list = [&](unsigned Ended::* count) {
+    auto list = [&](unsigned Ended::*count) {
         std::map<std::string, unsigned> places;
         for (const auto& [where, end] : samples.ended) {
             if (end.*count == 0) continue;

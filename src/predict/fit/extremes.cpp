@@ -10,7 +10,7 @@
 // with the sizes at all (k * k again, as a shift of an index) must be small beside sizes that were
 // checked in full: then whatever they can do to addresses was seen. Cost. Two fits an instruction over
 // some tens of points: a few milliseconds a kernel.
-#include "predict/certify/extremes.h"
+#include "predict/fit/extremes.h"
 
 #include <cmath>
 #include <map>
@@ -25,7 +25,6 @@ namespace revisit::predict {
 namespace {
 
 constexpr int kMaxDegree = 6;
-constexpr std::int64_t kSentinel = std::int64_t{1} << 30;  // limits of types and the like
 
 bool wraps(Op op) {
     return op == Op::add || op == Op::sub || op == Op::mul || op == Op::shl || op == Op::trunc;
@@ -93,7 +92,7 @@ class Continuation {
     }
 
  private:
-    std::optional<long double> one(std::span<const Extremes> by_run, std::int64_t Extremes::* end) {
+    std::optional<long double> one(std::span<const Extremes> by_run, std::int64_t Extremes::*end) {
         Points p;
         p.variables = target_.size();
         std::vector<std::uint32_t> which;
@@ -188,7 +187,7 @@ std::vector<Doubt> Reach::surprises(const Program& program, const std::vector<st
     std::vector<Doubt> out;
     Continuation continued(sizes_, target);
     std::vector<Extremes> column(runs_.size());
-    const auto collect = [&](std::int32_t watch, Extremes Observed::* which) {
+    const auto collect = [&](std::int32_t watch, Extremes Observed::*which) {
         Extremes all;
         for (std::size_t k = 0; k < runs_.size(); ++k) {
             column[k] = runs_[k][static_cast<std::size_t>(watch - 1)].*which;

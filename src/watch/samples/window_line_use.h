@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "revisit/profile.h"
-#include "watch/estimate/access_log.h"
+#include "watch/samples/access_log.h"
 
 namespace revisit::watch {
 

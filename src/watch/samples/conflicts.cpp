@@ -1,4 +1,4 @@
-#include "watch/estimate/conflicts.h"
+#include "watch/samples/conflicts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -16,7 +16,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "watch/estimate/access_log.h"
+#include "watch/samples/access_log.h"
 
 namespace revisit::watch {
 

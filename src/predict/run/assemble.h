@@ -1,9 +1,10 @@
 // Puts a profile together from what each (reference, source) contributed.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "predict/fit/rows.h"
+#include "predict/run/interpret.h"
 #include "revisit/profile.h"
 
 namespace revisit::predict {

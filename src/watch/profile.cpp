@@ -1,4 +1,4 @@
-#include "watch/outside/profile.h"
+#include "watch/profile.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -12,8 +12,8 @@
 #include "core/try.h"
 #include "record/leading.h"
 #include "symbols/origins.h"
+#include "watch/estimate/notes.h"
 #include "watch/estimate/site_facts.h"
-#include "watch/notes.h"
 
 namespace revisit::watch::outside {
 namespace {

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "predict/data.h"
-#include "predict/run/interpret.h"
+#include "predict/input/data.h"
 #include "predict/slice/frontend.h"
 #include "revisit/profile.h"
 

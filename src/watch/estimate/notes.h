@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "symbols/origins.h"
-#include "watch/estimate/samples.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch {
 

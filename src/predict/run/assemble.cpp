@@ -1,5 +1,5 @@
 // Puts a profile together: sites are references, pairs are streams, objects are arrays.
-#include "predict/fit/assemble.h"
+#include "predict/run/assemble.h"
 
 #include <algorithm>
 #include <map>

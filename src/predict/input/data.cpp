@@ -5,7 +5,7 @@
 // wide an entry is the program says: it is what its loads read. A file of decimal digits, signs and
 // separators alone is text; one that starts as NumPy's .npy do has its own width; anything else is an
 // array in memory order (little-endian).
-#include "predict/data.h"
+#include "predict/input/data.h"
 
 #include <algorithm>
 #include <charconv>
