@@ -47,8 +47,9 @@ std::string in_our_words(const CLI::App& command, const std::string& said) {
     if (auto found = revisit::Pattern("^([^ ]+): At Most 1 required but received ([0-9]+)$").find(said))
         return fmt::format("{}: expected once, found {} times", found->group(1), found->group(2));
     // "1 to 9", or "[1 - 9]" by newer versions
-    if (auto found = revisit::Pattern("^([^ ]+): Value (.*) not in range [[]?([^] ]+) (to|-) ([^] ]+)[]]?$")
-                         .find(said))
+    if (auto found =
+            revisit::Pattern("^([^ ]+): Value (.*) not in range [[]?([^] ]+) (to|-) ([^] ]+)[]]?$")
+                .find(said))
         return fmt::format("{}: expected {} to {}, found \"{}\"", found->group(1), found->group(3),
                            found->group(5), found->group(2));
     if (auto found = revisit::Pattern("^([^ ]+): (.*) not in [{](.*)[}]$").find(said))
