@@ -1,15 +1,20 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <random>
 
 #include "core/elf_file.h"
+#include "core/files.h"
 #include "record/process_status.h"
 #include "revisit/blocks.h"
 #include "revisit/revisit.h"
+#include "temporary_folder.h"
 
 namespace revisit {
 namespace {
@@ -423,6 +428,36 @@ TEST(BlockCutter, pieces_are_what_each_access_touches) {
                 ASSERT_TRUE(cut) << granularity << " " << largest << cut.error().sentence();
                 EXPECT_EQ(access, accesses.count());
             }
+}
+
+TEST(OutputFile, a_killed_process_leaves_nothing_behind) {
+    test::TemporaryFolder folder;
+    if (int file = open((folder / ".").c_str(), O_TMPFILE | O_WRONLY, 0600); file < 0)
+        GTEST_SKIP() << "a file system with files that have no name is needed";
+    else
+        close(file);
+    const pid_t writer = fork();
+    if (writer == 0) {
+        Result<OutputFile> file = OutputFile::create(folder / "killed");
+        if (!file || !file->write("half")) _exit(1);
+        raise(SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(writer, &status, 0), writer);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(OutputFile, takes_the_place_of_what_was_there_and_long_names) {
+    test::TemporaryFolder folder;
+    for (const std::string& name : {std::string("kept"), std::string(250, 'n')}) {
+        for (const char* text : {"first", "second"}) ASSERT_TRUE(write_file(folder / name, text));
+        EXPECT_EQ(*read_file(folder / name), "second");
+    }
+    EXPECT_EQ(folder.files(), 2u);
+    EXPECT_FALSE(write_file(folder / std::string(300, 'n'), "too long"));
+    EXPECT_FALSE(write_file(folder / "none/here", "no folder"));
+    EXPECT_EQ(folder.files(), 2u);
 }
 
 TEST(ElfFile, tells_programs_from_other_files_and_short_ones) {

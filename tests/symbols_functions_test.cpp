@@ -71,6 +71,42 @@ TEST(Demangled, only_what_is_mangled) {
     EXPECT_EQ(demangled("_Zbroken"), "_Zbroken");
 }
 
+TEST(Functions, rust_names_are_those_of_its_programmers) {
+    const std::pair<const char*, const char*> kNames[] = {
+        {"_RNvC6_123foo3bar", "123foo::bar"},
+        {"_RNvNtCslNYArtu3iFV_5alloc5alloc5alloc", "alloc::alloc::alloc"},
+        {"_RNvXs13_NtNtCsgEmfK2I1SDS_4core3cmp5implsyNtB8_3Ord3cmp", "<u64 as core::cmp::Ord>::cmp"},
+        {"_RNCNCNgCs6DXkGYLi8lr_2cc5spawn00B5_", "cc::spawn::{closure#0}::{closure#0}"},
+        {"_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_"
+         "4iter8iterator8Iterator9rposition"
+         "NCNgNpB9_6memchr7memrchrs_0E0Bb_",
+         "<core::slice::Iter<u8> as core::iter::iterator::Iterator>::rposition::<core::slice::memchr::"
+         "memrchr::{closure#1}>::{closure#0}"},
+        {"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_ECs1iopQbuBiw2_"
+         "3std",
+         "alloc::alloc::box_free::<dyn alloc::boxed::FnBox<(), Output = ()>>"},
+        {"_RINvCs1_1a1bAhj3_TmERSeE", "a::b::<[u8; 3], (u32,), &[str]>"},
+        {"_ZN1r4main17h086b0cfd890a8ea9E", "r::main"},
+        {"_ZN9hashbrown3raw21RawTable$LT$T$C$A$GT$4find28_$u7b$$u7b$closure$u7d$$u7d$"
+         "17h90de60c5a24944a8E",
+         "hashbrown::raw::RawTable<T,A>::find::{{closure}}"},
+        {"_ZN66_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$"
+         "4drop17h0123456789abcdefE",
+         "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop"},
+    };
+    for (const auto& [symbol, name] : kNames) EXPECT_EQ(demangled(symbol), name) << symbol;
+    // Names of C, cut symbols, references to themselves and ahead.
+    for (const char* other : {"_R", "_Read", "_RNvC6_123foo", "_RNvC6_123foo3barr", "_RB_", "_RNvB_1a",
+                              "_RINvC1a1bB5_E", "_RNvC99_a3bar", "_R1NvC1a1b", "_RINvC1a1bKB_E"})
+        EXPECT_EQ(demangled(other), other);
+    const std::string deep = "_RINvC1a1b" + std::string(100000, 'R') + "uE";
+    EXPECT_EQ(demangled(deep.c_str()), deep);
+    std::string doubled = "_RINvC1a1b";  // each names the one before it twice
+    doubled += "TuuE";
+    for (int i = 0; i < 40; i++) doubled += "TB8_B8_E";
+    EXPECT_LT(demangled((doubled + "E").c_str()).size(), 20000u);
+}
+
 #if defined(__aarch64__)
 
 std::uint64_t file_offset(std::uint64_t address) {

@@ -287,6 +287,7 @@ Result<void> check_options(const CLI::App& app, std::string_view method, bool au
         {"--sequential", "sample"},   {"--every", "watch"},          {"--repeat", "watch"},
         {"--overhead", "watch"},      {"--look-ahead", "watch"},     {"--watchpoints", "watch"},
         {"--weights", "watch"},       {"--clock", "watch"},          {"--check-predictions", "watch"},
+        {"--cache", "exact"},
     };
     for (const Belonging& belonging : kBelongings) {
         const CLI::Option* option = app.get_option_no_throw(belonging.option);

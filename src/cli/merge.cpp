@@ -45,9 +45,10 @@ class MergeCommand : public Command {
         }
         progress.clear();
         const Profile& sum = merger.sum();
-        if (!output_.output.empty()) TRY(save_profile(sum, output_.output));
-        if (output_.json) TRY(print(to_json(sum)));
-        if (!output_.json && !output_.quiet)
+        const bool to_standard_output = output_.json || output_.output == "-";
+        if (!output_.output.empty() && output_.output != "-") TRY(save_profile(sum, output_.output));
+        if (to_standard_output) TRY(print(to_json(sum)));
+        if (!to_standard_output && !output_.quiet)
             TRY(print(fmt::format("{} profiles, {} accesses, merged into {}. Next: revisit report {}\n",
                                   inputs_.size(), format_count(sum.accesses), output_.output,
                                   output_.output)));

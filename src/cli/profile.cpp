@@ -363,7 +363,8 @@ class ProfileCommand : public Command {
         for (const std::string& note : notes_of(outcome, recording_)) profile_.notes.push_back(note);
         if (!why_whole_.empty()) profile_.notes.push_back(why_whole_);
         tell_if_samples_are_few();
-        if (!output_.output.empty()) TRY(save_profile(profile_, output_.output));
+        if (!output_.output.empty() && !(output_.output == "-" && output_.json))
+            TRY(save_profile(profile_, output_.output));
         if (output_.json) return print(to_json(profile_));
         if (output_.quiet) return {};
         std::string text = "\n" + terminal_report(profile_, host_caches(), stderr_style());
@@ -371,8 +372,9 @@ class ProfileCommand : public Command {
             auto table = TRY(places_of(profile_, by_, host_caches()));
             text += "\n" + table;
         }
-        text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
-                            output_.output);
+        if (output_.output != "-")
+            text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
+                                output_.output);
         fmt::print(stderr, "{}", text);
         return {};
     }

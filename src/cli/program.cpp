@@ -15,6 +15,7 @@
 #include "cli/help.h"
 #include "cli/manuals.h"
 #include "cli/program.h"
+#include "core/pattern.h"
 #include "formats/mapped_file.h"
 #include "revisit/version.h"
 
@@ -32,6 +33,30 @@ std::string one_line(std::string message) {
     for (char& c : message)
         if (c == '\n') c = ' ';
     return message;
+}
+
+// The sentences of CLI11 that users meet most, as all others are written.
+std::string in_our_words(const CLI::App& command, const std::string& said) {
+    auto takes_a_value = [&](const std::string& name) {
+        const CLI::Option* option = command.get_option_no_throw(name);
+        return option == nullptr || option->get_items_expected_max() > 0;
+    };
+    if (auto found = revisit::Pattern("^Could not convert: ([^ ]+) = (.*)$").find(said))
+        return fmt::format("{}: {}, found \"{}\"", found->group(1),
+                           takes_a_value(found->group(1)) ? "expected a number" : "takes no value",
+                           found->group(2));
+    if (auto found = revisit::Pattern("^([^ ]+): At Most 1 required but received ([0-9]+)$").find(said))
+        return fmt::format("{}: expected once, found {} times", found->group(1), found->group(2));
+    // "1 to 9", or "[1 - 9]" by newer versions
+    if (auto found =
+            revisit::Pattern("^([^ ]+): Value (.*) not in range [[]?([^] ]+) (to|-) ([^] ]+)[]]?$")
+                .find(said))
+        return fmt::format("{}: expected {} to {}, found \"{}\"", found->group(1), found->group(3),
+                           found->group(5), found->group(2));
+    if (auto found = revisit::Pattern("^([^ ]+): (.*) not in [{](.*)[}]$").find(said))
+        return fmt::format("{}: expected one of {}, found \"{}\"", found->group(1), found->group(3),
+                           found->group(2));
+    return said;
 }
 
 // Threads of our own have nobody to catch what they lack.
@@ -105,9 +130,11 @@ int revisit::run_program(int argc, char** argv) {
     } catch (const CLI::Success& success) {  // --help, --version
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
+        const CLI::App* spoken_to = &app;
         for (CLI::App* sub : declared)
-            if (sub->parsed()) speaker = "revisit " + sub->get_name();
-        return complain(speaker, one_line(error.what()) + " (see " + speaker + " --help)");
+            if (sub->parsed()) speaker = "revisit " + sub->get_name(), spoken_to = sub;
+        return complain(speaker, in_our_words(*spoken_to, one_line(error.what())) + " (see " + speaker +
+                                     " --help)");
     }
 
     if (!manuals_folder.empty()) {

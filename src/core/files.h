@@ -9,8 +9,9 @@
 
 namespace revisit {
 
-// A result file. Written beside its name and renamed over it by commit(); dropped without one. Standard
-// output ("-") and things that are not plain files (pipes, devices) are written straight.
+// A result file. Written without a name, or beside its own where the file system has no such files, and
+// named by commit(); dropped without one, also when the process is killed. Standard output ("-") and
+// things that are not plain files (pipes, devices) are written straight.
 class OutputFile {
  public:
     static Result<OutputFile> create(const std::string& path);
@@ -26,11 +27,14 @@ class OutputFile {
 
  private:
     OutputFile() = default;
+    bool create_nameless();
+    Result<void> give_name();
     unexpected<Error> system_error(const char* doing) const;
 
     std::string path_;
     std::string temporary_;  // empty: written straight
     int descriptor_ = -1;
+    bool nameless_ = false;
 };
 
 // The whole of a file; "-" is standard input. Directories and unreadable files are errors.

@@ -157,6 +157,7 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
     auto no_profile = [&] {
         return fail(file, {}, "expected a revisit profile (an object with a \"schema\" key)");
     };
+    if (text.empty()) return fail(file, {}, "expected a revisit profile, found nothing");
     if (in.at_array() || in.at_text()) return no_profile();
     if (!in.at_object())
         return fail(file, fmt::format("byte {}", in.byte()),

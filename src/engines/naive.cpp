@@ -116,6 +116,7 @@ class NaivePrivateEngine : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_naive(const EngineOptions& options) {
+    if (options.shared) return fail("the naive method takes one model at a time");
     if (options.model == StackModel::private_) return std::make_unique<NaivePrivateEngine>(options);
     return std::make_unique<NaiveEngine>(options);
 }

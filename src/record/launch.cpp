@@ -210,6 +210,7 @@ Result<pid_t> launch(const Program& program, const Slots& slots, const LaunchOpt
         const char* log = std::getenv("REVISIT_VALGRIND_LOG");
         file = parts.launcher;
         arguments = {"valgrind", "--tool=revisit", "--quiet", "--vgdb=no", "--demangle=no",
+                     "--sigill-diagnostics=yes",  // which --quiet leaves out
                      fmt::format("--log-file={}", log ? log : "/dev/null"), "--stream=" + slots.path(),
                      fmt::format("--trace-children={}", options.follow_exec ? "yes" : "no"),
                      // With code inserted between a load-linked and its store-conditional the pair

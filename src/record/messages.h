@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <set>
 #include <string>
 
 namespace revisit::record {
@@ -27,5 +28,7 @@ class Messages {
 
 // Why valgrind could not run process `pid` to its end, out of its messages; nothing when it could.
 std::optional<std::string> valgrind_failure(const std::string& messages, pid_t pid);
+// The processes that it says the end of.
+std::set<pid_t> processes_ended_by_signals(const std::string& messages);
 
 }  // namespace revisit::record

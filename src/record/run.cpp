@@ -124,8 +124,9 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
                                 "was a program that it started and that kept its environment; build "
                                 "with revisit-clang",
                                 outcome.exit_status));
+    const std::string said = messages.text();
     if (how.recorder == Recorder::valgrind && !outcome.limit_reached)
-        if (const std::optional<std::string> why = valgrind_failure(messages.text(), program))
+        if (const std::optional<std::string> why = valgrind_failure(said, program))
             return fail(ErrorCode::not_recordable, options.program.path, "",
                         fmt::format("valgrind gave up on it (\"{}\"); revisit-clang can build a "
                                     "program that records itself",
@@ -140,6 +141,14 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
         outcome.notes.push_back(fmt::format(
             "{} was not built with revisit-clang: only programs that were, started by it, are recorded",
             options.program.arguments[0]));
+    for (const pid_t child : processes_ended_by_signals(said))
+        if (const std::optional<std::string> why = valgrind_failure(said, child)) {
+            outcome.notes.push_back(
+                fmt::format("valgrind gave up on child processes (\"{}\"): they ended there, unlike "
+                            "without it; sampling (--method watch) sees all of them",
+                            *why));
+            break;
+        }
     if (how.recorder == Recorder::valgrind && outcome.signal == SIGSYS)
         outcome.notes.push_back(
             "a filter of the program's (seccomp) forbids system calls that valgrind needs; sampling "

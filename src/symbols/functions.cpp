@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
+
+#include "symbols/rust_names.h"
 
 namespace revisit {
 
@@ -11,12 +14,13 @@ namespace revisit {
 // char".
 std::string demangled(const char* name) {
     if (!name) return {};
+    if (std::string rust = rust_name(name); !rust.empty()) return rust;
     if (!std::string_view(name).starts_with("_Z")) return name;
     int status = 0;
     char* plain = abi::__cxa_demangle(name, nullptr, nullptr, &status);
     std::string result = status == 0 && plain ? plain : name;
     std::free(plain);
-    return result;
+    return plain_rust_name(name, std::move(result));
 }
 
 FunctionIndex::FunctionIndex(std::vector<FunctionSymbol> symbols) : symbols_(std::move(symbols)) {

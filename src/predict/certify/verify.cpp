@@ -185,6 +185,11 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     if (request.source.path.ends_with(".ll") || request.source.path.ends_with(".bc"))
         return fail(ErrorCode::option, request.source.path, "verification", "needs C source");
     if (!prediction.target) return refuse("nothing was predicted");
+    const auto& name = prediction.target->functions.front().name;
+    const bool whole = name == "main" || request.source.in_program;
+    if (!whole && is_cpp(request.source.path))
+        return fail(ErrorCode::option, request.source.path, "verification",
+                    "needs C source, or the whole program in C++");
     if (request.record)
         return refuse("needs sizes and arrays as parameters and data, not recorded from a run");
     std::error_code ignored;
@@ -201,8 +206,6 @@ Result<Verification> verify(const Request& request, const Prediction& prediction
     Folder folder;
     if (folder.path().empty()) return refuse("cannot make a temporary folder");
     const auto at = [&](const char* name) { return (folder.path() / name).string(); };
-    const auto& name = prediction.target->functions.front().name;
-    const bool whole = name == "main" || request.source.in_program;
     std::vector<Unit> units{{request.source.path, request.source.flags}};
     if (!whole) {
         const auto text = TRY(driver(request, *prediction.target, folder.path()));
