@@ -123,6 +123,8 @@ TEST(LineUse, equals_the_bytes_of_every_line_counted_one_by_one) {
                                         {"64K:8:64", 4u},
                                         {"1K:1:64", 4u},
                                         {"3K:3:64", 1u},
+                                        {"12K:12:64", 1u},
+                                        {"8K:64:64", 1u},
                                         {"4K:4:64", 4u}}) {
         const ByteTrace trace = random_trace(9, 30000, 2, 1 << 17);
         AnalyzeOptions options;
@@ -145,6 +147,40 @@ TEST(LineUse, equals_the_bytes_of_every_line_counted_one_by_one) {
         EXPECT_EQ(profile.line_use->use.fetches, sum.fetches);
         EXPECT_EQ(profile.line_use->use.bytes, sum.bytes);
     }
+}
+
+// Times that run out after so many uses are numbered anew, in the same order.
+TEST(LineUse, goes_on_when_times_run_out) {
+    const CacheSpec cache = *CacheSpec::parse("4K:4:64");
+    std::mt19937_64 random(3);
+    std::vector<std::uint64_t> lines(50000);
+    std::vector<std::uint32_t> sites(lines.size());
+    const std::vector<std::uint16_t> parts(lines.size(), 7 << 8);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        lines[i] = random() % 40 * (random() % 40);
+        sites[i] = static_cast<std::uint32_t>(random() % 3);
+    }
+    std::vector<Profile> profiles;
+    for (const std::uint32_t last : {1u << 30, 7u, 100u, 4001u}) {
+        LineUseParts use(cache, 1, last);
+        LineDealer dealer({1, 16, true});
+        DealtLines dealt;
+        dealer.deal({lines, sites, {}, {}, parts}, dealt);
+        use.add(0, dealt);
+        Profile& profile = profiles.emplace_back();
+        profile.sites.resize(3);
+        for (std::uint32_t site = 0; site < 3; ++site) profile.sites[site].id = site;
+        use.fill(profile);
+    }
+    EXPECT_GT(profiles[0].line_use->use.fetches, 1000);
+    for (const Profile& profile : profiles)
+        for (std::size_t site = 0; site < 3; ++site) {
+            const LineUse &seen = profile.sites[site].line_use,
+                          &expected = profiles[0].sites[site].line_use;
+            EXPECT_EQ(seen.fetches, expected.fetches);
+            EXPECT_EQ(seen.bytes, expected.bytes);
+            EXPECT_EQ(seen.parts, expected.parts);
+        }
 }
 
 TEST(LineUse, sweeps_are_regular_and_gathers_are_not) {

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/try.h"
+#include "engines/cpu.h"
 #include "engines/sharing.h"
+#include "engines/simd.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -16,6 +18,10 @@ namespace {
 constexpr std::uint64_t kMostWays = 64;
 constexpr std::uint64_t kMostLines = std::uint64_t{1} << 26;
 constexpr std::uint64_t kKnownSteps = 2;  // fetches before a stride can be compared
+
+REVISIT_INLINE std::uint32_t short_of(std::uint64_t line) {
+    return static_cast<std::uint32_t>(line ^ line >> 32);
+}
 
 }  // namespace
 
@@ -30,17 +36,26 @@ Result<void> LineUseParts::check(const CacheSpec& spec) {
     return {};
 }
 
-LineUseParts::LineUseParts(const CacheSpec& spec, unsigned parts)
+LineUseParts::LineUseParts(const CacheSpec& spec, unsigned parts, std::uint32_t last_time)
     : spec_(spec),
       sets_(spec.blocks() / spec.associativity() / parts),
       ways_(spec.associativity()),
       mask_(std::has_single_bit(sets_) ? sets_ - 1 : 0),
+      row_((ways_ + kLanes - 1) / kLanes * kLanes),
+      last_time_(last_time),
       parts_(parts),
       order_(std::make_unique<Order>()) {
-    for (Part& part : parts_) part.entries.resize(sets_ * ways_);
+    for (Part& part : parts_) {
+        part.entries.resize(sets_ * row_);
+        part.tags.resize(sets_ * row_);
+        part.times.resize(sets_ * row_, kNever);
+        part.last.resize(sets_);
+        for (std::size_t set = 0; set < sets_; ++set)
+            std::fill_n(&part.times[set * row_], ways_, kFree);
+    }
 }
 
-void LineUseParts::Part::leave(const Entry& entry) {
+REVISIT_INLINE void LineUseParts::Part::leave(const Entry& entry) {
     if (entry.bytes == 0) return;
     Use& use = uses[entry.site];
     use.fetches++;
@@ -48,45 +63,86 @@ void LineUseParts::Part::leave(const Entry& entry) {
     use.which |= entry.bytes;
 }
 
+// As it is, and for machines with AVX2.
 template <bool kAlone>
 void LineUseParts::look_up(Part& part, const DealtLines::Part& ours,
                            std::span<const std::uint32_t> sites) {
+    look_up_in<kAlone>(part, ours, sites);
+}
+template <bool kAlone>
+REVISIT_AVX2 void LineUseParts::look_up_avx2(Part& part, const DealtLines::Part& ours,
+                                             std::span<const std::uint32_t> sites) {
+    look_up_in<kAlone>(part, ours, sites);
+}
+
+template <bool kAlone>
+REVISIT_INLINE void LineUseParts::look_up_in(Part& part, const DealtLines::Part& ours,
+                                             std::span<const std::uint32_t> sites) {
     for (std::size_t i = 0; i < ours.lines.size(); ++i) {
         const std::uint64_t line = ours.lines[i];
         const std::uint64_t bytes = kAlone ? part_mask(ours.parts[i]) : ours.bytes[i];
-        Entry* const set = part.entries.data() + (mask_ != 0 ? line & mask_ : line % sets_) * ways_;
-        if (set[0].line == line && set[0].bytes != 0) {
-            set[0].bytes |= bytes;
+        const std::uint64_t set = mask_ != 0 ? line & mask_ : line % sets_;
+        Entry* const entries = part.entries.data() + set * row_;
+        Entry& last = entries[part.last[set]];
+        if (last.line == line && last.bytes != 0) {
+            last.bytes |= bytes;
             continue;
         }
-        // The new one goes in front and the others move back by one, up to the place where it was, an
-        // empty one or the end.
+        if (part.now >= last_time_) [[unlikely]]
+            renumber(part);
+        std::uint32_t* const tags = part.tags.data() + set * row_;
+        std::uint32_t* const times = part.times.data() + set * row_;
+        std::uint64_t equal = 0;
+        for (std::size_t at = 0; at < row_; at += kLanes)
+            equal |= std::uint64_t{simd::equal_bits(tags + at, short_of(line))} << at;
+        std::size_t way = 0;
+        for (; equal != 0; equal &= equal - 1) {
+            way = static_cast<std::size_t>(std::countr_zero(equal));
+            if (entries[way].line == line && entries[way].bytes != 0) break;
+        }
+        if (equal == 0) way = simd::least_at(times, row_);
+        times[way] = ++part.now;
+        part.last[set] = static_cast<std::uint8_t>(way);
+        if (equal != 0) {
+            entries[way].bytes |= bytes;
+            continue;
+        }
         const std::size_t at = kAlone ? i : ours.at[i];
-        Entry moved{line, bytes, sites.empty() ? 0 : sites[at]};
-        bool is_there = false;
-        for (std::uint64_t way = 0; way < ways_; ++way) {
-            std::swap(moved, set[way]);
-            is_there = moved.line == line && moved.bytes != 0;
-            if (is_there || moved.bytes == 0) break;
-        }
-        if (is_there) {
-            set[0].bytes |= moved.bytes;
-            set[0].site = moved.site;
-            continue;
-        }
+        const std::uint32_t site = sites.empty() ? 0 : sites[at];
         if constexpr (kAlone)
-            count_stride(line, set[0].site);
+            count_stride(line, site);
         else
             part.fetched[at / 64] |= std::uint64_t{1} << at % 64;
-        part.leave(moved);
+        part.leave(entries[way]);
+        entries[way] = {line, bytes, site};
+        tags[way] = short_of(line);
     }
+}
+
+// Ranks within each set take the place of times.
+void LineUseParts::renumber(Part& part) const {
+    std::vector<std::uint32_t> order;
+    for (std::size_t first = 0; first < part.times.size(); first += row_) {
+        std::uint32_t* const times = &part.times[first];
+        order.assign(times, times + ways_);
+        std::ranges::sort(order);
+        for (std::size_t way = 0; way < ways_; ++way)
+            if (times[way] != kFree)
+                times[way] = 1 + static_cast<std::uint32_t>(
+                                     std::ranges::lower_bound(order, times[way]) - order.begin());
+    }
+    part.now = static_cast<std::uint32_t>(ways_);
 }
 
 void LineUseParts::add(std::size_t number, const DealtLines& batch) {
     Part& part = parts_[number];
-    if (parts_.size() == 1) return look_up<true>(part, batch.part(0), batch.sites());
+    const bool avx2 = kMayHaveAvx2 && has_avx2();
+    if (parts_.size() == 1)
+        return avx2 ? look_up_avx2<true>(part, batch.part(0), batch.sites())
+                    : look_up<true>(part, batch.part(0), batch.sites());
     part.fetched.assign((batch.blocks().size() + 63) / 64, 0);
-    look_up<false>(part, batch.part(number), batch.sites());
+    avx2 ? look_up_avx2<false>(part, batch.part(number), batch.sites())
+         : look_up<false>(part, batch.part(number), batch.sites());
     hand_on(part, batch);
 }
 

@@ -133,21 +133,7 @@ class RecentLines {
 
     template <bool kPlain>
     REVISIT_INLINE std::size_t oldest(const std::uint32_t* times) const {
-        const std::size_t row = kPlain ? kLanes : row_;
-        auto least = simd::load<simd::s32x4>(times);
-        for (std::size_t at = 4; at < row; at += 4) {
-            const auto next = simd::load<simd::s32x4>(times + at);
-            least = next < least ? next : least;
-        }
-        auto other = __builtin_shufflevector(least, least, 2, 3, 0, 1);
-        least = other < least ? other : least;
-        other = __builtin_shufflevector(least, least, 1, 0, 3, 2);
-        least = other < least ? other : least;
-        std::uint64_t equal = 0;
-        for (std::size_t at = 0; at < row; at += 8)
-            equal |= std::uint64_t{simd::equal_bits(times + at, static_cast<std::uint32_t>(least[0]))}
-                     << at;
-        return static_cast<std::size_t>(std::countr_zero(equal));
+        return simd::least_at(times, kPlain ? kLanes : row_);
     }
 
     void renumber() {

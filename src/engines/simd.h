@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -199,5 +200,22 @@ REVISIT_INLINE Comparison compare(const std::uint32_t* values, std::uint32_t low
 }
 
 #endif
+
+// Where the least of some numbers under 2^31 is, the first of them. A multiple of eight, up to 64.
+REVISIT_INLINE unsigned least_at(const std::uint32_t* numbers, std::size_t count) {
+    auto least = load<s32x4>(numbers);
+    for (std::size_t at = 4; at < count; at += 4) {
+        const auto next = load<s32x4>(numbers + at);
+        least = next < least ? next : least;
+    }
+    auto other = __builtin_shufflevector(least, least, 2, 3, 0, 1);
+    least = other < least ? other : least;
+    other = __builtin_shufflevector(least, least, 1, 0, 3, 2);
+    least = other < least ? other : least;
+    std::uint64_t equal = 0;
+    for (std::size_t at = 0; at < count; at += 8)
+        equal |= std::uint64_t{equal_bits(numbers + at, static_cast<std::uint32_t>(least[0]))} << at;
+    return static_cast<unsigned>(std::countr_zero(equal));
+}
 
 }  // namespace revisit::simd

@@ -116,11 +116,14 @@ Decoder::Thread& Decoder::thread(std::uint32_t number) {
     return found->second;
 }
 
+std::uint32_t Decoder::Block::accesses_of(std::uint32_t count) const {
+    if (count == words) return static_cast<std::uint32_t>(from.size());
+    return static_cast<std::uint32_t>(std::ranges::find(from, count) - from.begin());
+}
+
 std::uint32_t Decoder::Block::expand(const std::uint64_t* told, std::uint32_t count,
                                      std::uint64_t* to) const {
-    auto accesses = static_cast<std::uint32_t>(from.size());
-    if (count < words)
-        accesses = static_cast<std::uint32_t>(std::ranges::find(from, count) - from.begin());
+    const std::uint32_t accesses = accesses_of(count);
     for (std::uint32_t i = 0; i < accesses; i++)
         to[i] = told[from[i]] + static_cast<std::uint64_t>(offsets[i]);
     return accesses;

@@ -130,7 +130,9 @@ class Decoder {
         std::vector<std::int64_t> offsets;  // and how far from it
 
         bool is_derived() const { return words != sizes.size(); }
-        // The addresses of all accesses that these words tell; how many.
+        // How many accesses so many words tell: all, or up to the first one without its word.
+        std::uint32_t accesses_of(std::uint32_t count) const;
+        // Their addresses; how many.
         std::uint32_t expand(const std::uint64_t* told, std::uint32_t count, std::uint64_t* to) const;
 
         std::vector<std::uint32_t> reaches;  // sizes less one

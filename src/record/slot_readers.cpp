@@ -117,6 +117,9 @@ bool SlotReader::meet(std::uint64_t id, Met& met) const {
             near = {0, ~std::uint64_t{0}, met.labels != nullptr ? met.labels[i] : 0};
         met.accesses[i] = {near, block->reaches[i], block->writes[i],
                            (block->flags[i] & REVISIT_GUARDED) != 0};
+        if (!block->is_derived()) continue;
+        met.accesses[i].from = block->from[i];
+        met.accesses[i].offset = static_cast<std::int32_t>(block->offsets[i]);
     }
     met.guarded = block->guarded;
     met.block = block;
@@ -178,8 +181,8 @@ bool SlotReader::one_by_one(Met& met, const std::uint64_t* addresses, std::uint3
 
 // Writes what can be told without looking closer, of all accesses. False where that is not enough: then
 // one_by_one() writes it again. As a call, a block of code takes 1 ns per access more.
-template <bool kParts>
-REVISIT_INLINE bool SlotReader::plain_block(const Met& met, const std::uint64_t* addresses,
+template <bool kParts, bool kDerived>
+REVISIT_INLINE bool SlotReader::plain_block(const Met& met, const std::uint64_t* told,
                                             std::uint32_t count, const Output& to,
                                             std::size_t at) const {
     const unsigned shift = shift_, part = shift > 6 ? shift - 6 : 0;
@@ -192,8 +195,10 @@ REVISIT_INLINE bool SlotReader::plain_block(const Met& met, const std::uint64_t*
     std::uint16_t* const parts = kParts ? to.parts + at : nullptr;
     bool is_plain = !met.guarded;
     for (std::uint32_t i = 0; i < count; i++) {
-        const std::uint64_t address = addresses[i], first = address & inside,
-                            last = first + known[i].reach;
+        const std::uint64_t address =
+            kDerived ? told[known[i].from] + static_cast<std::uint64_t>(std::int64_t{known[i].offset})
+                     : told[i];
+        const std::uint64_t first = address & inside, last = first + known[i].reach;
         is_plain &= last <= inside;
         is_plain &= address - known[i].near.low < known[i].near.size;
         is_plain &= address - stack_low >= stack_bytes;
@@ -206,21 +211,28 @@ REVISIT_INLINE bool SlotReader::plain_block(const Met& met, const std::uint64_t*
 }
 
 // The same without sites: loops over two columns at a time are faster here.
-REVISIT_INLINE bool SlotReader::plain_block(const Decoder::Block& block, const std::uint64_t* addresses,
+template <bool kDerived>
+REVISIT_INLINE bool SlotReader::plain_block(const Decoder::Block& block, const std::uint64_t* told,
                                             std::uint32_t count, const Output& to,
                                             std::size_t at) const {
     const std::uint64_t inside = (std::uint64_t{1} << shift_) - 1;
     const std::uint32_t* const reaches = block.reaches.data();
+    const std::uint32_t* const from = block.from.data();
+    const std::int64_t* const offsets = block.offsets.data();
     std::uint64_t* const blocks = to.blocks + at;
     std::uint64_t beyond = block.guarded ? inside + 1 : 0;
+    auto address_of = [&](std::uint32_t i) {
+        return kDerived ? told[from[i]] + static_cast<std::uint64_t>(offsets[i]) : told[i];
+    };
     for (std::uint32_t i = 0; i < count; i++) {
-        beyond |= (addresses[i] & inside) + reaches[i];
-        blocks[i] = addresses[i] >> shift_;
+        const std::uint64_t address = address_of(i);
+        beyond |= (address & inside) + reaches[i];
+        blocks[i] = address >> shift_;
     }
     if (to.parts != nullptr) {
         const unsigned part = shift_ > 6 ? shift_ - 6 : 0;
         for (std::uint32_t i = 0; i < count; i++) {
-            const std::uint64_t byte = addresses[i] & inside;
+            const std::uint64_t byte = address_of(i) & inside;
             to.parts[at + i] =
                 static_cast<std::uint16_t>(byte >> part | (byte + reaches[i]) >> part << 8);
         }
@@ -279,37 +291,45 @@ bool SlotReader::read_words(const SlotView& slot, Decoder::Calls& calls, Output&
             at += length;
             continue;
         }
-        std::uint32_t count = REVISIT_BLOCK_COUNT(first);
+        const std::uint32_t told = REVISIT_BLOCK_COUNT(first);
         const std::uint64_t id = REVISIT_BLOCK_ID(first);
-        const std::uint64_t* addresses = words.data() + at + 1;
-        if (at + count >= words.size()) return false;
-        at += 1 + count;
+        const std::uint64_t* const addresses = words.data() + at + 1;
+        if (at + told >= words.size()) return false;
+        at += 1 + told;
         bool is_plain = false;
+        std::uint32_t count = told;
         auto fits = [&](const Decoder::Block& block) {
-            if (count > block.words) return false;
-            if (block.is_derived()) {
-                count = block.expand(addresses, count, expanded);
-                addresses = expanded;
-            }
+            if (told > block.words) return false;
+            if (block.is_derived()) count = block.accesses_of(told);
             return count <= to.room - filled;
         };
+        const Decoder::Block* block = nullptr;
         if constexpr (kLabels) {
             Met& met = met_at(id);
             if (!is_met(id, met) && !meet(id, met)) [[unlikely]]
                 return false;
-            if (!fits(*met.block)) return false;
-            is_plain = plain_block<kParts>(met, addresses, count, to, filled);
+            block = met.block;
+            if (!fits(*block)) return false;
+            is_plain = block->is_derived()
+                           ? plain_block<kParts, true>(met, addresses, count, to, filled)
+                           : plain_block<kParts, false>(met, addresses, count, to, filled);
         } else {
-            const Decoder::Block* const block = decoder_.find_block(id);
+            block = decoder_.find_block(id);
             if (block == nullptr || !fits(*block)) return false;
-            is_plain = plain_block(*block, addresses, count, to, filled);
+            is_plain = block->is_derived() ? plain_block<true>(*block, addresses, count, to, filled)
+                                           : plain_block<false>(*block, addresses, count, to, filled);
         }
         if (!is_plain) [[unlikely]] {
             out.filled = filled;
             out.accesses = accesses;
             Met& met = met_at(id);
             if (!is_met(id, met) && !meet(id, met)) return false;
-            if (!one_by_one(met, addresses, count, out)) return false;
+            const std::uint64_t* all = addresses;
+            if (block->is_derived()) {
+                block->expand(addresses, told, expanded);
+                all = expanded;
+            }
+            if (!one_by_one(met, all, count, out)) return false;
             take_back();
             continue;
         }

@@ -55,6 +55,8 @@ class SlotReader {
         std::uint32_t reach = 0;  // its size less one
         std::uint8_t write = 0;
         bool guarded = false;
+        std::uint32_t from = 0;   // the word that tells its address
+        std::int32_t offset = 0;  // and how far from it
     };
     // A block of code that was met lately, in the call path that its thread was in.
     struct Met {
@@ -77,10 +79,11 @@ class SlotReader {
     bool call(std::span<const std::uint64_t> record, Decoder::Calls& calls) const;
     template <bool kLabels, bool kParts>
     bool read_words(const SlotView& slot, Decoder::Calls& calls, Output& out);
-    template <bool kParts>
-    bool plain_block(const Met& met, const std::uint64_t* addresses, std::uint32_t count,
-                     const Output& to, std::size_t at) const;
-    bool plain_block(const Decoder::Block& block, const std::uint64_t* addresses, std::uint32_t count,
+    template <bool kParts, bool kDerived>
+    bool plain_block(const Met& met, const std::uint64_t* told, std::uint32_t count, const Output& to,
+                     std::size_t at) const;
+    template <bool kDerived>
+    bool plain_block(const Decoder::Block& block, const std::uint64_t* told, std::uint32_t count,
                      const Output& to, std::size_t at) const;
     std::size_t record(const SlotView& slot, std::size_t at, Decoder::Calls& calls, Output& out) const;
     bool one_by_one(Met& met, const std::uint64_t* addresses, std::uint32_t count, Output& out) const;

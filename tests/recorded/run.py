@@ -6,7 +6,7 @@
 A program of tests/recorded says at its end how many accesses its function `touch` made; the profile must
 have as many, whatever became of the program, and the program must end as it does without us.
 """
-import collections, json, os, pathlib, subprocess, sys, tempfile
+import collections, json, os, pathlib, re, subprocess, sys, tempfile
 
 build, sources, test = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
 scratch = tempfile.TemporaryDirectory()
@@ -332,8 +332,23 @@ def test_sampled():
             failures.append(f"ends.c {way} sampled: only {result['accesses']} accesses")
 
 
+def blocks_defined(source, *options):
+    """Of each block of code that the plug-in defines: its accesses, and how many of them have a word."""
+    compile(source, "-S", "-emit-llvm", *options, output="defined.ll")
+    text = (folder / "defined.ll").read_text()
+    words = [int(word) for word in re.findall(r"i64 (-?\d+)", re.search(r"@revisit.definitions = .*?\[(i64 .*?)\]", text)[1])]
+    define_block, derived, at = 5, 16, 0
+    while at < len(words):
+        tag, n = words[at] >> 56, words[at] & (1 << 56) - 1
+        if tag == define_block:
+            yield n, sum(not words[at + 2 + 2 * i] >> 32 & derived for i in range(n))
+        at += 2 + (2 * n if tag == define_block else (n + 7) // 8)
+
+
 def test_derived():
     """Addresses that the recorder leaves out are those that it would have written, also where the program samples itself."""
+    # Four iterations of gather: of two arrays one address each, and four of the third.
+    check("near.c: blocks of 12 accesses and 6 words", (12, 6) in blocks_defined("near.c", "-O2"), True)
     for level in "-O0", "-O1", "-O2", "-O3":
         seen = []
         for derives in "true", "false":

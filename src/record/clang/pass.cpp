@@ -32,7 +32,6 @@
 #include "record/clang/abi.h"
 #include "record/clang/accesses.h"
 #include "record/clang/copies.h"
-#include "record/clang/derive.h"
 #include "record/clang/recorder.h"
 
 namespace revisit::clang_recorder {
@@ -111,8 +110,11 @@ void Recorder::find_steps() {
             erase_if(step.run, [&](const Access& access) { return own.contains(access.pointer); });
         erase_if(steps,
                  [](const Step& step) { return step.kind == Step::accesses && step.run.empty(); });
-        if (append_option == by_pointer && derive_option)
-            for (Step& step : steps) derive_addresses(step.run, module_.getDataLayout());
+        if (append_option != by_pointer || !derive_option) continue;
+        for (Step& step : steps) {
+            if (!copies_.recording) addresses_.learn(step.run, module_.getDataLayout());
+            addresses_.derive(step.run);
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 #include "record/clang/abi.h"
 #include "record/clang/accesses.h"
 #include "record/clang/copies.h"
+#include "record/clang/derive.h"
 #include "record/clang/unit.h"
 
 namespace revisit::clang_recorder {
@@ -119,6 +120,7 @@ class Recorder {
     Unit& unit_;
     llvm::MapVector<llvm::BasicBlock*, std::vector<Step>> steps_;
     Copies copies_;
+    Addresses addresses_;
     // copies_.counts, and what checks split off from them
     llvm::SmallPtrSet<llvm::BasicBlock*, 16> is_counting_;
 };
