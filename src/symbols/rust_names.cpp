@@ -12,7 +12,7 @@
 namespace revisit {
 namespace {
 
-constexpr int kDeepest = 200;
+constexpr int kDeepestName = 200;
 constexpr std::size_t kLongest = 8192;
 
 std::string_view basic_type(char code) {
@@ -104,7 +104,7 @@ class RustSymbol {
 
     struct Deeper {
         explicit Deeper(RustSymbol& symbol) : symbol_(symbol) {
-            if (++symbol_.depth_ > kDeepest) symbol_.failed_ = true;
+            if (++symbol_.depth_ > kDeepestName) symbol_.failed_ = true;
         }
         ~Deeper() { --symbol_.depth_; }
         RustSymbol& symbol_;
