@@ -124,6 +124,7 @@ class AnalyzeCommand : public Command {
         if (!analysis.cores.empty() && options.model != StackModel::private_)
             return fail("--cores needs --model private or both");
         if (cluster_) return run_on_cluster(analysis);
+        TRY(check_inputs(traces_));
         const auto trace = TRY(open_traces(traces_, format_, options.threads));
         std::uint64_t natural = trace->info().natural_granularity;
         if (!analysis_.granularity_given() && natural != 0) options.granularity = natural;
@@ -242,10 +243,10 @@ class AnalyzeCommand : public Command {
             else if (output_.output.empty())
                 text += fmt::format(
                     "\nNext: revisit analyze {}-o profile.json {} && revisit cache profile.json\n",
-                    format_.empty() ? "" : "--format " + format_ + " ", fmt::join(traces_, " "));
+                    format_.empty() ? "" : "--format " + format_ + " ", shell_words(traces_));
             else
                 text += fmt::format("\nProfile written to {}. Next: revisit cache {}\n", output_.output,
-                                    output_.output);
+                                    shell_word(output_.output));
         }
         return print(text);
     }

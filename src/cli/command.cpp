@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include "core/files.h"
@@ -68,11 +69,39 @@ std::span<const CommandEntry> commands() {
     return kCommands;
 }
 
+std::string shell_word(const std::string& word) {
+    constexpr std::string_view kPlain = "%+,-./:=@_";
+    auto is_plain = [&](unsigned char c) {
+        return c >= 128 || std::isalnum(c) || kPlain.find(static_cast<char>(c)) != kPlain.npos;
+    };
+    if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+    std::string quoted = "'";
+    for (char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    return quoted + "'";
+}
+
+std::string shell_words(const std::vector<std::string>& words) {
+    std::string all;
+    for (const std::string& word : words) all += (all.empty() ? "" : " ") + shell_word(word);
+    return all;
+}
+
+Result<void> check_inputs(const std::vector<std::string>& inputs) {
+    if (std::ranges::count(inputs, "-") <= 1) return {};
+    return fail("standard input (-) can be read once, and is named twice");
+}
+
+std::string whole_number(const std::string& text) {
+    if (!text.empty() && text[0] >= '0' && text[0] <= '9') return {};
+    return fmt::format("expected a number, found \"{}\"", text);
+}
+
 void AnalysisOptions::declare(CLI::App& app) {
     app.add_option("--granularity", granularity_text,
                    "bytes per block; 1 counts every address (default: 64)\n"
                    "a list such as 64,4K,2M counts all in one run; the first is the main one")
         ->type_name("BYTES,…")
+        ->check(whole_number)
         ->group("Analysis");
     app.add_option("--bins", bins_text, "log2, log2:K (K per power of two), linear:W or exact")
         ->type_name("SPEC")
@@ -91,9 +120,11 @@ void AnalysisOptions::declare(CLI::App& app) {
         ->group("Analysis");
     app.add_option("--threads", threads, "threads to count with (default: all cores)")
         ->type_name("N")
+        ->check(whole_number)
         ->group("Analysis");
     app.add_option("--seed", seed, "random seed")
         ->type_name("N")
+        ->check(whole_number)
         ->capture_default_str()
         ->group("Analysis");
 }

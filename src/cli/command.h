@@ -51,6 +51,16 @@ class LostColumns {
 // The sentence of an error, and the option that helps where there is one.
 std::string with_hint(const Error& error);
 
+// A word as a shell takes it: in quotes where it has spaces and the like.
+std::string shell_word(const std::string& word);
+std::string shell_words(const std::vector<std::string>& words);
+
+// Of the inputs of a command, one may be standard input.
+Result<void> check_inputs(const std::vector<std::string>& inputs);
+
+// For CLI11's check(): it takes "" for 0 and -1 for the largest number.
+std::string whole_number(const std::string& text);
+
 // Options of several commands, declared and parsed alike.
 struct AnalysisOptions {
     std::string granularity_text;

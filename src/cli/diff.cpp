@@ -75,6 +75,9 @@ class DiffCommand : public Command {
             options.fail_if.push_back(*condition);
         }
         options.caches = TRY(caches_.caches());
+        std::vector<std::string> all{old_, new_};
+        for (const auto& more : {more_old_, more_new_}) all.insert(all.end(), more.begin(), more.end());
+        TRY(check_inputs(all));
         std::vector<Profile> before = TRY(load_all(old_, more_old_));
         std::vector<Profile> after = TRY(load_all(new_, more_new_));
         if (weight_match_) return match_weights(before.front(), after.front(), options.caches);

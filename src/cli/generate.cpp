@@ -35,6 +35,7 @@ class GenerateCommand : public Command {
             ->group("What");
         app.add_option("--threads", options_.threads, "number of threads in the trace")
             ->type_name("K")
+            ->check(whole_number)
             ->capture_default_str()
             ->group("Threads");
         app.add_option("--sharing", options_.sharing, "share of the blocks that all threads use")
@@ -47,6 +48,7 @@ class GenerateCommand : public Command {
             ->group("Threads");
         app.add_option("--seed", options_.seed, "random seed")
             ->type_name("N")
+            ->check(whole_number)
             ->capture_default_str()
             ->group("What");
         app.add_option("-o,--output", output_,

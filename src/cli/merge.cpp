@@ -34,6 +34,7 @@ class MergeCommand : public Command {
             return fail("expected -o FILE or --json: where the sum goes");
         if (!list_.empty()) TRY(read_list());
         if (inputs_.empty()) return fail("expected profiles to merge");
+        TRY(check_inputs(inputs_));
         Progress progress("merging", output_.quiet);
         ProfileMerger merger(TRY(load_profile(inputs_[0])), runs_);
         for (std::size_t i = 1; i < inputs_.size(); i++) {
@@ -51,7 +52,7 @@ class MergeCommand : public Command {
         if (!to_standard_output && !output_.quiet)
             TRY(print(fmt::format("{} profiles, {} accesses, merged into {}. Next: revisit report {}\n",
                                   inputs_.size(), format_count(sum.accesses), output_.output,
-                                  output_.output)));
+                                  shell_word(output_.output))));
         return 0;
     }
 

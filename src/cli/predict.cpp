@@ -382,7 +382,7 @@ class PredictCommand : public Command {
                     "\nNext: revisit predict … -o profile.json, then revisit cache profile.json\n");
             else
                 text += fmt::format("\nProfile written to {}. Next: revisit cache {}\n", output_.output,
-                                    output_.output);
+                                    shell_word(output_.output));
         }
         return print(text);
     }

@@ -117,6 +117,7 @@ class ProfileCommand : public Command {
                              : method_ == "auto" ? automatic_method(engine)
                                                  : method_;
         TRY(check_options(*app_, method, method_ == "auto"));
+        recording_.output_to_error = output_.json || output_.output == "-";
         if (!output_.output.empty() || !output_.json)
             TRY(check_output(output_.output,
                              recording_.command.empty() ? "program" : recording_.command[0]));
@@ -240,6 +241,7 @@ class ProfileCommand : public Command {
             run = TRY(recording_.run_options());
             TRY(watch::check_program(run.program));
             outside.program = run.program;
+            outside.launch.output_to_error = run.launch.output_to_error;
             if (run.decode.objects) outside.preloaded = watch::heap_library();
             outside.environment = watch::heap_environment(outside.preloaded);
         }
@@ -374,7 +376,7 @@ class ProfileCommand : public Command {
         }
         if (output_.output != "-")
             text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
-                                output_.output);
+                                shell_word(output_.output));
         fmt::print(stderr, "{}", text);
         return {};
     }

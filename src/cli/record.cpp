@@ -27,6 +27,7 @@ class RecordCommand : public Command {
     }
 
     Result<int> run() override {
+        recording_.output_to_error = output_ == "-";
         record::RunOptions run = TRY(recording_.run_options());
         TRY(check_output(output_, recording_.command[0]));
         run.want |= REVISIT_WANT_ORDER;  // a trace may be analyzed in any model
@@ -51,7 +52,8 @@ class RecordCommand : public Command {
             for (const std::string& note : notes_of(outcome, recording_))
                 fmt::print(stderr, "note: {}\n", note);
             for (const std::string& path : written)
-                fmt::print(stderr, "Trace written to {}. Next: revisit analyze {}\n", path, path);
+                fmt::print(stderr, "Trace written to {}. Next: revisit analyze {}\n", path,
+                           shell_word(path));
         }
         return outcome.exit_status;
     }

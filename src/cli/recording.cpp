@@ -81,6 +81,7 @@ Result<record::RunOptions> RecordingOptions::run_options() const {
     const bool by_clang = !sampled && (via == "clang" || (via == "auto" && is_built_for_it));
     run.launch.recorder = by_clang ? record::Recorder::clang : record::Recorder::valgrind;
     run.launch.functions = functions;
+    run.launch.output_to_error = output_to_error;
     run.launch.follow_exec = !no_children;
     if (!by_clang && !sampled) {
         TRY(record::find_valgrind());

@@ -21,7 +21,8 @@ struct RecordingOptions {
     bool no_children = false;
     bool no_contexts = false;
     bool no_objects = false;
-    bool sampled = false;  // not set by an option: the program runs as it is, under the sampler
+    bool output_to_error = false;  // not set by an option: standard output has the result alone
+    bool sampled = false;          // not set by an option: the program runs as it is, under the sampler
 
     void declare(CLI::App& app);
     Result<record::RunOptions> run_options() const;

@@ -64,7 +64,7 @@ class TopCommand : public Command {
         if (output_.empty()) return 0;
         TRY(save_profile(profile, output_));
         TRY(print(fmt::format("\nProfile written to {}. Next: revisit report {} --open\n", output_,
-                              output_)));
+                              shell_word(output_))));
         return 0;
     }
 

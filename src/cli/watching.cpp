@@ -76,6 +76,7 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine,
     settings.period = static_cast<std::uint64_t>(period.count());
     Result<double> share = parse_share(overhead);
     if (!share) return fail("--overhead: " + share.error().message);
+    if (*share <= 0) return fail("--overhead: expected more than 0");
     settings.share = static_cast<std::uint64_t>(std::max(1.0, std::round(*share * 1000)));
     // Weights by chance count all of a window's uses; the paper's rule knows one a sample.
     settings.window = window;

@@ -279,6 +279,7 @@ Result<pid_t> start(const std::string& file, std::vector<std::string> arguments,
         if (options.silent)
             for (int file = open("/dev/null", O_RDWR), to = options.keeps_input ? 1 : 0; to < 3; to++)
                 dup2(file, to);
+        if (options.output_to_error) dup2(2, 1);
         for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
         char ignored;
         close(ready[1]);

@@ -47,11 +47,12 @@ struct LaunchOptions {
     std::vector<std::string> functions;  // mark what happens inside of these
     std::vector<std::string> regions;    // the marks that count, where the program samples itself
     bool follow_exec = true;
-    bool silent = false;        // input and output at /dev/null
-    bool keeps_input = false;   // … but for its input
-    std::string messages;       // valgrind: a file that its messages are appended to
-    bool in_order = false;      // valgrind: threads run in turn, each as long as the others
-    bool ends_with_us = false;  // killed when this process ends first
+    bool silent = false;           // input and output at /dev/null
+    bool keeps_input = false;      // … but for its input
+    bool output_to_error = false;  // standard output has the result alone
+    std::string messages;          // valgrind: a file that its messages are appended to
+    bool in_order = false;         // valgrind: threads run in turn, each as long as the others
+    bool ends_with_us = false;     // killed when this process ends first
     // Called with the child's process id before it becomes the program.
     std::function<Result<void>(pid_t)> before_exec;
 };
