@@ -198,9 +198,10 @@ TEST(WatchEstimate, what_may_be_touched_is_what_was_resident_without_code_and_wh
     EXPECT_EQ((Touchable{0, 4 << 20, 1 << 20}.all()), 0u);  // not known
 }
 
-TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
+// Fifty samples of one thread, each with a reuse by watchpoint after nine tenths of its time.
+Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options) {
     Samples samples;
-    samples.touchable.resident = 64 * 100;
+    samples.touchable.resident = resident;
     ThreadSamples& thread = samples.threads[1];
     for (std::uint64_t i = 1; i <= 50; i++) {
         Sample sample;
@@ -219,11 +220,28 @@ TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
     clock.accesses = clock.time;
     Origins origins;
     origins.labels.push_back({});
-    Profile profile =
-        estimate(samples, origins, {}, AccessClock({{std::uint16_t{1}, clock}}, "simulated"));
+    return estimate(samples, origins, options, AccessClock({{std::uint16_t{1}, clock}}, "simulated"));
+}
+
+TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
+    const Profile profile = profile_of_fifty(64 * 100, {});
     ASSERT_FALSE(profile.reuse.bins.empty());
     EXPECT_LE(profile.reuse.bins.back().low, 100u);
     EXPECT_LE(profile.distinct, 100);
+}
+
+// A server's children, of which a few met a sample: their accesses were a twentieth of what there are.
+TEST(WatchEstimate, threads_without_a_sample_count_by_their_time) {
+    EstimateOptions options;
+    const Profile sampled = profile_of_fifty(0, options);
+    options.sampled_share = 0.25;
+    const Profile all = profile_of_fifty(0, options);
+    ASSERT_GT(sampled.accesses, 0);
+    EXPECT_NEAR(all.accesses, 4 * sampled.accesses, 1e-6 * all.accesses);
+    EXPECT_NEAR(accuracy(all.reuse, sampled.reuse), 1, 1e-9);
+    ASSERT_EQ(all.sites.size(), sampled.sites.size());
+    for (std::size_t i = 0; i < all.sites.size(); i++)
+        EXPECT_NEAR(all.sites[i].accesses, 4 * sampled.sites[i].accesses, 1e-6 * all.accesses);
 }
 
 TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {

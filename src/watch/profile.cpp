@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "core/try.h"
 #include "record/leading.h"
@@ -22,11 +23,44 @@ std::string base_name(const std::string& path) {
     return std::filesystem::path(path).filename().string();
 }
 
-Profile estimate_program(Program& program, unsigned runs, const ProfileOptions& options) {
+// Processor time of a program's threads. Many end before their first sample, as processes that a server
+// forks for a request: their accesses are as many as the others had in that time.
+struct Times {
+    double sampled = 0, unsampled = 0;
+    std::map<const Process*, double> unsampled_of;
+
+    double share() const { return sampled > 0 ? sampled / (sampled + unsampled) : 1; }
+};
+
+Times times_of(const Program& program, const Outcome& outcome) {
+    Times times;
+    const auto& threads = program.samples.threads;
+    for (const auto& [number, thread] : threads) times.sampled += static_cast<double>(thread.end);
+    for (const auto& process : outcome.processes) {
+        if (process->program != &program) continue;
+        double rest = static_cast<double>(process->time);
+        bool all_sampled = !process->threads.empty();
+        for (std::uint16_t number : process->threads) {
+            auto found = threads.find(number);
+            if (found == threads.end())
+                all_sampled = false;
+            else
+                rest -= static_cast<double>(found->second.end);
+        }
+        if (all_sampled || rest <= 0) continue;
+        times.unsampled_of[process.get()] = rest;
+        times.unsampled += rest;
+    }
+    return times;
+}
+
+Profile estimate_program(Program& program, const Times& times, unsigned runs,
+                         const ProfileOptions& options) {
     Origins origins =
         program.places.finish(program.samples, program.path, options.contexts, options.objects);
     EstimateOptions how = options.estimate;
     how.runs = runs;
+    how.sampled_share = times.share();
     Profile profile = estimate(program.samples, origins, how, options.counts);
     program.samples.conflicts.fill(profile);
     explain(profile, origins);
@@ -37,12 +71,22 @@ Profile estimate_program(Program& program, unsigned runs, const ProfileOptions& 
 
 // Accesses go with the samples: threads of one program are estimated one by one, but all of a program
 // whose single thread has no part of its own.
-double accesses_of(const Process& process, const Profile& profile) {
-    if (profile.threads.empty()) return process.threads.empty() ? 0 : profile.accesses;
-    double sum = 0;
+double accesses_of(const Process& process, const Profile& profile, const Times& times) {
+    const auto unsampled = times.unsampled_of.find(&process);
+    const double of_time =
+        unsampled == times.unsampled_of.end()
+            ? 0
+            : profile.accesses * (1 - times.share()) * unsampled->second / times.unsampled;
+    if (profile.threads.empty()) {
+        const bool has_samples = std::ranges::any_of(process.threads, [&](std::uint16_t number) {
+            return process.program->samples.threads.contains(number);
+        });
+        return of_time + (has_samples ? times.share() * profile.accesses : 0);
+    }
+    double sum = of_time;
     for (const ThreadProfile& thread : profile.threads)
         if (std::ranges::find(process.threads, thread.id) != process.threads.end())
-            sum += thread.accesses;
+            sum += times.share() * thread.accesses;
     return sum;
 }
 
@@ -72,11 +116,14 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
     if (!has_room_for_names())
         return fail("out of memory: naming functions needs 56 MB more address space (ulimit -v)");
     std::map<const Program*, Profile> profiles;
+    std::map<const Program*, Times> times;
     for (const auto& program : outcome.programs) {
         std::erase_if(program->samples.threads,
                       [](const auto& one) { return one.second.samples.empty(); });
+        times[program.get()] = times_of(*program, outcome);
         if (!program->samples.threads.empty() || outcome.programs.size() == 1)
-            profiles[program.get()] = estimate_program(*program, outcome.runs, options);
+            profiles[program.get()] =
+                estimate_program(*program, times[program.get()], outcome.runs, options);
     }
     const auto claims = claims_of(outcome);
     auto lead = std::ranges::max_element(outcome.programs, {},
@@ -90,7 +137,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         if (profiles.contains(sampled->get()) && 2 * claims.at(sampled->get()) >= most)
             lead = sampled;
         else
-            profiles[lead->get()] = estimate_program(**lead, outcome.runs, options);
+            profiles[lead->get()] = estimate_program(**lead, times[lead->get()], outcome.runs, options);
     }
     Profile profile;
     profile.method = "watch";
@@ -100,21 +147,22 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         leading = lead->get();
         profile = profiles.at(leading);
     }
-    std::size_t of_leading = 0;
+    std::set<pid_t> all, of_leading;  // a process has an entry for each program that it becomes
     for (const auto& process : outcome.processes) {
+        all.insert(process->pid);
         ProcessSummary one;
         one.pid = static_cast<std::uint32_t>(process->pid);
         one.parent = static_cast<std::uint32_t>(process->parent);
         one.command = process->command;
         one.seconds = static_cast<double>(process->time) / 1e9 / outcome.runs;
         if (auto found = profiles.find(process->program); found != profiles.end())
-            one.accesses = accesses_of(*process, found->second);
+            one.accesses = accesses_of(*process, found->second, times[process->program]);
         for (std::uint16_t number : process->threads)
             if (auto found = process->program->samples.threads.find(number);
                 found != process->program->samples.threads.end())
                 one.samples += static_cast<double>(found->second.samples.size());
         if (process->program == leading) {
-            of_leading++;
+            of_leading.insert(process->pid);
             if (profile.command.empty() && one.samples > 0) profile.command = one.command;
         }
         profile.processes.push_back(std::move(one));
@@ -125,7 +173,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         if (profiles.size() > 1) profile.command.clear();
     } else if (outcome.processes.size() > 1 && leading != nullptr)
         profile.notes.push_back(
-            record::leading_note(base_name(leading->path), of_leading, outcome.processes.size()));
+            record::leading_note(base_name(leading->path), of_leading.size(), all.size()));
     return profile;
 }
 

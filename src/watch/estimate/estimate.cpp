@@ -105,7 +105,7 @@ void bound_cold(Profile& profile, const Samples& samples, const EstimateOptions&
         if (site.reuse.cold > 0) bound(site.reuse, resident - 1);
 }
 
-// Of all runs, the mean one.
+// Of all runs, the mean one; with sampled threads alone, as much as all.
 void divide(Profile& profile, double runs) {
     divide(profile.reuse, runs);
     divide(*profile.time, runs);
@@ -191,7 +191,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     profile.time = time.histogram();
     parts.put_into(profile, origins);
     bound_cold(profile, samples, options);
-    if (options.runs > 1) divide(profile, options.runs);
+    if (options.runs > 1 || options.sampled_share < 1)
+        divide(profile, options.runs * options.sampled_share);
     profile.accesses = profile.reuse.total();
     // As many as were used once, and no fewer than came between two uses of one.
     profile.distinct = std::round(profile.reuse.cold);

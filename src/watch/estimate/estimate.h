@@ -27,6 +27,7 @@ struct EstimateOptions {
     Weights weights = Weights::inverse;
     bool sites = true, pairs = true;
     unsigned runs = 1;  // that each thread's samples are of, one behind the other; the profile is of one
+    double sampled_share = 1;  // of the program's time: that of the threads that have samples
 };
 
 // The profile by labels; `explain` turns them into places.
