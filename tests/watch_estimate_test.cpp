@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "models/footprint_model.h"
+#include "revisit/accuracy.h"
 #include "watch/estimate/memoryless.h"
 #include "watch/estimate/seen.h"
 #include "watch/estimate/share_errors.h"
