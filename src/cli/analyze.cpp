@@ -216,7 +216,8 @@ class AnalyzeCommand : public Command {
         const bool to_standard_output = output_.output == "-";  // which then has the profile alone
         if (!output_.output.empty() && !(to_standard_output && output_.json))
             TRY(save_profile(profile, output_.output));
-        if (output_.json) return print(to_json(profile, TRY(simulated_json(profile, simulations))));
+        if (output_.json)
+            return print(profile_json(profile, TRY(simulated_json(profile, simulations))));
         if (to_standard_output) return {};
         std::string text = terminal_report(profile, host_caches(), stdout_style());
         if (!simulations.empty()) text += "\nSimulated beside predicted\n";

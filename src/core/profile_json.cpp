@@ -210,10 +210,10 @@ void put(std::string& out, std::string_view key, const Json& value) {
 }  // namespace
 
 std::string to_json(const Profile& profile) {
-    return to_json(profile, Json::object());
+    return profile_json(profile, Json::object());
 }
 
-std::string to_json(const Profile& profile, const Json& more) {
+std::string profile_json(const Profile& profile, const Json& more) {
     std::string out = "{";
     put(out, "schema", kProfileSchema);
     put(out, "method", profile.method);

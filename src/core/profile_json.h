@@ -8,7 +8,8 @@ namespace revisit {
 
 struct Profile;
 
-// Members of the object `more` come last.
-std::string to_json(const Profile& profile, const nlohmann::ordered_json& more);
+// Members of the object `more` come last. Not named to_json: the library has functions of that name, and
+// version 3.11.3 does not compile where one of them is considered for a Profile.
+std::string profile_json(const Profile& profile, const nlohmann::ordered_json& more);
 
 }  // namespace revisit
