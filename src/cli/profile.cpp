@@ -1,7 +1,8 @@
 // revisit profile: runs a program and profiles it, the analysis beside it on another core.
 //
-// The program has standard input, output and error to itself, so the summary goes to standard error and
-// only --json, asked for, to standard output.
+// The program has standard input and output to itself, so the summary goes to standard error. Where the
+// result is asked for on standard output (--json, -o -), the program's output goes to standard error
+// too.
 #include "watch/profile.h"
 
 #include <fmt/format.h>
@@ -410,8 +411,7 @@ class ProfileCommand : public Command {
         if (method_ != "auto" || profile_.method != "watch" || !profile_.sampled) return;
         double samples = profile_.sampled->samples;
         if (samples >= kEnoughSamples) return;
-        std::string exact = "revisit profile --method exact --";
-        for (const std::string& word : recording_.command) exact += " " + shell_word(word);
+        std::string exact = "revisit profile --method exact -- " + shell_words(recording_.command);
         if (watching_.pid == 0 && watching_.runs() == 1)
             exact += "; --repeat runs it again until there are enough samples";
         profile_.notes.push_back(
@@ -422,14 +422,6 @@ class ProfileCommand : public Command {
                               samples, 196 * std::sqrt(0.25 / samples), exact));
         if (output_.json && !output_.quiet)
             fmt::print(stderr, "revisit profile: {}\n", profile_.notes.back());
-    }
-    static std::string shell_word(const std::string& word) {
-        constexpr std::string_view kPlain =
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-        if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-        std::string out = "'";
-        for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        return out + "'";
     }
 
     static TerminalStyle stderr_style() {

@@ -35,7 +35,10 @@ struct Times {
 Times times_of(const Program& program, const Outcome& outcome) {
     Times times;
     const auto& threads = program.samples.threads;
-    for (const auto& [number, thread] : threads) times.sampled += static_cast<double>(thread.end);
+    auto time_of = [](const ThreadSamples& thread) {  // its end may not be known
+        return static_cast<double>(std::max(thread.end, thread.samples.back().time));
+    };
+    for (const auto& [number, thread] : threads) times.sampled += time_of(thread);
     for (const auto& process : outcome.processes) {
         if (process->program != &program) continue;
         double rest = static_cast<double>(process->time);
@@ -45,7 +48,7 @@ Times times_of(const Program& program, const Outcome& outcome) {
             if (found == threads.end())
                 all_sampled = false;
             else
-                rest -= static_cast<double>(found->second.end);
+                rest -= time_of(found->second);
         }
         if (all_sampled || rest <= 0) continue;
         times.unsampled_of[process.get()] = rest;
