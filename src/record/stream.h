@@ -132,9 +132,8 @@ enum {
 /* A derived access: a word of the block, counted from 0 behind the header and before this access, is an
    address that this one is a constant away from. Its number lies in the access's word, the constant in
    the upper half of `where`. */
-#define REVISIT_DERIVED_MOST                                                    \
-    3u /* 1 + accesses ≤ 3 × (1 + words), so that readers know how many come \
-        */
+/* 1 + accesses ≤ 3 × (1 + words), so that readers know how many come. */
+#define REVISIT_DERIVED_MOST 3u
 #define REVISIT_DERIVED_FROM(word) ((uint64_t)REVISIT_DERIVED << 32 | (uint64_t)(word) << 40)
 #define REVISIT_DERIVED_BY(offset) ((uint64_t)(uint32_t)(offset) << 32)
 #define REVISIT_DERIVED_WORD(access) ((uint32_t)((access) >> 40) & 0xfffu)
