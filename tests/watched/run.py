@@ -146,6 +146,19 @@ open(os.path.join(directory, "loader.c"), "w").write(
 build_program("cc", "-O1", "loader.c", "-o", "loader", "-ldl")
 check(watch(["./loader"])[0].stdout == run(["./loader"]).stdout == "499500\n", "operator new of a plug-in")
 
+# Threads that end before a period is over: together they are the program.
+open(os.path.join(directory, "brief.c"), "w").write(
+    "#include <pthread.h>\n#include <stdio.h>\nstatic unsigned t[1 << 14]; static void *brief(void *a) {\n"
+    "unsigned s = 1; for (int i = 0; i < 280000; i++) { s = s * 1103515245 + 12345; t[s >> 18] += s; } return a; }\n"
+    "int main(void) { for (int i = 0; i < 400; i++) { pthread_t one; pthread_create(&one, 0, brief, 0); pthread_join(one, 0); }\n"
+    "printf(\"%u\\n\", t[5]); return 0; }\n")
+build_program("cc", "-O1", "-g", "brief.c", "-o", "brief", "-lpthread")
+profile = watch_until(lambda p: samples_of(p) >= 20, ["./brief"], "--overhead", "40%")
+check(samples_of(profile) >= 20, "threads that end within a period: %d samples" % samples_of(profile))
+inside = sum(s["accesses"] for s in profile.get("sites", []) if s.get("frame", s).get("function") == "brief")
+check(not names or inside > 0.4 * profile["accesses"], "threads that end within a period: %g of %g" % (inside, profile["accesses"]))
+check(1 / 4 < profile["accesses"] / (400 * 560000) < 4, "threads that end within a period: %g accesses" % profile["accesses"])
+
 # With no method named it is watched, and says when that was too little; what samples cannot tell is counted.
 got = run([revisit, "profile", "-o", "auto.json", "--", example, "3000", "it's"])
 profile = json.load(open(os.path.join(directory, "auto.json")))

@@ -231,7 +231,7 @@ void Sampler::sample(Task& t) {
     drawn_ = look.distance();
     Sample& sample = thread.samples.back();
     sample.time = program_time(t);
-    sample.period = t.period;
+    sample.period = number == 1 ? 2 * t.period : t.period;  // see to_first_sample()
     sample.place = t.process->place(interrupted);
     begin_ticks(t);
     sample.has_address = look.use().pc != 0;

@@ -21,11 +21,14 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     return static_cast<std::uint64_t>(Budget::out_of_step(period, t.random.unit()));
 }
 
-// Of a thread that begins when others have used up what is allowed: at any time of that wait, as many
-// threads may run the same code from their beginning and end soon.
+// At any time of the period, with equal chance: many threads may run the same code from their beginning
+// and end before a period is over. 400 threads of half a millisecond had no sample. So a first sample
+// stands for as long after it as before, in the mean: for a whole period, or for all of its thread
+// where that ends sooner.
 std::uint64_t Sampler::to_first_sample(Task& t) {
-    return settings_.period +
-           static_cast<std::uint64_t>(2 * t.random.unit() * t.rest.duty * budget_.wait());
+    constexpr double kLeast = 1000;  // nanoseconds
+    const double period = static_cast<double>(settings_.period) + 2 * t.rest.duty * budget_.wait();
+    return static_cast<std::uint64_t>(std::max(kLeast, t.random.unit() * period));
 }
 
 void Sampler::charge_switches(Task& t) {

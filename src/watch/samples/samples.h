@@ -17,7 +17,7 @@
 namespace revisit::watch {
 
 struct Sample {
-    std::uint64_t period = 0;        // nanoseconds of user code since the sample before
+    std::uint64_t period = 0;        // nanoseconds of user code that it stands for
     std::uint64_t time = 0;          // nanoseconds of the program's own processor time
     std::uint32_t place = kNowhere;  // where it was interrupted
     bool has_address = false;
