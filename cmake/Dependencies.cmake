@@ -2,6 +2,19 @@
 # missing leaves a part out, and `revisit doctor` says which.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
+set(REVISIT_FMT fmt::fmt)
+
+# With libc++ (-stdlib=libc++) libraries in C++ that the system's packages have cannot be linked: they were built with
+# libstdc++. fmt is taken as headers, GoogleTest from its sources, and what links LLVM is compiled with libstdc++.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("#include <version>\n#ifndef _LIBCPP_VERSION\n#error\n#endif\nint main() {}" REVISIT_LIBCXX)
+set(REVISIT_LLVM_STDLIB "")
+if(REVISIT_LIBCXX)
+  set(REVISIT_FMT fmt::fmt-header-only)
+  set(REVISIT_LLVM_STDLIB -stdlib=libstdc++)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fexperimental-library>)  # std::jthread, until 20
+  add_link_options(-fexperimental-library)
+endif()
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
 
@@ -36,7 +49,7 @@ endif()
 # A CUDA compiler, where its toolkit usually lies. Only src/gpu uses it. REVISIT_CUDA=OFF leaves it out.
 option(REVISIT_CUDA "build the GPU engine where a CUDA compiler is found" ON)
 set(REVISIT_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to build for (machine code and PTX)")
-if(REVISIT_CUDA)
+if(REVISIT_CUDA AND NOT REVISIT_LIBCXX)  # nvcc compiles for its host with libstdc++
   find_program(REVISIT_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda/bin)
   if(REVISIT_NVCC AND NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${REVISIT_NVCC})

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/parse_floating.h"
+
 namespace revisit {
 namespace {
 
@@ -245,7 +247,7 @@ double JsonReader::number() {
     bool integer = false;
     if (!scan_number(token, integer)) return 0;
     double result = 0;
-    auto [end, code] = std::from_chars(token.data(), token.data() + token.size(), result);
+    auto [end, code] = parse_floating(token.data(), token.data() + token.size(), result);
     if (code != std::errc{})
         result = std::strtod(std::string(token).c_str(), nullptr);  // 0 or infinite
     if (!std::isfinite(result) || result < 0) complain(kExpected);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/parse_floating.h"
 #include "core/try.h"
 
 namespace revisit {
@@ -15,7 +16,7 @@ Result<std::pair<double, std::string_view>> leading_number(std::string_view text
                                                            std::string_view what) {
     double number = 0;
     bool starts_well = !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text[0] == '.');
-    auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    auto [end, code] = parse_floating(text.data(), text.data() + text.size(), number);
     if (!starts_well || code != std::errc{})
         return fail(fmt::format("expected {}, found \"{}\"", what, text));
     return std::pair{number, text.substr(end - text.data())};

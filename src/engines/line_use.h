@@ -27,6 +27,7 @@
 // samples).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <limits>

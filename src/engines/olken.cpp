@@ -4,19 +4,14 @@
 // order-statistic tree.
 //
 // Source. Olken 1981; Bennett and Kruskal 1975.
-#include <ext/pb_ds/assoc_container.hpp>
-#include <ext/pb_ds/tree_policy.hpp>
 #include <unordered_map>
 
 #include "core/try.h"
+#include "engines/rank_tree.h"
 #include "engines/tally.h"
 
 namespace revisit {
 namespace {
-
-using RankTree =
-    __gnu_pbds::tree<std::uint64_t, __gnu_pbds::null_type, std::less<std::uint64_t>,
-                     __gnu_pbds::rb_tree_tag, __gnu_pbds::tree_order_statistics_node_update>;
 
 struct LastTouch {
     std::uint64_t time;

@@ -18,12 +18,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ext/pb_ds/assoc_container.hpp>
-#include <ext/pb_ds/tree_policy.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "core/try.h"
+#include "engines/rank_tree.h"
 #include "engines/tally.h"
 
 namespace revisit {
@@ -175,9 +174,7 @@ class FixedSize : public Engine {
     std::uint64_t threshold_;
     std::unordered_map<std::uint64_t, std::uint64_t> last_;
     std::set<std::pair<std::uint64_t, std::uint64_t>> by_hash_;
-    __gnu_pbds::tree<std::uint64_t, __gnu_pbds::null_type, std::less<std::uint64_t>,
-                     __gnu_pbds::rb_tree_tag, __gnu_pbds::tree_order_statistics_node_update>
-        times_;
+    RankTree times_;
     GroupedHistogram counts_;
     std::uint64_t now_ = 0;
     std::uint64_t accesses_ = 0;

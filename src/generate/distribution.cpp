@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <optional>
 
+#include "core/parse_floating.h"
 #include "revisit/generate.h"
 
 namespace revisit {
@@ -29,7 +29,7 @@ std::optional<std::vector<double>> parse_numbers(std::string_view text, std::siz
     const char *at = text.data(), *end = at + text.size();
     while (true) {
         double number = 0;
-        auto [next, code] = std::from_chars(at, end, number);
+        auto [next, code] = parse_floating(at, end, number);
         if (code != std::errc{} || !std::isfinite(number)) return std::nullopt;
         out.push_back(number);
         at = next;

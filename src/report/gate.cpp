@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
+#include "core/parse_floating.h"
 #include "core/try.h"
 #include "revisit/units.h"
 
@@ -81,7 +81,7 @@ class ConditionParser {
             negative = digits[0] == '-';
             digits.remove_prefix(1);
         }
-        auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
+        auto [end, code] = parse_floating(digits.data(), digits.data() + digits.size(), out.number);
         bool starts_well =
             !digits.empty() && ((digits[0] >= '0' && digits[0] <= '9') || digits[0] == '.');
         if (!starts_well || code != std::errc{}) return bad("a number such as 0.95, 5%, +2%", text);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/parse_floating.h"
 #include "core/try.h"
 #include "models/hierarchy_model.h"
 #include "report/words.h"
@@ -111,7 +111,7 @@ Result<Figure> figure_of(const Profile& profile, std::string_view name,
     }
     if (name.size() > 1 && name[0] == 'p') {
         double share = -1;
-        auto [end, code] = std::from_chars(name.data() + 1, name.data() + name.size(), share);
+        auto [end, code] = parse_floating(name.data() + 1, name.data() + name.size(), share);
         if (code == std::errc{} && end == name.data() + name.size() && share > 0 && share < 100) {
             auto scale = static_cast<double>(profile.granularity);
             return Figure{profile.granularity == 1 ? Unit::count : Unit::bytes,

@@ -75,6 +75,8 @@ struct Caches {
     LineUseParts line_use{cache, 4};
 };
 
+std::atomic<std::uint64_t> seen;
+
 // An engine, caches, and one that only looks at the blocks.
 std::vector<BlockWorkers::Work> counting(Engine& engine, Caches& caches) {
     std::vector<BlockWorkers::Work> all;
@@ -85,8 +87,10 @@ std::vector<BlockWorkers::Work> counting(Engine& engine, Caches& caches) {
             return {};
         });
     all.emplace_back([&](const BlockBatch& batch) { return engine.add(batch); });
-    all.emplace_back([seen = std::uint64_t{0}](const BlockBatch& batch) mutable -> Result<void> {
-        for (const std::uint64_t block : batch.blocks) seen ^= block;
+    all.emplace_back([](const BlockBatch& batch) -> Result<void> {
+        std::uint64_t sum = 0;
+        for (const std::uint64_t block : batch.blocks) sum ^= block;
+        seen = sum;
         return {};
     });
     return all;

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <cstddef>
+
 #include "watch/inside/heap_table.h"
 
 #define REVISIT_STANDS_IN extern "C" __attribute__((visibility("default")))
