@@ -51,7 +51,7 @@ class ProfileSink : public ProcessSink {
 };
 
 // Samples begin in one thread and may end in another, so that either may arrive first. What is open at
-// the end was not used again: cold. Where the rate falls while the program runs (--target-error), those
+// the end was not used again: cold. Where the rate falls while the program runs (a target error), those
 // that the last level leaves out are dropped (record/stream.h).
 class SampledSink : public ProcessSink {
  public:
@@ -115,16 +115,16 @@ class SampledSink : public ProcessSink {
         if (is_short)
             profile.notes.push_back(fmt::format(
                 "only {:.0f} % of the samples that the rate asks for were followed: a shared stack "
-                "follows 256 at a time; use a lower --rate",
+                "follows 256 at a time; use a lower rate",
                 100 * chosen_ / expected));
         if (const double wanted = target_error_ == 0 ? 0 : samples_for_error(target_error_);
             static_cast<double>(counts_.samples) < wanted)
-            profile.notes.push_back(
-                fmt::format("--target-error {:g} % takes {:.0f} samples, and this run gave {}: shares "
-                            "are accurate to {:.2g} %; "
-                            "record it and analyze the trace",
-                            100 * target_error_, wanted, counts_.samples,
-                            100 * share_error(0.5, static_cast<double>(counts_.samples))));
+            profile.notes.push_back(fmt::format(
+                "a target error of {:g} % takes {:.0f} samples, and this run gave {}: shares "
+                "are accurate to {:.2g} %; "
+                "record it and analyze the trace",
+                100 * target_error_, wanted, counts_.samples,
+                100 * share_error(0.5, static_cast<double>(counts_.samples))));
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1) profile.notes.push_back(kByStamps);
         return take_(process.pid(), std::move(profile));
