@@ -1,10 +1,11 @@
-// Arrays in, arrays out: analyze, generate, read_trace.
+// Arrays in, arrays out: analyze, Analysis, generate, read_trace.
 //
 // uint64 and int64 arrays of addresses are read where they lie, as are uint32 sites and sizes, uint16
 // threads and bool writes; an array of another integer type or with gaps is brought to that form by
 // numpy, which is a copy.
 #include <algorithm>
 #include <limits>
+#include <mutex>
 
 #include "module.h"
 
@@ -98,34 +99,53 @@ double share_of(const char* name, const py::object& given, double otherwise, con
     return share;
 }
 
-Profile analyze_arrays(const py::object& addresses, const std::string& method,
-                       const py::object& granularity, const std::string& bins, const std::string& model,
-                       const py::object& sites, const py::object& sizes, const py::object& threads,
-                       const py::object& writes, bool time, bool pairs, const py::object& phases,
-                       const py::object& workers, const py::object& rate,
-                       const py::object& target_error, const py::object& time_model,
-                       const py::object& seed) {
-    auto address_column = column_of<std::uint64_t>("addresses", addresses, -1);
-    auto count = static_cast<std::ptrdiff_t>(address_column.values.size());
-    auto site_column = column_of<std::uint32_t>("sites", sites, count);
-    auto size_column = column_of<std::uint32_t>("sizes", sizes, count);
-    auto thread_column = column_of<std::uint16_t>("threads", threads, count);
-    auto write_column = writes_of(writes, count);
+// The arrays of a call.
+struct Given {
+    Column<std::uint64_t> addresses;
+    Column<std::uint32_t> sites, sizes;
+    Column<std::uint16_t> threads;
+    Column<std::uint8_t> writes;
 
-    EngineOptions options;
+    AccessBatch batch() const {
+        return {addresses.values, sites.values, sizes.values, threads.values, writes.values};
+    }
+    void check_threads(const std::string& model) const {
+        if ((model == "private" || model == "both") && threads.values.empty() && batch().count() > 0)
+            throw PythonError("model: " + model + " stacks need threads");
+    }
+};
+
+Given given_columns(const py::object& addresses, const py::object& sites, const py::object& sizes,
+                    const py::object& threads, const py::object& writes) {
+    Given given;
+    given.addresses = column_of<std::uint64_t>("addresses", addresses, -1);
+    const auto count = static_cast<std::ptrdiff_t>(given.addresses.values.size());
+    given.sites = column_of<std::uint32_t>("sites", sites, count);
+    given.sizes = column_of<std::uint32_t>("sizes", sizes, count);
+    given.threads = column_of<std::uint16_t>("threads", threads, count);
+    given.writes = writes_of(writes, count);
+    return given;
+}
+
+AnalyzeOptions options_of(const std::string& method, const py::object& granularity,
+                          const std::string& bins, const std::string& model, bool sites, bool time,
+                          bool pairs, const py::object& phases, const py::object& workers,
+                          const py::object& rate, const py::object& target_error,
+                          const py::object& time_model, const py::object& seed) {
+    AnalyzeOptions how;
+    how.method = method;
+    EngineOptions& options = how.engine;
     options.bins = parse_bins(bins);
     options.granularity = bytes_of(granularity);
     if (options.granularity == 0) throw PythonError("granularity: expected at least 1");
-    if ((model == "private" || model == "both") && thread_column.values.empty() && count > 0)
-        throw PythonError("model: " + model + " stacks need threads");
     if (model == "private" || model == "both")
         options.model = StackModel::private_;
     else if (model != "single" && model != "shared")
         throw PythonError("model: expected single, shared, private or both, found \"" + model + "\"");
     options.shared = model == "both";
-    options.sites = !site_column.values.empty();
+    options.sites = sites;
     options.pairs = pairs;
-    if (pairs && !options.sites) throw PythonError("pairs: needs sites");
+    if (pairs && !sites) throw PythonError("pairs: needs sites");
     options.phases = static_cast<unsigned>(whole_of("phases", phases, 4096));
     options.threads = static_cast<unsigned>(whole_of("workers", workers, 4096));
     options.time = time;
@@ -140,15 +160,60 @@ Profile analyze_arrays(const py::object& addresses, const std::string& method,
         options.time_model = value_or_raise(parse_time_model(py::str(time_model).cast<std::string>()));
     }
     options.seed = whole_of("seed", seed);
+    return how;
+}
 
+Profile analyze_arrays(const py::object& addresses, const std::string& method,
+                       const py::object& granularity, const std::string& bins, const std::string& model,
+                       const py::object& sites, const py::object& sizes, const py::object& threads,
+                       const py::object& writes, bool time, bool pairs, const py::object& phases,
+                       const py::object& workers, const py::object& rate,
+                       const py::object& target_error, const py::object& time_model,
+                       const py::object& seed) {
+    const Given given = given_columns(addresses, sites, sizes, threads, writes);
+    const AnalyzeOptions options =
+        options_of(method, granularity, bins, model, !given.sites.values.empty(), time, pairs, phases,
+                   workers, rate, target_error, time_model, seed);
+    given.check_threads(model);
     py::gil_scoped_release counting;
-    Profile profile = value_or_raise(
-        analyze(AccessBatch{address_column.values, site_column.values, size_column.values,
-                            thread_column.values, write_column.values},
-                AnalyzeOptions{method, options, {}, {}}));
+    Profile profile = value_or_raise(analyze(given.batch(), options));
     profile.model = model;
     return profile;
 }
+
+// Arrays as they come. Where several threads of Python add, one waits for the other.
+class ArrayAnalysis {
+ public:
+    ArrayAnalysis(const AnalyzeOptions& options, std::string model)
+        : analysis_(value_or_raise(Analysis::begin(options))),
+          sites_(options.engine.sites),
+          model_(std::move(model)) {}
+
+    void add(const py::object& addresses, const py::object& sites, const py::object& sizes,
+             const py::object& threads, const py::object& writes) {
+        const Given given = given_columns(addresses, sites, sizes, threads, writes);
+        given.check_threads(model_);
+        if (sites.is_none() == sites_ && given.batch().count() > 0)
+            refuse("sites", sites_ ? "expected an array, for Analysis(sites=True)"
+                                   : "not counted; make an Analysis(sites=True)");
+        py::gil_scoped_release counting;
+        std::lock_guard lock(guard_);
+        value_or_raise(analysis_.add(given.batch()));
+    }
+    Profile finish() {
+        py::gil_scoped_release counting;
+        std::lock_guard lock(guard_);
+        Profile profile = value_or_raise(analysis_.finish());
+        profile.model = model_;
+        return profile;
+    }
+
+ private:
+    std::mutex guard_;
+    Analysis analysis_;
+    bool sites_;
+    std::string model_;
+};
 
 // Columns grow batch by batch and are handed to numpy in the end. A column that a source leaves out is
 // left out.
@@ -262,6 +327,29 @@ void declare_arrays(py::module_& module) {
         "sites, sizes, threads and writes are optional arrays as long as addresses. workers are\n"
         "the threads that count, 0 = all cores. The other options are those of `revisit analyze`;\n"
         "rate, target_error and time_model belong to the methods sample and shards, sample, and time.");
+    py::class_<ArrayAnalysis>(
+        module, "Analysis",
+        "An analysis of accesses that come array by array: add() them, then finish().")
+        .def(py::init([](const std::string& method, const py::object& granularity,
+                         const std::string& bins, const std::string& model, bool sites, bool time,
+                         bool pairs, const py::object& phases, const py::object& workers,
+                         const py::object& rate, const py::object& target_error,
+                         const py::object& time_model, const py::object& seed) {
+                 return std::make_unique<ArrayAnalysis>(
+                     options_of(method, granularity, bins, model, sites, time, pairs, phases, workers,
+                                rate, target_error, time_model, seed),
+                     model);
+             }),
+             py::kw_only(), py::arg("method") = "exact", py::arg("granularity") = 64,
+             py::arg("bins") = "log2:8", py::arg("model") = "single", py::arg("sites") = false,
+             py::arg("time") = false, py::arg("pairs") = false, py::arg("phases") = 0,
+             py::arg("workers") = 1, py::arg("rate") = py::none(), py::arg("target_error") = py::none(),
+             py::arg("time_model") = py::none(), py::arg("seed") = 1)
+        .def("add", &ArrayAnalysis::add, py::arg("addresses"), py::kw_only(),
+             py::arg("sites") = py::none(), py::arg("sizes") = py::none(),
+             py::arg("threads") = py::none(), py::arg("writes") = py::none(),
+             "Counts these accesses after those before.")
+        .def("finish", &ArrayAnalysis::finish, "The profile; nothing is added afterwards.");
     module.def(
         "methods",
         [] {

@@ -360,6 +360,42 @@ def analyze(
     target_error and time_model belong to the methods sample and shards, sample, and time.
     """
 
+class Analysis:
+    """An analysis of accesses that come array by array: add() them, then finish().
+
+    The options are those of analyze(). sites=True where accesses come with sites.
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "exact",
+        granularity: Union[int, str] = 64,
+        bins: str = "log2:8",
+        model: str = "single",
+        sites: bool = False,
+        time: bool = False,
+        pairs: bool = False,
+        phases: int = 0,
+        workers: int = 1,
+        rate: Optional[float] = None,
+        target_error: Optional[float] = None,
+        time_model: Optional[str] = None,
+        seed: int = 1,
+    ) -> None: ...
+    def add(
+        self,
+        addresses: npt.ArrayLike,
+        *,
+        sites: Optional[npt.ArrayLike] = None,
+        sizes: Optional[npt.ArrayLike] = None,
+        threads: Optional[npt.ArrayLike] = None,
+        writes: Optional[npt.ArrayLike] = None,
+    ) -> None:
+        """Counts these accesses after those before."""
+    def finish(self) -> Profile:
+        """The profile; nothing is added afterwards."""
+
 def methods() -> Dict[str, str]:
     """The methods of analyze, and what each does."""
 

@@ -227,6 +227,29 @@ TEST(Analyze, a_file_that_grows_ends_where_it_ended_when_it_was_opened) {
     }
 }
 
+TEST(Analyze, sources_and_batches_of_one_analysis_follow_each_other) {
+    const test::TemporaryFolder folder;
+    const Trace trace = make_trace(20'000, 4);
+    for (const char* format : {"records", "revisit", "csv"}) {
+        const std::string path = folder / (std::string("first.") + format);
+        const std::string second = folder / (std::string("second.") + format);
+        store(trace.part(0, 8'000, true), path, format);
+        store(trace.part(13'000, 7'000, true), second, format);
+        for (unsigned threads : {1, 3}) {
+            AnalyzeOptions options;
+            options.engine.threads = threads;
+            options.engine.sites = true;
+            const std::string expected = json_of(analyze(trace.batch(true), options));
+            auto analysis = Analysis::begin(options).value();
+            ASSERT_TRUE(analysis.add(*open_trace(path, format).value()));
+            ASSERT_TRUE(analysis.add(trace.part(8'000, 5'000, true)));
+            ASSERT_TRUE(analysis.add(*open_trace(second, format).value()));
+            EXPECT_EQ(json_of(analysis.finish()), expected) << format << ", " << threads << " threads";
+            EXPECT_FALSE(analysis.add(*open_trace(path, format).value()));
+        }
+    }
+}
+
 TEST(Analyze, a_sparse_file_is_zeros) {
     const test::TemporaryFolder folder;
     const std::string path = folder / "sparse.u64";

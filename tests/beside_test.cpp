@@ -78,6 +78,106 @@ TEST(Granularities, pick_the_histogram_of_a_cache_with_such_lines) {
     EXPECT_EQ(predict_cache(profile, *CacheSpec::parse("256K:full:4K")).hit_rate, 1);
 }
 
+// ---- accesses as they come ----
+
+// In batches of different sizes, some of them empty.
+Result<Profile> added_in_batches(const ByteTrace& trace, const AnalyzeOptions& options) {
+    Result<Analysis> analysis = Analysis::begin(options);
+    if (!analysis) return unexpected(analysis.error());
+    const AccessBatch all = trace.batch();
+    std::mt19937_64 random(8);
+    for (std::size_t at = 0; at < all.count();) {
+        const std::size_t count = std::min<std::size_t>(random() % 3000, all.count() - at);
+        const Result<void> added =
+            analysis->add({all.addresses.subspan(at, count), all.sites.subspan(at, count),
+                           all.sizes.subspan(at, count), all.threads.subspan(at, count),
+                           all.flags.subspan(at, count)});
+        if (!added) return unexpected(added.error());
+        at += count;
+    }
+    return analysis->finish();
+}
+
+TEST(Analysis, counts_in_batches_what_analyze_counts_at_once) {
+    const ByteTrace trace = random_trace(12, 60000, 3, 1 << 18);
+    for (const bool one_stack : {true, false})
+        for (const unsigned threads : {1u, 4u})
+            for (const bool streamed : {false, true})
+                for (const bool pages : {false, true}) {
+                    AnalyzeOptions options;
+                    EngineOptions& engine = options.engine;
+                    engine.model = one_stack ? StackModel::single : StackModel::private_;
+                    engine.sites = true;
+                    engine.pairs = one_stack;
+                    engine.sharing = !one_stack;
+                    engine.threads = threads;
+                    engine.streamed = streamed;
+                    if (pages) options.more_granularities = {4096};
+                    if (one_stack && !pages) options.caches = {*CacheSpec::parse("4K:4:64")};
+                    if (one_stack) options.line_use = *CacheSpec::parse("32K:8:64");
+                    if (!one_stack) options.cores = {0, 1};
+                    AnalyzeOptions at_once = options;
+                    at_once.engine.streamed = false;
+                    at_once.engine.threads = 1;
+                    const Profile expected = analyze(trace.batch(), at_once).value();
+                    EXPECT_EQ(to_json(added_in_batches(trace, options).value()), to_json(expected))
+                        << (one_stack ? "one stack, " : "private stacks, ") << threads << " threads, "
+                        << (streamed ? "streamed, " : "") << (pages ? "pages" : "");
+                }
+}
+
+TEST(Analysis, simulates_caches_beside_the_engine) {
+    const ByteTrace trace = random_trace(13, 60000, 1, 1 << 18);
+    for (const unsigned threads : {1u, 4u}) {
+        AnalyzeOptions options;
+        options.engine.threads = threads;
+        options.caches = {*CacheSpec::parse("4K:4:64"), *CacheSpec::parse("64K:8:64"),
+                          *CacheSpec::parse("64K:8:128")};
+        const Profile profile = analyze(trace.batch(), options).value();
+        ASSERT_EQ(profile.caches.size(), 2u);  // one has other lines
+        for (const SimulatedCache& cache : profile.caches) {
+            auto alone = CacheSimulator::create(cache.spec).value();
+            BlockCutter cutter(64);
+            ASSERT_TRUE(cutter.cut(trace.batch(), [&](const BlockBatch& piece) -> Result<void> {
+                alone.access(piece.blocks);
+                return {};
+            }));
+            EXPECT_EQ(cache.accesses, static_cast<double>(alone.accesses())) << cache.spec.name;
+            EXPECT_EQ(cache.misses, static_cast<double>(alone.misses())) << cache.spec.name;
+            EXPECT_GT(cache.misses, 1000);
+        }
+    }
+    AnalyzeOptions options;
+    options.engine.model = StackModel::private_;
+    options.caches = {*CacheSpec::parse("4K:4:64")};
+    EXPECT_EQ(analyze(trace.batch(), options).error().code, ErrorCode::unsupported);
+}
+
+TEST(Analysis, takes_blocks_where_nothing_asks_for_more) {
+    const std::vector<std::uint64_t> blocks = {1, 2, 1, 3, 2};
+    for (const bool streamed : {false, true}) {
+        AnalyzeOptions options;
+        options.engine.streamed = streamed;
+        Analysis analysis = Analysis::begin(options).value();
+        ASSERT_TRUE(analysis.add_blocks({blocks, {}, {}, {}}));
+        const Profile profile = analysis.finish().value();
+        EXPECT_EQ(profile.distinct, 3);
+        EXPECT_EQ(profile.reuse.total(), 5);
+        EXPECT_FALSE(analysis.add_blocks({blocks, {}, {}, {}}));
+        EXPECT_FALSE(analysis.finish());
+
+        for (int asked = 0; asked < 3; ++asked) {
+            AnalyzeOptions more = options;
+            if (asked == 0) more.more_granularities = {4096};
+            if (asked == 1) more.line_use = *CacheSpec::parse("4K:4:64");
+            if (asked == 2) more.also = [](const AccessBatch&) -> Result<void> { return {}; };
+            const auto added = Analysis::begin(more)->add_blocks({blocks, {}, {}, {}});
+            ASSERT_FALSE(added) << asked;
+            EXPECT_EQ(added.error().code, ErrorCode::unsupported);
+        }
+    }
+}
+
 // Every line in an LRU list per set, with the bytes that were touched and the site that fetched it.
 std::map<std::uint32_t, LineUse> naive_line_use(const ByteTrace& trace, const CacheSpec& cache) {
     struct Line {

@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
+#include "engines/block_workers.h"
 #include "engines/set_associative.h"
-#include "record/block_workers.h"
 #include "report/advice.h"
 #include "report/set_conflicts.h"
 #include "revisit/cache.h"
@@ -41,14 +41,14 @@ Profile profile_of(const Lines& lines, std::span<const std::uint32_t> sites,
                    const std::vector<CacheSpec>& caches, unsigned threads = 1) {
     auto engine = make_engine("exact", {.sites = !sites.empty()}).value();
     CacheParts parts(caches, 64, threads);
-    std::vector<record::BlockWorkers::Work> workers;
+    std::vector<BlockWorkers::Work> workers;
     workers.emplace_back([&](const BlockBatch& batch) { return engine->add(batch); });
     for (std::size_t part = 0; part < parts.count(); ++part)
-        workers.emplace_back([&parts, part](const record::BlockRoom& room) -> Result<void> {
+        workers.emplace_back([&parts, part](const BlockRoom& room) -> Result<void> {
             parts.access(part, room.lines);
             return {};
         });
-    record::BlockWorkers all(std::move(workers), threads > 1, {.lines = parts.plan()});
+    BlockWorkers all(std::move(workers), threads > 1, {.lines = parts.plan()});
     for (std::size_t at = 0; at < lines.size(); at += 777) {
         const auto many = std::min<std::size_t>(777, lines.size() - at);
         EXPECT_TRUE(all.add({std::span(lines).subspan(at, many),

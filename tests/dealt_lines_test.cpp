@@ -9,11 +9,11 @@
 #include <map>
 #include <random>
 
+#include "engines/block_workers.h"
 #include "engines/cache_bank.h"
 #include "engines/growing_array.h"
 #include "engines/line_use.h"
 #include "engines/sharing.h"
-#include "record/block_workers.h"
 
 namespace revisit {
 namespace {
@@ -105,14 +105,14 @@ Profile dealt(const Walks& walks, const std::vector<CacheSpec>& caches, const Ca
               unsigned threads) {
     CacheParts parts(caches, 64, threads, line_use);
     LineUseParts use(line_use, static_cast<unsigned>(parts.count()));
-    std::vector<record::BlockWorkers::Work> workers;
+    std::vector<BlockWorkers::Work> workers;
     for (std::size_t part = 0; part < parts.count(); ++part)
-        workers.emplace_back([&, part](const record::BlockRoom& room) -> Result<void> {
+        workers.emplace_back([&, part](const BlockRoom& room) -> Result<void> {
             parts.access(part, room.lines);
             use.add(part, room.lines);
             return {};
         });
-    record::BlockWorkers all(std::move(workers), true, {.lines = parts.plan()});
+    BlockWorkers all(std::move(workers), true, {.lines = parts.plan()});
     Walks some(0, 0);
     for (std::size_t at = 0, many = 1; at < walks.lines.size(); at += many, many = many * 5 % 3001) {
         const BlockBatch batch =

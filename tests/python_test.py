@@ -1,5 +1,5 @@
 """import revisit: arrays in and out without copies, the same figures as the program, errors that help."""
-import ast, copy, gc, importlib.util, json, os, pathlib, pickle, re, sys, tempfile, types, unittest, unittest.mock, warnings
+import ast, copy, gc, importlib.util, json, os, pathlib, pickle, re, sys, tempfile, threading, types, unittest, unittest.mock, warnings
 import xml.etree.ElementTree
 
 import numpy as np
@@ -59,6 +59,34 @@ class Analyze(unittest.TestCase):
         phased = revisit.analyze(columns["addresses"], phases=4)
         self.assertEqual(sum(phase.reuse.total for phase in phased.phases), phased.reuse.total)
 
+    def test_arrays_one_after_the_other_count_as_one(self):
+        for file, options in (("threads", {}), ("threads", {"model": "both"}), ("small", {"workers": 3}),
+                              ("small", {"sites": True, "pairs": True})):
+            columns = revisit.read_trace(str(DATA / f"{file}.csv"))
+            given = {name: column for name, column in columns.items() if name != "sites" or options.get("sites")}
+            count = len(given["addresses"])
+            analysis = revisit.Analysis(**options)
+            for at in range(0, count, 7):
+                analysis.add(**{name: column[at : at + 7] for name, column in given.items()})
+            analysis.add([])
+            whole = {name: value for name, value in options.items() if name != "sites"}
+            self.assertEqual(analysis.finish(), revisit.analyze(**given, **whole))
+            with self.assertRaisesRegex(revisit.Error, "finished already"):
+                analysis.finish()
+            with self.assertRaisesRegex(revisit.Error, "finished already"):
+                analysis.add(**given)
+
+    def test_threads_that_add_to_one_analysis_wait_for_each_other(self):
+        analysis = revisit.Analysis()
+        rows = [np.arange(200000, dtype=np.uint64) * 64 + (k << 40) for k in range(4)]
+        threads = [threading.Thread(target=analysis.add, args=(row,)) for row in rows]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        profile = analysis.finish()
+        self.assertEqual((profile.accesses, profile.distinct), (800000, 800000))
+
     def test_errors_are_sentences(self):
         some = np.arange(10, dtype=np.uint64)
         for wrong, words in (
@@ -97,6 +125,11 @@ class Analyze(unittest.TestCase):
             (lambda: revisit.generate(None, length=10, distinct=2), "expected a Profile"),
             (lambda: revisit.generate("uniform", length=10.5, distinct=2), "count: .* found 10.5"),
             (lambda: revisit.analyze(some, model="private"), "private stacks need threads"),
+            (lambda: revisit.Analysis(pairs=True), "pairs: needs sites"),
+            (lambda: revisit.Analysis(method="guess"), "expected a method out of"),
+            (lambda: revisit.Analysis(sites=True).add(some), "sites: expected an array"),
+            (lambda: revisit.Analysis().add(some, sites=some), "sites: not counted"),
+            (lambda: revisit.Analysis(model="private").add(some), "private stacks need threads"),
             (lambda: revisit.analyze(some, sites=some + 2**32), "sites: expected values from 0 to 4294967295"),
             (lambda: revisit.analyze(some, threads=-np.arange(10)), "threads: .* found -9"),
             (lambda: revisit.analyze(some).reuse.percentile(float("nan")), "share from 0 to 1"),

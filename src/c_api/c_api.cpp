@@ -23,8 +23,7 @@ struct revisit_options {
 };
 
 struct revisit_analysis {
-    std::unique_ptr<Engine> engine;
-    BlockCutter cutter;
+    Analysis value;
     bool needs_threads;
 };
 
@@ -240,9 +239,8 @@ revisit_status revisit_analysis_new(const revisit_options* options, revisit_anal
     return guarded([&]() -> Result<void> {
         TRY(not_null(analysis, "where to put the analysis"));
         const AnalyzeOptions how = TRY(options_of(options));
-        auto engine = TRY(make_engine(how.method, how.engine));
-        *analysis = new revisit_analysis{std::move(engine), BlockCutter(how.engine.granularity),
-                                         how.engine.model == StackModel::private_};
+        *analysis =
+            new revisit_analysis{TRY(Analysis::begin(how)), how.engine.model == StackModel::private_};
         return {};
     });
 }
@@ -258,12 +256,10 @@ revisit_status revisit_analysis_add(revisit_analysis* analysis, const revisit_ba
         TRY(not_null(batch->addresses, "addresses"));
         if (analysis->needs_threads)
             TRY(not_null(batch->threads, "threads, which the private model needs"));
-        const AccessBatch accesses{
-            column(batch->addresses, batch->count), column(batch->sites, batch->count),
-            column(batch->sizes, batch->count), column(batch->threads, batch->count),
-            column(batch->flags, batch->count)};
-        return analysis->cutter.cut(
-            accesses, [&](const BlockBatch& blocks) { return analysis->engine->add(blocks); });
+        return analysis->value.add(
+            {column(batch->addresses, batch->count), column(batch->sites, batch->count),
+             column(batch->sizes, batch->count), column(batch->threads, batch->count),
+             column(batch->flags, batch->count)});
     });
 }
 revisit_status revisit_analysis_add_addresses(revisit_analysis* analysis, const uint64_t* addresses,
@@ -275,7 +271,7 @@ revisit_status revisit_analysis_finish(revisit_analysis* analysis, revisit_profi
     return guarded([&]() -> Result<void> {
         TRY(not_null(analysis, "an analysis"));
         TRY(not_null(profile, "where to put the profile"));
-        hand_out(TRY(analysis->engine->finish()), profile);
+        hand_out(TRY(analysis->value.finish()), profile);
         return {};
     });
 }

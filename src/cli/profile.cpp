@@ -167,8 +167,8 @@ class ProfileCommand : public Command {
         spare_memory_of_threads();
         if (engine.shared) analysis.engine.filters = TRY(private_caches());
         // One stack is one cache. Private stacks invalidate each other, which these do not.
-        std::vector<CacheSpec> caches;
-        if (method == "exact" && engine.model == StackModel::single) caches = TRY(simulated_caches());
+        if (method == "exact" && engine.model == StackModel::single)
+            analysis.caches = TRY(simulated_caches());
         Result<record::RunOutcome> outcome = record::run(
             run,
             [&](const record::StartedProcess& process) -> Result<std::unique_ptr<record::ProcessSink>> {
@@ -177,7 +177,7 @@ class ProfileCommand : public Command {
                     return take(process, std::move(p), number);
                 };
                 if (inside) return record::make_sampled_sink(engine, take_it);
-                return record::make_profile_sink(analysis, take_it, caches);
+                return record::make_profile_sink(analysis, take_it);
             });
         return finish(run, outcome);
     }

@@ -145,7 +145,10 @@ std::string child_output(const std::string& output, const std::string& program, 
 }
 
 std::vector<std::string> notes_of(const record::RunOutcome& outcome, const RecordingOptions& options) {
-    std::vector<std::string> notes = outcome.notes;
+    std::vector<std::string> notes;
+    for (const record::RunNote& note : outcome.notes)
+        notes.push_back(note.text +
+                        (note.sampling_helps ? "; sampling (--method watch) has no such limit" : ""));
     auto seen = [&](const std::string& name) {
         return std::ranges::find(outcome.regions_seen, name) != outcome.regions_seen.end();
     };

@@ -1,4 +1,4 @@
-// The join of sources and engines.
+// The join of sources with what counts them.
 //
 // Problem. The engines count an access in 10 to 30 ns on a thread. One thread that reads, decodes, cuts
 // and copies for all of them spends 3 to 10 ns per access, and sixteen threads wait for it.
@@ -18,8 +18,8 @@
 
 #include "core/parallel.h"
 #include "core/try.h"
-#include "engines/beside.h"
 #include "engines/chunk_pipeline.h"
+#include "engines/pass.h"
 #include "engines/ranges.h"
 #include "revisit/blocks.h"
 
@@ -43,33 +43,22 @@ class MemoryRanges final : public AccessRanges {
     AccessBatch all_;
 };
 
-// One analysis on its way.
+// A source on its way through a pass.
 class Join {
  public:
-    Join(Engine& engine, const AnalyzeOptions& options, Beside beside)
-        : engine_(engine),
-          options_(options),
-          beside_(std::move(beside)),
-          placement_(options.cores),
-          cutter_(options.engine.granularity) {
-        if (options.engine.sharing) cutter_.keep_parts();
-    }
+    explicit Join(Pass& pass) : pass_(pass), options_(pass.options()) {}
 
-    // `is_cut`: they are blocks already.
-    Result<void> add(const AccessBatch& threads, bool is_cut = false) {
-        if (threads.count() == 0) return {};
-        const AccessBatch batch = placement_.apply(threads);
-        if (is_cut)
-            TRY(engine_.add(BlockCutter::as_they_are(batch)));
-        else
-            TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return engine_.add(piece); }));
-        return seen(batch);
+    Result<void> add(TraceReader& trace) {
+        TRY(pass_.is_open());
+        if (const AccessRanges* ranges = trace.ranges()) return add_ranges(*ranges);
+        if (const AccessChunks* chunks = trace.chunks()) return add_chunks(*chunks);
+        return add_stream(trace);
     }
 
     Result<void> add_ranges(const AccessRanges& ranges) {
-        if (!sees_accesses() && engine_.takes_ranges())
-            return engine_.add_ranges(ranges, options_.progress);
-        if (threads() > 1 || engine_.takes_chunks()) return add_chunks(ChunkedRanges(ranges));
+        if (pass_.is_engine_alone() && pass_.engine().takes_ranges())
+            return pass_.engine().add_ranges(ranges, options_.progress);
+        if (threads() > 1 || pass_.engine().takes_chunks()) return add_chunks(ChunkedRanges(ranges));
         total_ = ranges.count();
         AccessColumns columns = columns_wanted();
         for (std::uint64_t at = 0; at < total_;) {
@@ -83,8 +72,8 @@ class Join {
     }
 
     Result<void> add_chunks(const AccessChunks& chunks) {
-        if (!sees_accesses() && engine_.takes_chunks())
-            return engine_.add_chunks(chunks, options_.progress);
+        if (pass_.is_engine_alone() && pass_.engine().takes_chunks())
+            return pass_.engine().add_chunks(chunks, options_.progress);
         if (threads() == 1) {
             AccessColumns columns = columns_wanted();
             for (std::size_t i = 0; i < chunks.count(); ++i) {
@@ -97,7 +86,7 @@ class Join {
         }
         // Cut ahead only what nobody wants to see whole.
         ChunkPipeline pipeline(chunks, 0, chunks.count(), wanted(),
-                               sees_accesses() ? 0 : options_.engine.granularity, threads(),
+                               pass_.is_engine_alone() ? options_.engine.granularity : 0, threads(),
                                options_.engine.sharing);
         std::size_t done = 0;
         return pipeline.each([&](DecodedChunk& slot) -> Result<void> {
@@ -105,7 +94,7 @@ class Join {
             progress(++done, chunks.count());
             if (!slot.cut || batch.count() == 0) return add(batch);
             accesses_ += batch.count();
-            return engine_.add(*slot.cut);
+            return pass_.add_blocks(*slot.cut);
         });
     }
 
@@ -123,20 +112,22 @@ class Join {
         }
     }
 
-    bool sees_accesses() const { return options_.also || !beside_.empty() || !placement_.empty(); }
-
-    Result<Profile> finish() {
-        Profile profile = TRY(engine_.finish());
-        TRY(beside_.fill(profile));
-        return profile;
-    }
-
  private:
+    // `is_cut`: they are blocks already.
+    Result<void> add(const AccessBatch& batch, bool is_cut = false) {
+        if (is_cut)
+            TRY(pass_.add_blocks(BlockCutter::as_they_are(batch)));
+        else
+            TRY(pass_.add(batch));
+        accesses_ += batch.count();
+        if (options_.progress && total_ != 0) options_.progress(accesses_, total_);
+        return {};
+    }
     unsigned threads() const { return thread_count(options_.engine.threads); }
     // Who sees the accesses, and methods other than these, may want any column.
     ColumnSet wanted() const {
         const EngineOptions& engine = options_.engine;
-        if (sees_accesses() || engine.model != StackModel::single ||
+        if (!pass_.is_engine_alone() || engine.model != StackModel::single ||
             (options_.method != "exact" && options_.method != "olken"))
             return {true, true, true, true};
         const bool sites = engine.sites || engine.pairs;
@@ -145,58 +136,74 @@ class Join {
     AccessColumns columns_wanted() const {
         AccessColumns columns;
         columns.wanted = wanted();
-        if (columns.wanted == ColumnSet{false, true, false, false}) columns.cut_shift = cutter_.shift();
+        if (columns.wanted == ColumnSet{false, true, false, false})
+            columns.cut_shift = pass_.cut_shift();
         return columns;
-    }
-    Result<void> seen(const AccessBatch& batch) {
-        if (options_.also) TRY(options_.also(batch));
-        TRY(beside_.add(batch));
-        accesses_ += batch.count();
-        if (options_.progress && total_ != 0) options_.progress(accesses_, total_);
-        return {};
     }
     // How many accesses all chunks have is a guess from those so far.
     void progress(std::size_t done, std::size_t chunks) const {
         if (options_.progress) options_.progress(accesses_, accesses_ / done * chunks);
     }
 
-    Engine& engine_;
+    Pass& pass_;
     const AnalyzeOptions& options_;
-    Beside beside_;
-    Placement placement_;
-    BlockCutter cutter_;
     std::uint64_t accesses_ = 0, total_ = 0;
 };
 
+// Runs `body() -> Result<T>`: what memory does not suffice for is an error as well.
+template <class Body>
+auto with_memory(Body body) -> decltype(body()) {
+    try {
+        return body();
+    } catch (const std::bad_alloc&) {
+        return fail(ErrorCode::no_memory, "not enough memory for the analysis");
+    }
+}
+
 }  // namespace
 
+Analysis::Analysis(std::unique_ptr<Pass> pass) : pass_(std::move(pass)) {}
+Analysis::Analysis(Analysis&&) noexcept = default;
+Analysis& Analysis::operator=(Analysis&&) noexcept = default;
+Analysis::~Analysis() = default;
+
+Result<Analysis> Analysis::begin(const AnalyzeOptions& options) {
+    return with_memory([&]() -> Result<Analysis> { return Analysis(TRY(Pass::create(options))); });
+}
+
+Result<void> Analysis::add(const AccessBatch& accesses) {
+    return with_memory([&] { return pass_->add(accesses); });
+}
+
+Result<void> Analysis::add_blocks(const BlockBatch& blocks) {
+    return with_memory([&] { return pass_->add_blocks(blocks); });
+}
+
+Result<void> Analysis::add(TraceReader& trace) {
+    return with_memory([&] { return Join(*pass_).add(trace); });
+}
+
+Result<Profile> Analysis::finish() {
+    return with_memory([&] { return pass_->finish(); });
+}
+
 Result<Profile> analyze(TraceReader& trace, const AnalyzeOptions& options) {
-    const auto engine = TRY(make_engine(options.method, options.engine));
-    try {
-        Join join(*engine, options, TRY(Beside::create(options)));
-        if (const AccessRanges* ranges = trace.ranges())
-            TRY(join.add_ranges(*ranges));
-        else if (const AccessChunks* chunks = trace.chunks())
-            TRY(join.add_chunks(*chunks));
-        else
-            TRY(join.add_stream(trace));
-        return join.finish();
-    } catch (const std::bad_alloc&) {
-        return fail(ErrorCode::no_memory, "not enough memory to read the trace");
-    }
+    Analysis analysis = TRY(Analysis::begin(options));
+    TRY(analysis.add(trace));
+    return analysis.finish();
 }
 
 Result<Profile> analyze(const AccessBatch& accesses, const AnalyzeOptions& options) {
     TRY(check(accesses));
-    const auto engine = TRY(make_engine(options.method, options.engine));
-    Join join(*engine, options, TRY(Beside::create(options)));
-    const MemoryRanges ranges(accesses);
-    // At granularity 1 blocks are the addresses themselves.
-    if (engine->takes_ranges() && !join.sees_accesses() && options.engine.granularity > 1)
-        TRY(join.add_ranges(ranges));
-    else
-        TRY(join.add(accesses));
-    return join.finish();
+    return with_memory([&]() -> Result<Profile> {
+        const auto pass = TRY(Pass::create(options));
+        // At granularity 1 blocks are the addresses themselves.
+        if (pass->is_engine_alone() && pass->engine().takes_ranges() && options.engine.granularity > 1)
+            TRY(Join(*pass).add_ranges(MemoryRanges(accesses)));
+        else
+            TRY(pass->add(accesses));
+        return pass->finish();
+    });
 }
 
 Result<Profile> analyze(std::span<const std::uint64_t> addresses, std::string_view method,

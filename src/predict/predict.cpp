@@ -221,7 +221,7 @@ class Predictor {
         }
         char stated[64];
         std::snprintf(stated, sizeof stated, "%.4f", std::clamp(1 - 3 * off - 1e-4, 0.0, 0.9999));
-        first.failures.push_back(std::string("--data uniform: one input by chance; with accuracy ") +
+        first.failures.push_back(std::string("uniform data: one input by chance; with accuracy ") +
                                  stated + " or better, by two others");
         first.profile.certainty = first.certainty();
         first.profile.notes.push_back("not exact: " + first.failures.back().sentence());

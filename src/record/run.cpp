@@ -37,13 +37,13 @@ void note_status(int status, RunOutcome& outcome) {
 void note_end(RunOutcome& outcome, std::size_t outlived) {
     if (outcome.limit_reached)
         outcome.notes.push_back(
-            "the program was stopped at the requested limit; later accesses are not included");
+            {"the program was stopped at the requested limit; later accesses are not included"});
     else if (outcome.signal != 0)
-        outcome.notes.push_back(fmt::format("the program was ended by signal {} ({})", outcome.signal,
-                                            strsignal(outcome.signal)));
+        outcome.notes.push_back({fmt::format("the program was ended by signal {} ({})", outcome.signal,
+                                             strsignal(outcome.signal))});
     if (outlived > 0)
-        outcome.notes.push_back(fmt::format(
-            "{} child processes outlived the program; their profiles stop when it exited", outlived));
+        outcome.notes.push_back({fmt::format(
+            "{} child processes outlived the program; their profiles stop when it exited", outlived)});
 }
 
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {
@@ -138,35 +138,36 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
     if (outcome.limit_reached) outcome.exit_status = 0;
     note_end(outcome, consumer.cut_off());
     if (is_starter && !options.program.wraps_instrumented)
-        outcome.notes.push_back(fmt::format(
+        outcome.notes.push_back({fmt::format(
             "{} was not built with revisit-clang: only programs that were, started by it, are recorded",
-            options.program.arguments[0]));
+            options.program.arguments[0])});
     for (const pid_t child : processes_ended_by_signals(said))
         if (const std::optional<std::string> why = valgrind_failure(said, child)) {
             outcome.notes.push_back(
-                fmt::format("valgrind gave up on child processes (\"{}\"): they ended there, unlike "
-                            "without it; sampling (--method watch) sees all of them",
-                            *why));
+                {fmt::format("valgrind gave up on child processes (\"{}\"): they ended there, unlike "
+                             "without it",
+                             *why),
+                 true});
             break;
         }
     if (how.recorder == Recorder::valgrind && outcome.signal == SIGSYS)
         outcome.notes.push_back(
-            "a filter of the program's (seccomp) forbids system calls that valgrind needs; sampling "
-            "(--method watch) needs none");
+            {"a filter of the program's (seccomp) forbids system calls that valgrind needs", true});
     if (const std::uint32_t count = slots.out_of_reach())
         outcome.notes.push_back(
-            fmt::format("{} child processes or programs ran unrecorded (set-user-ID, or in a file "
-                        "system without the "
-                        "recorder); sampling (--method watch) sees them",
-                        count));
+            {fmt::format("{} child processes or programs ran unrecorded (set-user-ID, or in a file "
+                         "system without the recorder)",
+                         count),
+             true});
     else if (how.recorder == Recorder::valgrind && how.follow_exec && !outcome.limit_reached &&
              outcome.signal == 0 && !consumer.saw_end_of(static_cast<std::uint32_t>(program)))
         outcome.notes.push_back(
-            "the program executed another one that could not be recorded; its accesses are not "
-            "included, sampling (--method watch) sees them");
+            {"the program executed another one that could not be recorded; its accesses are not "
+             "included",
+             true});
     if (slots.threads_unrecorded() > 0)
-        outcome.notes.push_back(fmt::format("{} threads were not recorded: more than {} ran at once",
-                                            slots.threads_unrecorded(), REVISIT_SLOTS));
+        outcome.notes.push_back({fmt::format("{} threads were not recorded: more than {} ran at once",
+                                             slots.threads_unrecorded(), REVISIT_SLOTS)});
     return outcome;
 }
 

@@ -23,13 +23,19 @@ struct RunOptions {
     bool counts_to_limit() const { return decode.most_accesses != ~std::uint64_t{0}; }
 };
 
+// What a run reports beside its result.
+struct RunNote {
+    std::string text;
+    bool sampling_helps = false;  // the recorder is the limit, and sampling works without it
+};
+
 struct RunOutcome {
     int exit_status = 0;         // as a shell reports it: 128 + signal for a program ended by one
     int signal = 0;              // that signal, or 0
-    bool limit_reached = false;  // we ended the program, at --duration or --max-accesses
+    bool limit_reached = false;  // we ended the program, after so long or so many accesses
     std::uint64_t accesses = 0;
     std::size_t processes = 0;
-    std::vector<std::string> notes;
+    std::vector<RunNote> notes;
     std::vector<std::string> regions_seen;
 };
 

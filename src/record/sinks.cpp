@@ -3,19 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
 
 #include "core/try.h"
-#include "engines/beside.h"
-#include "engines/cache_bank.h"
-#include "engines/line_use.h"
+#include "engines/pass.h"
 #include "engines/sample_tally.h"
-#include "record/block_workers.h"
 #include "revisit/accuracy.h"
-#include "revisit/blocks.h"
 #include "symbols/origins.h"
 
 namespace revisit::record {
@@ -26,48 +21,16 @@ constexpr const char* kByStamps =
 
 class ProfileSink : public ProcessSink {
  public:
-    ProfileSink(std::unique_ptr<Engine> engine, const std::vector<CacheSpec>& caches,
-                const AnalyzeOptions& how, Beside beside, TakeProfile take)
-        : engine_(std::move(engine)),
-          engine_wants_parts_(how.engine.sharing),
-          beside_(std::move(beside)),
-          line_use_cache_(beside_.take_line_use(how.engine.granularity)),
-          caches_(caches, how.engine.granularity, threads_for_caches(how.engine), line_use_cache_),
-          placement_(how.cores),
-          cutter_(how.engine.granularity),
-          take_(std::move(take)) {
-        const EngineOptions& options = how.engine;
-        if (line_use_cache_)
-            line_use_.emplace(*line_use_cache_, static_cast<unsigned>(caches_.count()));
-        if (options.sharing || line_use_) cutter_.keep_parts();
-        BlocksWanted wanted{0, options.sharing, {}};
-        if (!caches_.empty() || line_use_) wanted.lines = caches_.plan();
-        workers_.emplace(workers(), options.threads != 1, wanted);
-        // Granularity 1 counts addresses, not bytes; samples belong to threads.
-        if (how.method != "sample" && beside_.empty() && options.model == StackModel::single &&
-            options.granularity > 1 && std::has_single_bit(options.granularity)) {
-            wanted.shift = static_cast<unsigned>(std::countr_zero(options.granularity));
-            wanted_ = wanted;
-        }
-    }
+    ProfileSink(std::unique_ptr<Pass> pass, TakeProfile take)
+        : pass_(std::move(pass)), take_(std::move(take)) {}
 
-    Result<void> add(const AccessBatch& threads) override {
-        const AccessBatch batch = placement_.apply(threads);
-        TRY(cutter_.cut(batch, [&](const BlockBatch& piece) { return workers_->add(piece); }));
-        return beside_.add(batch);
-    }
-
-    std::optional<BlocksWanted> blocks_wanted() const override { return wanted_; }
-    BlockRoom take_room() override { return workers_->take(); }
-    Result<void> add_rooms(std::span<BlockRoom> rooms) override { return workers_->hand_over(rooms); }
+    Result<void> add(const AccessBatch& batch) override { return pass_->add(batch); }
+    std::optional<BlocksWanted> blocks_wanted() const override { return pass_->rooms_wanted(); }
+    BlockRoom take_room() override { return pass_->take_room(); }
+    Result<void> add_rooms(std::span<BlockRoom> rooms) override { return pass_->add_rooms(rooms); }
 
     Result<void> finish(const Decoder& process) override {
-        TRY(workers_->finish());
-        Profile profile = TRY(engine_->finish());
-        engine_.reset();
-        if (!caches_.empty()) caches_.fill(profile);
-        if (line_use_) line_use_->fill(profile);
-        TRY(beside_.fill(profile));
+        Profile profile = TRY(pass_->finish());
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1)
             profile.notes.push_back(
@@ -83,51 +46,12 @@ class ProfileSink : public ProcessSink {
     }
 
  private:
-    // The program and the engine have processors of their own.
-    static unsigned threads_for_caches(const EngineOptions& options) {
-        return options.threads == 1 ? 1 : thread_count(0) / 2;
-    }
-
-    std::vector<BlockWorkers::Work> workers() {
-        std::vector<BlockWorkers::Work> all;
-        all.emplace_back([this](const BlockRoom& room) {
-            BlockBatch batch = room.batch();
-            if (!engine_wants_parts_) batch.parts = {};
-            return engine_->add(batch);
-        });
-        auto add = [&](bool caches, bool line_use, std::size_t part) {
-            all.emplace_back([=, this](const BlockRoom& room) -> Result<void> {
-                if (caches) caches_.access(part, room.lines);
-                if (line_use) line_use_->add(part, room.lines);
-                return {};
-            });
-        };
-        // As one part each, the two still have a thread each.
-        const bool caches = !caches_.empty(), line_use = line_use_.has_value();
-        if (caches_.count() == 1) {
-            if (caches) add(true, false, 0);
-            if (line_use) add(false, true, 0);
-        } else if (caches || line_use) {
-            for (std::size_t part = 0; part < caches_.count(); ++part) add(caches, line_use, part);
-        }
-        return all;
-    }
-
-    std::unique_ptr<Engine> engine_;
-    bool engine_wants_parts_;
-    Beside beside_;
-    std::optional<CacheSpec> line_use_cache_;
-    CacheParts caches_;
-    std::optional<LineUseParts> line_use_;
-    Placement placement_;
-    BlockCutter cutter_;
-    std::optional<BlocksWanted> wanted_;
+    std::unique_ptr<Pass> pass_;
     TakeProfile take_;
-    std::optional<BlockWorkers> workers_;  // last: its threads use the others
 };
 
 // Samples begin in one thread and may end in another, so that either may arrive first. What is open at
-// the end was not used again: cold. Where the rate falls while the program runs (--target-error), those
+// the end was not used again: cold. Where the rate falls while the program runs (a target error), those
 // that the last level leaves out are dropped (record/stream.h).
 class SampledSink : public ProcessSink {
  public:
@@ -191,16 +115,16 @@ class SampledSink : public ProcessSink {
         if (is_short)
             profile.notes.push_back(fmt::format(
                 "only {:.0f} % of the samples that the rate asks for were followed: a shared stack "
-                "follows 256 at a time; use a lower --rate",
+                "follows 256 at a time; use a lower rate",
                 100 * chosen_ / expected));
         if (const double wanted = target_error_ == 0 ? 0 : samples_for_error(target_error_);
             static_cast<double>(counts_.samples) < wanted)
-            profile.notes.push_back(
-                fmt::format("--target-error {:g} % takes {:.0f} samples, and this run gave {}: shares "
-                            "are accurate to {:.2g} %; "
-                            "record it and analyze the trace",
-                            100 * target_error_, wanted, counts_.samples,
-                            100 * share_error(0.5, static_cast<double>(counts_.samples))));
+            profile.notes.push_back(fmt::format(
+                "a target error of {:g} % takes {:.0f} samples, and this run gave {}: shares "
+                "are accurate to {:.2g} %; "
+                "record it and analyze the trace",
+                100 * target_error_, wanted, counts_.samples,
+                100 * share_error(0.5, static_cast<double>(counts_.samples))));
         explain(profile, process.origins());
         if (profile.sharing_totals && process.threads() > 1) profile.notes.push_back(kByStamps);
         return take_(process.pid(), std::move(profile));
@@ -278,12 +202,11 @@ class TraceSink : public ProcessSink {
 
 }  // namespace
 
-Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options, TakeProfile take,
-                                                       const std::vector<CacheSpec>& caches) {
-    EngineOptions streamed = options.engine;
-    streamed.streamed = true;
-    return std::make_unique<ProfileSink>(TRY(make_engine(options.method, streamed)), caches, options,
-                                         TRY(Beside::create(options)), std::move(take));
+Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options,
+                                                       TakeProfile take) {
+    AnalyzeOptions streamed = options;
+    streamed.engine.streamed = true;
+    return std::make_unique<ProfileSink>(TRY(Pass::create(streamed)), std::move(take));
 }
 
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take) {

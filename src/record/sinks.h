@@ -15,9 +15,7 @@ namespace revisit::record {
 using TakeProfile = std::function<Result<void>(std::uint32_t pid, Profile profile)>;
 
 // Analyses while the program runs; `take` gets the explained profile when the process has ended.
-// `caches` are simulated as well, where they have lines of the granularity.
-Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options, TakeProfile take,
-                                                       const std::vector<CacheSpec>& caches = {});
+Result<std::unique_ptr<ProcessSink>> make_profile_sink(const AnalyzeOptions& options, TakeProfile take);
 
 // The same for a program that samples itself (record/clang/sampler.c): adds its samples up.
 std::unique_ptr<ProcessSink> make_sampled_sink(const EngineOptions& options, TakeProfile take);

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "record/block_workers.h"
+#include "engines/block_workers.h"
 #include "record/decode.h"
 #include "record/slots.h"
 

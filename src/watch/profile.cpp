@@ -187,9 +187,9 @@ record::RunOutcome summary_of(const Outcome& outcome) {
     out.limit_reached = outcome.limit_reached;
     out.processes = outcome.processes.size();
     if (outcome.runs > 1)
-        out.notes.push_back(fmt::format(
+        out.notes.push_back({fmt::format(
             "the samples are of {} runs of the program, the counts of one{}", outcome.runs,
-            outcome.ended_otherwise ? "; the last run ended with another status than the first" : ""));
+            outcome.ended_otherwise ? "; the last run ended with another status than the first" : "")});
     if (outcome.limit_reached) out.exit_status = 0;
     record::note_end(out, outcome.outlived);
     return out;

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "engines/block_workers.h"
 #include "engines/cache_bank.h"
 #include "engines/line_use.h"
-#include "record/block_workers.h"
 #include "record/consume.h"
 #include "record/decode.h"
 #include "record/slots.h"

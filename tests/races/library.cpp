@@ -71,6 +71,25 @@ void by_batches() {
     expect_counts((*engine)->finish());
 }
 
+// Counted in threads of its own, with a cache and the use of its lines.
+void beside_the_caller() {
+    AnalyzeOptions options;
+    options.engine.streamed = true;
+    options.engine.threads = 2;
+    options.caches = {*CacheSpec::parse("64K:8:64")};
+    options.line_use = options.caches[0];
+    auto analysis = Analysis::begin(options);
+    const Walk walk;
+    AccessColumns columns;
+    for (std::uint64_t at = 0; at < kAccesses; at += 1000)
+        expect(analysis->add(*walk.read(at, 1000, columns)).has_value(), "not added");
+    const auto profile = analysis->finish();
+    expect_counts(profile);
+    expect(profile->caches.size() == 1 && profile->caches[0].accesses == kAccesses &&
+               profile->line_use->use.fetches == profile->caches[0].misses,
+           "the cache did not see all accesses");
+}
+
 void by_source(unsigned threads) {
     const auto caller = std::this_thread::get_id();
     Walk walk;
@@ -101,6 +120,7 @@ void side_by_side(unsigned count, Body body) {
 
 int main() {
     side_by_side(3, by_batches);
+    side_by_side(2, beside_the_caller);
     side_by_side(2, [] { by_source(1); });
     side_by_side(2, [] { by_source(3); });
     Walk walk;

@@ -34,8 +34,9 @@ Profile evaluate_model(const Model& model, const std::vector<std::int64_t>& size
                                     e.why);
                 else
                     reasons.emplace(
-                        "too many distances to list in the time allowed: --bins log2 has fewer, "
-                        "--budget allows more");
+                        "too many distances to list in the time allowed: bins of powers of two are "
+                        "fewer, "
+                        "a larger budget allows more");
                 fine = false;
             }
         }

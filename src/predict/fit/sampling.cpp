@@ -395,7 +395,7 @@ Result<void> take_samples(const Session& session, Model& model, std::int64_t per
         auto trace = interpret(program, model.design.at(size), run);
         if (!trace) return in_file(request.source.path, trace.error());
         if (!trace->complete) {
-            learning.doubts.insert("the time allowed (--budget) ended while sampling");
+            learning.doubts.insert("the budget of time ended while sampling");
             break;
         }
         const auto doubts = trace->doubts_at(request.granularity);

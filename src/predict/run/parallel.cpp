@@ -20,8 +20,7 @@
 #include "core/errors.h"
 #include "core/try.h"
 #include "predict/run/assemble.h"
-#include "revisit/blocks.h"
-#include "revisit/engine.h"
+#include "revisit/analyze.h"
 
 namespace revisit::predict {
 namespace {
@@ -178,13 +177,12 @@ Result<Simulation> simulate_threads(const Program& program, const Parameters& pa
         return fail(ErrorCode::no_threads, request.source.path, "", "too long to interpret");
     active.reset();
 
-    EngineOptions engine_options;
-    engine_options.bins = request.bins;
-    engine_options.granularity = request.granularity;
-    engine_options.model = StackModel::private_;
-    engine_options.sites = true;
-    auto engine = TRY(make_engine("exact", engine_options));
-    BlockCutter cutter(request.granularity);
+    AnalyzeOptions measured_as;
+    measured_as.engine.bins = request.bins;
+    measured_as.engine.granularity = request.granularity;
+    measured_as.engine.model = StackModel::private_;
+    measured_as.engine.sites = true;
+    auto analysis = TRY(Analysis::begin(measured_as));
     std::uint16_t thread = 0;
     std::size_t execution = 0;
     options.report = [&](std::uint32_t function, std::int32_t loop, std::uint32_t iteration) {
@@ -217,8 +215,7 @@ Result<Simulation> simulate_threads(const Program& program, const Parameters& pa
             sites[i] = references[i] + 1;
             flags[i] = program.functions[place.function].references[place.reference].write ? 1 : 0;
         }
-        auto added = cutter.cut({addresses, sites, sizes, threads, flags},
-                                [&](const BlockBatch& batch) { return engine->add(batch); });
+        const auto added = analysis.add({addresses, sites, sizes, threads, flags});
         if (!added) failed = added.error();
         return !failed;
     };
@@ -227,7 +224,7 @@ Result<Simulation> simulate_threads(const Program& program, const Parameters& pa
     if (!trace) return in_file(request.source.path, trace.error());
     Assembly assembly(program, request.granularity, request.bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);
-    return Simulation{assembly.finish(TRY(engine->finish())), std::move(trace->references),
+    return Simulation{assembly.finish(TRY(analysis.finish())), std::move(trace->references),
                       trace->doubts_at(request.granularity), trace->complete};
 }
 

@@ -39,7 +39,7 @@ void add(Histogram& to, const Histogram& from, double weight) {
 
 }  // namespace
 
-Result<Replay::Show> Replay::arrive(std::uint32_t loop, std::uint32_t iteration, Engine& engine) {
+Result<Replay::Show> Replay::arrive(std::uint32_t loop, std::uint32_t iteration, Analysis& analysis) {
     class_ = 0;
     const auto skip =
         std::find_if(skips_.begin(), skips_.end(), [&](const Skip& s) { return s.loop == loop; });
@@ -60,7 +60,7 @@ Result<Replay::Show> Replay::arrive(std::uint32_t loop, std::uint32_t iteration,
     }
     if (recording_) {
         recording_ = false;
-        TRY(replay(number, engine));
+        TRY(replay(number, analysis));
     }
     over_ = !skip->after;
     return over_ ? Show::stop : Show::nothing;
@@ -82,7 +82,7 @@ void Replay::record(const BlockBatch& batch) {
 }
 
 // Periods 1, 2, … after the one that was interpreted.
-Result<void> Replay::replay(std::size_t loop, Engine& engine) {
+Result<void> Replay::replay(std::size_t loop, Analysis& analysis) {
     const Skip& skip = skips_[loop - 1];
     for (Touched& t : touched_) t.by = skip.moved.at(t.first);
     auto by_last = touched_;
@@ -105,7 +105,7 @@ Result<void> Replay::replay(std::size_t loop, Engine& engine) {
     std::vector<std::uint64_t> blocks;
     std::vector<std::uint32_t> sites;
     const auto give = [&]() -> Result<void> {
-        TRY(engine.add({blocks, sites, {}, {}}));
+        TRY(analysis.add_blocks({blocks, sites, {}, {}}));
         blocks.clear();
         sites.clear();
         return {};

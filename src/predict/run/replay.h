@@ -8,7 +8,8 @@
 
 #include "core/key_table.h"
 #include "predict/run/interpret.h"
-#include "revisit/engine.h"
+#include "revisit/analyze.h"
+#include "revisit/blocks.h"
 
 namespace revisit::predict {
 
@@ -32,19 +33,26 @@ class Replay {
  public:
     using Show = RunOptions::Show;
 
-    // Replays at most so many blocks.
-    Replay(std::vector<Skip> skips, std::uint64_t most)
-        : skips_(std::move(skips)), classes_(kClasses * (skips_.size() + 1)), left_(most) {}
+    // Replays at most `most` blocks of the granularity.
+    Replay(std::vector<Skip> skips, std::uint64_t most, std::uint64_t granularity)
+        : skips_(std::move(skips)),
+          classes_(kClasses * (skips_.size() + 1)),
+          cutter_(granularity),
+          left_(most) {}
 
     // Sites by reference and by what their accesses count.
     std::uint32_t site(std::uint32_t reference) const {
         return static_cast<std::uint32_t>((reference + 1) * classes_ + class_);
     }
     // At the header of an outermost loop, or after one.
-    Result<Show> arrive(std::uint32_t loop, std::uint32_t iteration, Engine& engine);
-    // What the engine is given.
-    void see(const BlockBatch& batch) {
-        if (recording_) record(batch);
+    Result<Show> arrive(std::uint32_t loop, std::uint32_t iteration, Analysis& analysis);
+    // What the analysis is given.
+    Result<void> see(const AccessBatch& batch) {
+        if (!recording_) return {};
+        return cutter_.cut(batch, [this](const BlockBatch& blocks) -> Result<void> {
+            record(blocks);
+            return {};
+        });
     }
     // The run was ended because nothing follows.
     bool over() const { return over_; }
@@ -77,12 +85,13 @@ class Replay {
     }
     void enter(std::size_t loop, Class as) { class_ = loop * kClasses + as; }
     void record(const BlockBatch& batch);
-    Result<void> replay(std::size_t loop, Engine& engine);
+    Result<void> replay(std::size_t loop, Analysis& analysis);
     std::optional<double> weight(std::uint32_t use, std::uint32_t reuse) const;
     double cold_weight(std::uint32_t site) const;
 
     const std::vector<Skip> skips_;
     const std::uint64_t classes_;
+    BlockCutter cutter_;
     std::uint64_t left_, class_ = 0;
     bool recording_ = false, over_ = false;
     std::uint64_t time_ = 0;

@@ -11,19 +11,18 @@
 #include "core/try.h"
 #include "predict/run/assemble.h"
 #include "predict/run/same_blocks.h"
-#include "revisit/blocks.h"
-#include "revisit/engine.h"
+#include "revisit/analyze.h"
 
 namespace revisit::predict {
 
 Result<Simulation> simulate(const Program& program, const Parameters& parameters,
                             const Request& request, const Binning& bins, const Deadline& deadline,
                             std::uint64_t max_accesses, const Plan* plan, Attributed attributed) {
-    EngineOptions engine_options;
-    engine_options.bins = bins;
-    engine_options.granularity = request.granularity;
-    engine_options.sites = engine_options.pairs = attributed == Attributed::yes;
-    auto engine = TRY(make_engine("exact", engine_options));
+    AnalyzeOptions measured_as;
+    measured_as.engine.bins = bins;
+    measured_as.engine.granularity = request.granularity;
+    measured_as.engine.sites = measured_as.engine.pairs = attributed == Attributed::yes;
+    auto analysis = TRY(Analysis::begin(measured_as));
     RunOptions options;
     options.keep = false;
     options.max_accesses = max_accesses;
@@ -32,15 +31,14 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     options.layout = request.layout;
     options.branch_probability = request.branch_probability;
     options.deadline = deadline;
-    BlockCutter cutter(request.granularity);
     std::vector<std::uint32_t> sites;
     std::optional<Error> failed;
     std::optional<Replay> replay;
     if (plan) {
-        replay.emplace(plan->skips, max_accesses);
+        replay.emplace(plan->skips, max_accesses, request.granularity);
         options.leaps = plan->leaps;
         options.outermost = [&](std::uint32_t loop, std::uint32_t iteration) {
-            const auto show = replay->arrive(loop, iteration, *engine);
+            const auto show = replay->arrive(loop, iteration, analysis);
             if (!show) failed = show.error();
             return show.value_or(RunOptions::Show::stop);
         };
@@ -60,10 +58,9 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
                        std::span<const std::uint32_t> sizes) {
         sites.resize(references.size());
         for (std::size_t i = 0; i < sites.size(); ++i) sites[i] = site_of(references[i]);
-        auto added = cutter.cut({addresses, sites, sizes, {}, {}}, [&](const BlockBatch& batch) {
-            if (replay) replay->see(batch);
-            return engine->add(batch);
-        });
+        const AccessBatch batch{addresses, sites, sizes, {}, {}};
+        auto added = replay ? replay->see(batch) : Result<void>();
+        if (added) added = analysis.add(batch);
         if (!added) failed = added.error();
         return !failed;
     };
@@ -72,7 +69,7 @@ Result<Simulation> simulate(const Program& program, const Parameters& parameters
     if (!trace) return in_file(request.source.path, trace.error());
     Assembly assembly(program, request.granularity, bins);
     for (const auto& place : trace->references) assembly.add_reference(place.function, place.reference);
-    auto measured = TRY(engine->finish());
+    auto measured = TRY(analysis.finish());
     same.add_to(measured);
     if (replay) measured = TRY(replay->whole(measured));
     return Simulation{assembly.finish(std::move(measured)), std::move(trace->references),

@@ -78,9 +78,8 @@ void divide(Histogram& histogram, double by) {
 // No more blocks are touched for the first time than were resident. What was not seen to come back
 // beyond that does so, after all others at most.
 void bound_cold(Profile& profile, const Samples& samples, const EstimateOptions& options) {
-    if (samples.touchable.all() == 0) return;
-    double resident =
-        static_cast<double>(samples.touchable.all()) / static_cast<double>(options.granularity);
+    const double resident = samples.touchable.blocks(options.granularity);
+    if (resident == 0) return;
     // Threads may be those of several processes, or runs.
     double most = resident * static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
     if (profile.reuse.cold <= most) return;
@@ -199,9 +198,8 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     for (const Bin& bin : profile.reuse.bins)
         if (bin.count > 0)
             profile.distinct = std::max(profile.distinct, static_cast<double>(bin.low) + 1);
-    if (samples.touchable.all() > 0)
-        profile.distinct = std::min(profile.distinct, static_cast<double>(samples.touchable.all()) /
-                                                          static_cast<double>(options.granularity));
+    if (const double resident = samples.touchable.blocks(options.granularity); resident > 0)
+        profile.distinct = std::min(profile.distinct, resident);
     profile.sampled = Sampling{all > 0 ? profile.accesses / static_cast<double>(all) : 0,
                                static_cast<double>(all), 0, profile.accesses * clock.error()};
     profile.clock = clock.description();
@@ -219,7 +217,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
                         100.0 * static_cast<double>(recording) / static_cast<double>(running)));
     if (all < 100)
         profile.notes.push_back(
-            "watch: fewer than 100 samples: use --repeat, --method exact, or a longer run");
+            "watch: fewer than 100 samples: use the method exact, several runs, or a longer one");
     if (samples.threads.size() > 1)
         profile.notes.push_back(
             "watch: distances count the accesses of the thread itself, and reuses by the same thread");

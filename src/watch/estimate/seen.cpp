@@ -326,9 +326,8 @@ SeenThread see(const Samples& samples, const ThreadSamples& thread,
     for (Seen& one : seen.pairs) one.weight *= seen.length / sum;
 
     FootprintModel model = model_of(seen, thread, clock, model_time_bins(options.bins));
-    double most = samples.touchable.all() > 0 ? static_cast<double>(samples.touchable.all()) /
-                                                    static_cast<double>(options.granularity)
-                                              : seen.length;
+    const double touchable = samples.touchable.blocks(options.granularity);
+    const double most = touchable > 0 ? touchable : seen.length;
     auto distance = [&](double moment, double time) {
         return std::round(std::min({time - 1, most, model.distance(moment, time)}));
     };

@@ -38,6 +38,21 @@ struct Bench {
     Noted use, reuse;                          // the one drawn of the window
     Noted far_use, far_reuse;                  // an open one
     std::uint64_t seen[1024];                  // hashes of words met on the way to a milepost
+
+    // Reads where the thread, which is stopped, stands, and reads its memory from now on. False: it is
+    // gone.
+    bool begin(Task& task) {
+        if (!Machine::read_state(task.id, stopped)) return false;
+        Process& process = *task.process;
+        process.stands(task.id, stopped.pc);
+        if (process.know_code(stopped.pc)) memory.forget_code();
+        memory.start(process.pid, process.shown_by());
+        memory.ask_about_code([&maps = process.maps()](std::uint64_t address) {
+            const Mapping* here = maps.at(address);
+            return here != nullptr && here->is_file() && !here->writable;
+        });
+        return true;
+    }
 };
 
 template <class Memory>

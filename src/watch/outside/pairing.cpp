@@ -111,14 +111,7 @@ void Pairing::look_at(Task& other) {
     if (!bench_)
         bench_ =
             std::unique_ptr<Bench>(new Bench{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
-    if (!Machine::read_state(other.id, bench_->stopped) || !other.process->kept) return give_up();
-    other.process->stands(other.id, bench_->stopped.pc);
-    if (other.process->know_code(bench_->stopped.pc)) bench_->memory.forget_code();
-    bench_->memory.start(other.process->pid, other.process->shown_by());
-    bench_->memory.ask_about_code([&maps = other.process->maps()](std::uint64_t address) {
-        const Mapping* here = maps.at(address);
-        return here != nullptr && here->is_file() && !here->writable;
-    });
+    if (!other.process->kept || !bench_->begin(other)) return give_up();
     Look look(*bench_, other, true, true);
     look.run(0, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
              settings_.budget);

@@ -87,10 +87,6 @@ Sample& sample_of(Task& t, std::uint64_t number) {
     return t.samples().samples[number - 1];
 }
 
-}  // namespace
-
-namespace {
-
 std::uint64_t time_by(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
@@ -506,15 +502,8 @@ Sampler::Taken Sampler::at_stop(Task& t) {
         spend(t, own_time() - since, others_cost());
         return Taken::nothing;
     }
-    if (!Machine::read_state(t.id, bench_.stopped)) return Taken::nothing;
+    if (!bench_.begin(t)) return Taken::nothing;
     if (!t.process->kept) t.process->kept = std::make_unique<Machine::Kept>();
-    t.process->stands(t.id, bench_.stopped.pc);
-    if (t.process->know_code(bench_.stopped.pc)) bench_.memory.forget_code();
-    bench_.memory.start(t.process->pid, t.process->shown_by());
-    bench_.memory.ask_about_code([&maps = t.process->maps()](std::uint64_t address) {
-        const Mapping* here = maps.at(address);
-        return here != nullptr && here->is_file() && !here->writable;
-    });
     if (t.replay.runs && t.replay.follows_sample) {
         end_following(t, now);
         const std::uint64_t own = own_time() - since;

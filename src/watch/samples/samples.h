@@ -139,6 +139,10 @@ struct Touchable {
     std::uint64_t code = 0;       // of what is resident
 
     std::uint64_t all() const { return resident > code ? resident - code + only_read : resident; }
+    // Of a granularity; 0 where it is not known.
+    double blocks(std::uint64_t granularity) const {
+        return static_cast<double>(all()) / static_cast<double>(granularity);
+    }
 };
 
 struct Samples {

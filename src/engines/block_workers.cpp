@@ -1,11 +1,11 @@
-#include "record/block_workers.h"
+#include "engines/block_workers.h"
 
 #include <algorithm>
 #include <new>
 
 #include "core/try.h"
 
-namespace revisit::record {
+namespace revisit {
 
 template <class T>
 void Column<T>::assign(std::span<const T> from) {
@@ -97,4 +97,4 @@ Result<void> BlockWorkers::finish() {
     return state();
 }
 
-}  // namespace revisit::record
+}  // namespace revisit

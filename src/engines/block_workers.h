@@ -22,7 +22,7 @@
 #include "revisit/access.h"
 #include "revisit/error.h"
 
-namespace revisit::record {
+namespace revisit {
 
 // What workers want to know of an access.
 struct BlocksWanted {
@@ -100,4 +100,4 @@ class BlockWorkers {
     std::optional<Broadcast<BlockRoom>> rooms_;  // last: its threads use the others
 };
 
-}  // namespace revisit::record
+}  // namespace revisit
