@@ -249,6 +249,8 @@ void declare_parts(py::module_& module) {
         .def_readonly("period", &Sampling::period, "accesses per sample")
         .def_readonly("samples", &Sampling::samples)
         .def_readonly("pruned", &Sampling::pruned, "share of samples given up")
+        .def_readonly("accesses_error", &Sampling::accesses_error,
+                      "95 % half-width of the accesses; 0 where they were counted")
         .def("__repr__", [](const Sampling& sampling) {
             return fmt::format("<revisit.Sampling of {} samples, one per {} accesses>",
                                format_count(sampling.samples), format_count(sampling.period));

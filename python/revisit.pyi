@@ -238,6 +238,9 @@ class Sampling:
     @property
     def pruned(self) -> float:
         """Share of the samples given up."""
+    @property
+    def accesses_error(self) -> float:
+        """95 % half-width of the accesses; 0 where they were counted."""
 
 class Profile:
     """What was counted; print() shows it as `revisit report` does."""

@@ -234,7 +234,7 @@ Profile sample_profile() {
     profile.distinct = 45;
     profile.reuse = {45, 0, 0, 0, {{0, 1, 60, 0}, {1, 2, 18, 0}}};
     profile.time = Histogram{45, 0, 0, 0, {{1, 2, 78, 1.5}}};
-    profile.sampled = Sampling{100, 12, 0.25};
+    profile.sampled = Sampling{100, 12, 0.25, 74};
     profile.sites.push_back({3,
                              "a.out",
                              0x1234,

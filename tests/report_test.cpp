@@ -350,6 +350,21 @@ TEST(Findings, lead_with_the_number_of_samples_when_they_are_few) {
     EXPECT_TRUE(findings_of(profile, {*CacheSpec::parse("L2=64K:8:64")}).lead.starts_with("100.00 %"));
 }
 
+TEST(Findings, have_the_error_of_an_estimated_number_of_accesses) {
+    Profile profile = calling_profile();
+    profile.accesses = 1000, profile.distinct = 10;
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 1000, 0}}};
+    profile.sampled = Sampling{20, 5000, 0, 600};
+    const Findings findings = findings_of(profile, {});
+    EXPECT_NE(terminal_report(profile, {}, {}).find("\n1 K accesses ± 60 % to 10 blocks"), std::string::npos);
+    EXPECT_NE(findings_json(findings, profile).find("\"accesses_error\":600"), std::string::npos);
+    if (!page_template().empty())
+        EXPECT_NE(html_page({{profile, "p"}}, {}).value().find("\"accessesError\":\"± 60 %\""),
+                  std::string::npos);
+    profile.sampled->accesses_error = 0;  // counted
+    EXPECT_NE(terminal_report(profile, {}, {}).find("\n1 K accesses to 10 blocks"), std::string::npos);
+}
+
 TEST(Findings, rank_sites_by_misses_and_time_where_time_was_sampled) {
     Profile profile = calling_profile();
     const CacheSpec cache = *CacheSpec::parse("L2=64K:8:64");

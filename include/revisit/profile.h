@@ -175,7 +175,8 @@ struct RunGroup {
 struct Sampling {
     double period = 0;  // accesses a sample stands for
     double samples = 0;
-    double pruned = 0;  // share of samples given up
+    double pruned = 0;          // share of samples given up
+    double accesses_error = 0;  // half-width of Profile::accesses; 0 = they were counted
 };
 
 // One process of a run that had several, by exec: a shell that becomes another program is two.

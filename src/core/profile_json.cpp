@@ -224,11 +224,14 @@ std::string profile_json(const Profile& profile, const Json& more) {
     put(out, "reuse", histogram_json(profile.reuse));
     if (profile.time) put(out, "time", histogram_json(*profile.time));
     if (profile.shared) put(out, "shared", histogram_json(*profile.shared));
-    if (profile.sampled)
-        put(out, "sampled",
-            {{"period", number(profile.sampled->period)},
-             {"samples", number(profile.sampled->samples)},
-             {"pruned", number(profile.sampled->pruned)}});
+    if (profile.sampled) {
+        Json sampled = {{"period", number(profile.sampled->period)},
+                        {"samples", number(profile.sampled->samples)},
+                        {"pruned", number(profile.sampled->pruned)}};
+        if (profile.sampled->accesses_error > 0)
+            sampled["accesses_error"] = number(profile.sampled->accesses_error);
+        put(out, "sampled", sampled);
+    }
     if (profile.certainty) {
         put(out, "certainty", name_of(*profile.certainty));
         put(out, "exact", *profile.exact());

@@ -412,6 +412,7 @@ Result<void> ProfileMerger::add(const Profile& other) {
             sum.period = into.accesses / samples;
         }
         sum.samples = samples;
+        sum.accesses_error = std::hypot(sum.accesses_error, other.sampled->accesses_error);
         into.sampled = sum;
     }
     std::uint32_t first_thread = indexes_->merge_threads(into, other);

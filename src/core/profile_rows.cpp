@@ -519,6 +519,8 @@ Sampling read_sampling(JsonReader& in) {
             sampling.samples = in.number();
         else if (key == "pruned")
             sampling.pruned = in.number();
+        else if (key == "accesses_error")
+            sampling.accesses_error = in.number();
         else
             in.skip();
     });

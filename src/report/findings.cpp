@@ -283,6 +283,8 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
     Json out = {{"schema", "revisit/report@1"}};
     out["command"] = profile.command;
     out["accesses"] = profile.accesses;
+    if (profile.sampled && profile.sampled->accesses_error > 0)
+        out["accesses_error"] = profile.sampled->accesses_error;
     out["distinct"] = profile.distinct;
     out["granularity"] = profile.granularity;
     out["lead"] = findings.lead;

@@ -89,7 +89,9 @@ Result<Figure> figure_of(const Profile& profile, std::string_view name,
                          const std::vector<CacheSpec>& chosen) {
     const Histogram& reuse = profile.reuse;
     double total = std::max(reuse.total(), 1e-300);
-    if (name == "accesses") return Figure{Unit::count, profile.accesses, 0};
+    if (name == "accesses")
+        return Figure{Unit::count, profile.accesses,
+                      profile.sampled ? profile.sampled->accesses_error : 0};
     if (name == "distinct")
         return Figure{Unit::count, profile.distinct, profile.sampled ? reuse.cold_error : 0};
     if (name == "cold_share") return Figure{Unit::share, reuse.cold / total, reuse.cold_error / total};

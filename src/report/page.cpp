@@ -414,6 +414,7 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const Profil
         fmt::format_to(std::back_inserter(out),
                        ",\"sampled\":{{\"period\":{},\"samples\":{},\"pruned\":{}}}",
                        profile.sampled->period, profile.sampled->samples, profile.sampled->pruned);
+    text("accessesError", accesses_error_text(profile));
     put(out, ",\"report\":");
     put(out, in_script(findings_json(findings_of(profile, options.caches), profile)));
     if (&profile != &first && profile.granularity == first.granularity)

@@ -52,8 +52,9 @@ std::string header(const Profile& profile, const Findings& findings, const Termi
     for (const std::string& word : profile.command) what += (what.empty() ? "" : " ") + word;
     std::string out = paint(style, "1", what.empty() ? "reuse profile" : what) + "\n";
     if (!findings.lead.empty()) out += findings.lead + "\n";
-    out += fmt::format("{} accesses to {} blocks", format_count(profile.accesses),
-                       format_count(profile.distinct));
+    const std::string error = accesses_error_text(profile);
+    out += fmt::format("{} accesses{} to {} blocks", format_count(profile.accesses),
+                       error.empty() ? "" : " " + error, format_count(profile.distinct));
     if (profile.granularity > 1)
         out += fmt::format(" of {} ({})", format_bytes(static_cast<double>(profile.granularity)),
                            format_bytes(profile.distinct * static_cast<double>(profile.granularity)));

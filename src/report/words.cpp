@@ -46,6 +46,11 @@ std::string not_known_text() {
     return fmt::format("not known within ± {:.0f} points: more samples needed", 100 * kMostStated);
 }
 
+std::string accesses_error_text(const Profile& profile) {
+    const double error = profile.sampled ? profile.sampled->accesses_error : 0;
+    return error > 0 ? "± " + percent_whole(error / std::max(1.0, profile.accesses)) : "";
+}
+
 std::string percent_with_error(double share, double error) {
     if (error <= 0) return percent(share);
     const int decimals = decimals_of(error);

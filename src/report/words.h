@@ -19,6 +19,8 @@ inline constexpr double kFewestSamples = 100;
 // Rates known no better are not shown as figures.
 inline constexpr double kMostStated = 0.25;
 std::string not_known_text();
+// "± 60 %" of the number of accesses where that is an estimate, else nothing.
+std::string accesses_error_text(const Profile& profile);
 // A count is shown grey, and advice ignores it, when its 95 % half-width is over half of it.
 constexpr bool too_few_samples(double count, double error) {
     return error > count / 2;

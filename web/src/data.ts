@@ -100,6 +100,7 @@ export interface Profile {
   command: string[];
   notes: string[];
   sampled?: {period: number; samples: number; pruned: number};
+  accessesError: string;  // "± 60 %"; empty: they were counted
   reuse: Histogram;
   time?: Histogram;
   shared?: Histogram;  // private model: what one stack for all threads would see
@@ -166,7 +167,7 @@ export function load(text: string): void {
   profiles = packed.profiles.map(p => {
     const profile = {
       label: p.label, report: p.report, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
-      distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled,
+      distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled, accessesError: p.accessesError ?? '',
       reuse: new Histogram(p.reuse, p.reuseError, p.reuseErrorBeyond), time: p.time ? new Histogram(p.time, p.timeError, p.timeErrorBeyond) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
       hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], lineUse: p.lineUse,

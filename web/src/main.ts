@@ -28,7 +28,7 @@ function title(profile: Profile): string {
 
 function under(profile: Profile): string {
   const blocks = profile.granularity > 1 ? ` of ${profile.granularity} B (${bytes(profile.distinct * profile.granularity)})` : '';
-  return `${count(profile.accesses)} accesses to ${count(profile.distinct)} blocks${blocks}`;
+  return `${count(profile.accesses)} accesses${profile.accessesError && ' '}${profile.accessesError} to ${count(profile.distinct)} blocks${blocks}`;
 }
 
 // Method, samples, clock, model, notes: one panel, closed until asked for.

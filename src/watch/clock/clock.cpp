@@ -504,12 +504,12 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         accesses_ += clock.accesses.back();
         chance += std::pow(by_samples * clock.accesses.back(), 2);
     }
+    error_ = 1.96 * std::hypot(off.error, std::sqrt(chance) / std::max(1.0, accesses_));
     if (by_runs)
         description_ = fmt::format(
             "CPU time at each loop's rate, within {:.0f} %, from {} timed and replayed stretches and "
             "{} timed look-aheads",
-            196 * std::hypot(off.error, std::sqrt(chance) / std::max(1.0, accesses_)), off.replays,
-            off.look_aheads);
+            100 * error_, off.replays, off.look_aheads);
     else if (!by_counts)
         description_ =
             fmt::format("CPU time, {} accesses per nanosecond: no rate could be measured", kUsualRate);

@@ -104,11 +104,12 @@ class AccessClock {
     const ThreadClock& thread(std::uint16_t number) const { return threads_.at(number); }
 
     double accesses() const { return accesses_; }
+    double error() const { return error_; }  // of them: 95 % half-width, relative
     std::string description() const { return description_; }
 
  private:
     std::unordered_map<std::uint16_t, ThreadClock> threads_;
-    double accesses_ = 0;
+    double accesses_ = 0, error_ = 0;
     std::string description_;
 };
 

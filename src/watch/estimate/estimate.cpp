@@ -203,7 +203,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
         profile.distinct = std::min(profile.distinct, static_cast<double>(samples.touchable.all()) /
                                                           static_cast<double>(options.granularity));
     profile.sampled = Sampling{all > 0 ? profile.accesses / static_cast<double>(all) : 0,
-                               static_cast<double>(all), 0};
+                               static_cast<double>(all), 0, profile.accesses * clock.error()};
     profile.clock = clock.description();
     profile.notes.push_back(
         fmt::format("watch: {} samples, {} with an address; reuses found: {:.0f} of {:.0f} uses by "
