@@ -57,6 +57,31 @@ told = run("$R report --cache 32K:8:64 p.json").stdout.decode()
 if "bare+0x" not in told:
     failures.append(f"a stripped program is reported as\n{told}")
 
+# Data of mapped files by the file; what is mapped again at the same place is another's.
+(folder / "mapped.c").write_text("""
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void walk(const char* path, int flags, int at, int times) {
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    ftruncate(file, at + 65536);
+    volatile int* words = mmap(0, 65536, PROT_READ | PROT_WRITE, flags, file, at);
+    for (int i = 0; i < 16384 * times; i++) words[i % 16384] = i;
+    munmap((void*)words, 65536);
+    close(file);
+    unlink(path);
+}
+int main(void) {
+    walk("data.bin", MAP_SHARED, 0, 1);
+    walk("own.bin", MAP_PRIVATE, 65536, 2);
+    return 0;
+}
+""")
+made = run("cc -O1 -w mapped.c -o mapped && $R profile --method exact --quiet -o p.json -- ./mapped")
+seen = {f"{o['kind']} {o['name']}": o["accesses"] for o in json.loads((folder / "p.json").read_text()).get("objects", [])}
+if made.returncode or {name: seen.get(name) for name in ("file data.bin", "file own.bin")} != {"file data.bin": 16384, "file own.bin": 32768}:
+    failures.append(f"mapped files: status {made.returncode}, {seen}")
+
 # One profile per run, wherever it goes, of the program that did the work; the processes are in it.
 before = set(folder.iterdir())
 made = run("$R profile --method exact --quiet -o /dev/null -- sh -c '/bin/true; exit 3'")
