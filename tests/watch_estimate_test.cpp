@@ -245,6 +245,39 @@ TEST(WatchEstimate, threads_without_a_sample_count_by_their_time) {
         EXPECT_NEAR(all.sites[i].accesses, 4 * sampled.sites[i].accesses, 1e-6 * all.accesses);
 }
 
+// Of a thread with one sample, whose window brought back three uses of four, one was drawn; where that
+// one did not come back nothing says where the three are.
+TEST(WatchEstimate, sites_are_all_accesses_however_few_samples_a_thread_has) {
+    Samples samples;
+    std::unordered_map<std::uint16_t, AccessClock::ThreadClock> clocks;
+    constexpr std::uint16_t kThreads = 8;
+    for (std::uint16_t number = 0; number < kThreads; number++) {
+        ThreadSamples& thread = samples.threads[number];
+        Sample sample;
+        sample.time = sample.period = 1000;
+        sample.uses = 4;
+        sample.open = 1;
+        sample.label = sample.reuse_label = sample.far_label = sample.far_reuse_label = 0;
+        sample.ahead = number % 4 != 0;
+        sample.distance = sample.distinct = 2;
+        sample.watched = Sample::Watched::foreseen;
+        sample.far_distance = 500;
+        sample.time_entries = sample.reuse_entries = 1;
+        thread.entries = {{2, 3}, {2, 3}};
+        thread.samples.push_back(sample);
+        AccessClock::ThreadClock clock;
+        clock.last_rate = 1;
+        clock.time = clock.accesses = {1000};
+        clocks[number] = clock;
+    }
+    Origins origins;
+    origins.labels.push_back({});
+    const Profile profile = estimate(samples, origins, {}, AccessClock(clocks, "simulated"));
+    EXPECT_NEAR(profile.accesses, 1000 * kThreads, 1e-6);
+    ASSERT_EQ(profile.sites.size(), 1u);
+    EXPECT_NEAR(profile.sites[0].accesses, profile.accesses, 1e-6 * profile.accesses);
+}
+
 TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {
     UnwatchedWords::Chances even;
     even.fill(1.0 / 8);
