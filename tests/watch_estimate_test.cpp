@@ -200,7 +200,8 @@ TEST(WatchEstimate, what_may_be_touched_is_what_was_resident_without_code_and_wh
 }
 
 // Fifty samples of one thread, each with a reuse by watchpoint after nine tenths of its time.
-Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options) {
+Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options,
+                         Sample::Watched watched = Sample::Watched::trapped) {
     Samples samples;
     samples.touchable.resident = resident;
     ThreadSamples& thread = samples.threads[1];
@@ -211,7 +212,7 @@ Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options)
         sample.uses = 10;
         sample.open = 10;
         sample.label = sample.far_label = sample.far_reuse_label = 0;
-        sample.watched = Sample::Watched::trapped;
+        sample.watched = watched;
         sample.trap_time = i * 1000 + 900;
         thread.samples.push_back(sample);
     }
@@ -229,6 +230,15 @@ TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
     ASSERT_FALSE(profile.reuse.bins.empty());
     EXPECT_LE(profile.reuse.bins.back().low, 100u);
     EXPECT_LE(profile.distinct, 100);
+}
+
+// Each run touches its memory for the first time, and the counts are of one.
+TEST(WatchEstimate, runs_of_a_program_have_the_first_touches_of_one) {
+    EstimateOptions options;
+    options.runs = 10;
+    const Profile profile = profile_of_fifty(64 * 100, options, Sample::Watched::never);
+    EXPECT_NEAR(profile.reuse.cold, 100, 1e-6);
+    EXPECT_NEAR(profile.distinct, 100, 1e-6);
 }
 
 // A server's children, of which a few met a sample: their accesses were a twentieth of what there are.

@@ -57,6 +57,31 @@ told = run("$R report --cache 32K:8:64 p.json").stdout.decode()
 if "bare+0x" not in told:
     failures.append(f"a stripped program is reported as\n{told}")
 
+# A repeated string instruction moves words, whatever its elements, and as many as there are: not one more in a page beside.
+(folder / "strings.c").write_text("""
+#include <stdlib.h>
+__attribute__((noinline)) static void fill(char* to, long n) { __asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(1) : "memory"); }
+__attribute__((noinline)) static void copy(int* to, int* from, long n) { __asm__ volatile("rep movsl" : "+D"(to), "+S"(from), "+c"(n)::"memory"); }
+__attribute__((noinline)) static void copy_wide(long* to, long* from, long n) { __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n)::"memory"); }
+int main(void) {
+    char *one = aligned_alloc(64, 65536), *two = aligned_alloc(64, 65536);
+    fill(one, 65536);
+    fill(one + 3, 2);
+    copy((int*)two, (int*)one, 16384);
+    copy_wide((long*)one, (long*)two, 8192);
+    return one[65535] != 1;
+}
+""")
+if platform.machine() == "x86_64" and shutil.which("cc"):
+    made = run("cc -O1 -g strings.c -o strings && $R profile --method exact --quiet -o p.json -- ./strings")
+    counts = {}
+    for site in json.loads((folder / "p.json").read_text())["sites"]:
+        counts[site.get("function")] = counts.get(site.get("function"), 0) + site["accesses"]
+    # The first element of each is beside the words, and the call's own stack.
+    for function, words in (("fill", 8192), ("copy", 16384), ("copy_wide", 16384)):
+        if not words <= counts.get(function, 0) <= words + 16:
+            failures.append(f"string instructions: {counts.get(function)} accesses in {function}, {words} words")
+
 # Data of mapped files by the file; what is mapped again at the same place is another's.
 (folder / "mapped.c").write_text("""
 #include <fcntl.h>

@@ -81,8 +81,9 @@ void bound_cold(Profile& profile, const Samples& samples, const EstimateOptions&
     if (samples.touchable.all() == 0) return;
     double resident =
         static_cast<double>(samples.touchable.all()) / static_cast<double>(options.granularity);
-    // Threads may be those of several processes, or runs.
-    double most = resident * static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
+    // Threads may be those of several processes; a later run's come after the first's.
+    double most = resident * options.runs *
+                  static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
     if (profile.reuse.cold <= most) return;
     double kept = most / profile.reuse.cold;
     auto bound = [&](Histogram& histogram, double farthest) {
