@@ -225,6 +225,12 @@ for options in ["-o", "/nowhere/p.json"], ["-o", directory]:
         got = run([revisit, command, *options, "--", "touch", "started"])
         check(got.returncode == 2 and got.stderr.count("\n") == 1 and not os.path.exists("started"), "%s %s: %s" % (command, options, got.stderr))
 
+# Nor do the program's output and status suffer where messages cannot be written.
+with open("/dev/full", "w") as full:
+    for command, status in ([revisit, "profile", "-o", "p.json", "--", "sh", "-c", "echo written; exit 3"], 3), ([revisit, "report", "missing.json"], 2), ([revisit, "nothing"], 2):
+        got = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True)
+        check((got.returncode, got.stdout) == (status, "written\n" if status == 3 else ""), "messages on a full disk: %s" % got)
+
 # Debug information beside the program, of its build id, in .gnu_debugdata, from a server.
 names = "libdw_FOUND:INTERNAL=1" in open(os.path.join(build, "CMakeCache.txt")).read()
 if names and shutil.which("objcopy") and shutil.which("xz"):
