@@ -200,7 +200,8 @@ TEST(WatchEstimate, what_may_be_touched_is_what_was_resident_without_code_and_wh
 }
 
 // Fifty samples of one thread, each with a reuse by watchpoint after nine tenths of its time.
-Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options) {
+Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options,
+                         Sample::Watched watched = Sample::Watched::trapped) {
     Samples samples;
     samples.touchable.resident = resident;
     ThreadSamples& thread = samples.threads[1];
@@ -211,7 +212,7 @@ Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options)
         sample.uses = 10;
         sample.open = 10;
         sample.label = sample.far_label = sample.far_reuse_label = 0;
-        sample.watched = Sample::Watched::trapped;
+        sample.watched = watched;
         sample.trap_time = i * 1000 + 900;
         thread.samples.push_back(sample);
     }
@@ -231,6 +232,15 @@ TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
     EXPECT_LE(profile.distinct, 100);
 }
 
+// Each run touches its memory for the first time, and the counts are of one.
+TEST(WatchEstimate, runs_of_a_program_have_the_first_touches_of_one) {
+    EstimateOptions options;
+    options.runs = 10;
+    const Profile profile = profile_of_fifty(64 * 100, options, Sample::Watched::never);
+    EXPECT_NEAR(profile.reuse.cold, 100, 1e-6);
+    EXPECT_NEAR(profile.distinct, 100, 1e-6);
+}
+
 // A server's children, of which a few met a sample: their accesses were a twentieth of what there are.
 TEST(WatchEstimate, threads_without_a_sample_count_by_their_time) {
     EstimateOptions options;
@@ -243,6 +253,39 @@ TEST(WatchEstimate, threads_without_a_sample_count_by_their_time) {
     ASSERT_EQ(all.sites.size(), sampled.sites.size());
     for (std::size_t i = 0; i < all.sites.size(); i++)
         EXPECT_NEAR(all.sites[i].accesses, 4 * sampled.sites[i].accesses, 1e-6 * all.accesses);
+}
+
+// Of a thread with one sample, whose window brought back three uses of four, one was drawn; where that
+// one did not come back nothing says where the three are.
+TEST(WatchEstimate, sites_are_all_accesses_however_few_samples_a_thread_has) {
+    Samples samples;
+    std::unordered_map<std::uint16_t, AccessClock::ThreadClock> clocks;
+    constexpr std::uint16_t kThreads = 8;
+    for (std::uint16_t number = 0; number < kThreads; number++) {
+        ThreadSamples& thread = samples.threads[number];
+        Sample sample;
+        sample.time = sample.period = 1000;
+        sample.uses = 4;
+        sample.open = 1;
+        sample.label = sample.reuse_label = sample.far_label = sample.far_reuse_label = 0;
+        sample.ahead = number % 4 != 0;
+        sample.distance = sample.distinct = 2;
+        sample.watched = Sample::Watched::foreseen;
+        sample.far_distance = 500;
+        sample.time_entries = sample.reuse_entries = 1;
+        thread.entries = {{2, 3}, {2, 3}};
+        thread.samples.push_back(sample);
+        AccessClock::ThreadClock clock;
+        clock.last_rate = 1;
+        clock.time = clock.accesses = {1000};
+        clocks[number] = clock;
+    }
+    Origins origins;
+    origins.labels.push_back({});
+    const Profile profile = estimate(samples, origins, {}, AccessClock(clocks, "simulated"));
+    EXPECT_NEAR(profile.accesses, 1000 * kThreads, 1e-6);
+    ASSERT_EQ(profile.sites.size(), 1u);
+    EXPECT_NEAR(profile.sites[0].accesses, profile.accesses, 1e-6 * profile.accesses);
 }
 
 TEST(WatchEstimate, chances_of_words_are_found_from_where_traps_sprang) {

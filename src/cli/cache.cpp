@@ -30,8 +30,7 @@ class CacheCommand : public Command {
         Profile profile = TRY(load_profile(profile_));
         std::vector<CacheSpec> caches = TRY(caches_.caches());
         if (caches.empty() && !output_.quiet)
-            fmt::print(stderr,
-                       "the caches of this machine are not known; give --cache SIZE:WAYS:LINE\n");
+            say("the caches of this machine are not known; give --cache SIZE:WAYS:LINE\n");
         // A cache that was asked for is answered as well as can be; this machine's only by lines.
         std::string left_out;
         if (caches_.specs.empty()) {

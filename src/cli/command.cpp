@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 
 #include "core/files.h"
@@ -359,8 +360,8 @@ void LostColumns::report(std::string_view command, const std::string& output, bo
     std::string list;
     for (std::size_t i = 0; i < names.size(); ++i)
         list += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
-    fmt::print(stderr, "revisit {}: {}: the format cannot hold {}: omitted\n", command,
-               output == "-" ? "standard output" : output, list);
+    say(fmt::format("revisit {}: {}: the format cannot hold {}: omitted\n", command,
+                    output == "-" ? "standard output" : output, list));
 }
 
 namespace {
@@ -439,6 +440,10 @@ TerminalStyle stdout_style() {
 
 Result<void> print(std::string_view text) {
     return write_file("-", text);
+}
+
+void say(std::string_view text) {
+    (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 }  // namespace revisit

@@ -136,5 +136,7 @@ TerminalStyle stdout_style();
 
 // Writes to standard output; a closed pipe or full disk is an Error.
 Result<void> print(std::string_view text);
+// To standard error. Where that cannot be written, nobody can be told.
+void say(std::string_view text);
 
 }  // namespace revisit

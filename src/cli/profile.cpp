@@ -378,7 +378,7 @@ class ProfileCommand : public Command {
         if (output_.output != "-")
             text += fmt::format("\nProfile written to {}. Next: revisit report {}\n", output_.output,
                                 shell_word(output_.output));
-        fmt::print(stderr, "{}", text);
+        say(text);
         return {};
     }
 
@@ -421,7 +421,7 @@ class ProfileCommand : public Command {
                               "best; every access: {}",
                               samples, 196 * std::sqrt(0.25 / samples), exact));
         if (output_.json && !output_.quiet)
-            fmt::print(stderr, "revisit profile: {}\n", profile_.notes.back());
+            say(fmt::format("revisit profile: {}\n", profile_.notes.back()));
     }
 
     static TerminalStyle stderr_style() {

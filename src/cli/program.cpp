@@ -24,7 +24,7 @@ namespace {
 int complain(const std::string& program, std::string message) {
     while (!message.empty() && (message.back() == ' ' || message.back() == '\n')) message.pop_back();
     // Where several ranks of a cluster fail alike, one of them speaks.
-    if (!message.empty()) fmt::print(stderr, "{}: {}\n", program, message);
+    if (!message.empty()) revisit::say(fmt::format("{}: {}\n", program, message));
     return 2;
 }
 

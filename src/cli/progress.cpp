@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-
+#include "cli/command.h"
 #include "revisit/units.h"
 
 namespace revisit {
@@ -13,7 +12,7 @@ Progress::Progress(std::string what, bool quiet)
     : what_(std::move(what)), shown_(!quiet && isatty(STDERR_FILENO) != 0) {}
 
 void Progress::clear() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) say("\r\033[K");
     drawn_ = false;
 }
 
@@ -28,7 +27,7 @@ void Progress::update(std::uint64_t done, std::uint64_t total, std::uint64_t acc
         double share = static_cast<double>(done) / static_cast<double>(total);
         line += fmt::format(", {:.0f} %, {:.0f} s left", 100 * share, seconds * (1 - share) / share);
     }
-    fmt::print(stderr, "\r\033[K{}", line);
+    say(fmt::format("\r\033[K{}", line));
     std::fflush(stderr);
     drawn_ = true;
 }

@@ -47,13 +47,13 @@ class RecordCommand : public Command {
                 run.program.path, "",
                 fmt::format("ended with status {} before it could be recorded", outcome.exit_status));
         if (!quiet_) {
-            fmt::print(stderr, "\nrevisit: {} accesses recorded\n",
-                       format_count(static_cast<double>(outcome.accesses)));
+            say(fmt::format("\nrevisit: {} accesses recorded\n",
+                            format_count(static_cast<double>(outcome.accesses))));
             for (const std::string& note : notes_of(outcome, recording_))
-                fmt::print(stderr, "note: {}\n", note);
+                say(fmt::format("note: {}\n", note));
             for (const std::string& path : written)
-                fmt::print(stderr, "Trace written to {}. Next: revisit analyze {}\n", path,
-                           shell_word(path));
+                say(fmt::format("Trace written to {}. Next: revisit analyze {}\n", path,
+                                shell_word(path)));
         }
         return outcome.exit_status;
     }

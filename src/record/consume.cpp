@@ -60,6 +60,7 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
         made.decoder = std::make_unique<Decoder>(*parent->second.decoder, add);
     else
         made.decoder = std::make_unique<Decoder>(options_, add);
+    made.decoder->name_by(symbols_);
     made.decoder->on_samples([to = made.sink.get()](const SampleRecord& record) { to->add(record); });
     if (options_.interleaving != Interleaving::as_it_came)
         made.order = std::make_unique<Interleaver>(

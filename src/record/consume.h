@@ -95,6 +95,8 @@ class Consumer {
     MakeSink make_sink_;
     std::map<std::uint32_t, std::uint32_t> parents_;  // by process
     std::map<std::uint32_t, bool> saw_end_;           // … of the last program that it was
+    // Of all processes: a shell's hundred children would each hold what the C library's has.
+    std::shared_ptr<Symbolizer> symbols_ = std::make_shared<Symbolizer>();
     std::unique_ptr<Crew> crew_;
     std::vector<SlotView> taken_;
     std::map<std::uint32_t, Process> by_producer_;

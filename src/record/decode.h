@@ -109,6 +109,8 @@ class Decoder {
     bool reached_most() const { return accesses_ >= options_.most_accesses; }
     bool ended() const { return ended_; }
     const Origins& origins() const { return origins_; }
+    // Files that another has read are not read again.
+    void name_by(std::shared_ptr<Symbolizer> symbols) { origins_.symbols = std::move(symbols); }
     const std::vector<std::string>& regions_seen() const { return regions_seen_; }
     std::size_t threads() const { return threads_.size(); }
     Interleaving interleaving() const { return options_.interleaving; }

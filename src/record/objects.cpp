@@ -7,6 +7,15 @@
 
 namespace revisit::record {
 
+DataObject data_file(const std::string& path) {
+    constexpr std::string_view kDeleted = " (deleted)", kNameless[] = {"/dev/zero", "/anon_hugepage"};
+    std::string_view rest = path;
+    if (rest.ends_with(kDeleted)) rest.remove_suffix(kDeleted.size());
+    if (std::ranges::find(kNameless, rest) != std::end(kNameless))
+        return {"mapped", "shared memory", 0, kNowhere, 0};
+    return {"file", std::filesystem::path(rest).filename().string(), 0, kNowhere, 0};
+}
+
 ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origins) {
     pages_ = other.pages_;
     heap_ = other.heap_;
@@ -15,6 +24,7 @@ ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origin
     stack_objects_ = other.stack_objects_;
     symbols_ = other.symbols_;
     mapped_files_ = other.mapped_files_;
+    data_files_ = other.data_files_;
     mappings_ = other.mappings_;
     keeps_extents_ = other.keeps_extents_;
     extents_ = other.extents_;
@@ -155,13 +165,11 @@ void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_
     mark(address, size, object, 4);
 }
 
-std::uint32_t ObjectMap::heap_object(std::uint32_t place, std::uint64_t bytes) {
-    auto [found, is_new] =
-        heap_objects_.try_emplace(place, static_cast<std::uint32_t>(origins_.objects.size()));
-    if (is_new) origins_.objects.push_back({"heap", "", 0, place, 0});
-    std::uint64_t& most = origins_.objects[found->second].bytes;
+std::uint32_t ObjectMap::block_object(const char* kind, std::uint32_t place, std::uint64_t bytes) {
+    const std::uint32_t object = object_of(kind, place, 0);
+    std::uint64_t& most = origins_.objects[object].bytes;
     most = std::max(most, bytes);
-    return found->second;
+    return object;
 }
 
 void ObjectMap::release(std::uint64_t address) {
@@ -193,16 +201,28 @@ std::optional<std::uint64_t> ObjectMap::beginning_of(std::uint64_t address) cons
     return std::nullopt;
 }
 
+void ObjectMap::map_data_file(const Module& module) {
+    auto [found, is_new] =
+        data_files_.try_emplace(module.path, static_cast<std::uint32_t>(origins_.objects.size()));
+    if (is_new) origins_.objects.push_back(data_file(module.path));
+    std::uint64_t& bytes = origins_.objects[found->second].bytes;
+    bytes = std::max(bytes, module.high - module.low);
+    mappings_[module.low] = {module.low, module.high, found->second};
+    forget();  // that there was nothing
+}
+
 // Any segment of a file shows where all its symbols lie; the first one seen does.
 void ObjectMap::map_file(const Module& module) {
     std::error_code ignored;
-    if (!is_kept(module.path) && !std::filesystem::is_regular_file(module.path, ignored)) return;
+    const bool is_there =
+        is_kept(module.path) || std::filesystem::is_regular_file(module.path, ignored);
+    if (!is_there || data_files_.contains(module.path)) return map_data_file(module);
     auto known = mapped_files_.find(module.path);
     if (known != mapped_files_.end() && known->second == module.low - module.file_offset) return;
     if (module.file_offset != 0 && known != mapped_files_.end()) return;
     mapped_files_[module.path] = module.low - module.file_offset;
     SymbolFile file(module.path);
-    if (!file.is_elf()) return;
+    if (!file.is_elf()) return map_data_file(module);
     std::uint64_t bias = module.low - file.address_of(module.file_offset);
     if (module.file_offset == 0) bias = module.low - (file.address_of(0) & ~kPageMask);
     std::string stem = std::filesystem::path(module.path).filename().string();

@@ -20,6 +20,9 @@
 
 namespace revisit::record {
 
+// A file mapped for its data, by its name; memory that processes share looks like one.
+DataObject data_file(const std::string& path);
+
 class ObjectMap {
  public:
     explicit ObjectMap(Origins& origins) : origins_(origins) {}
@@ -34,6 +37,7 @@ class ObjectMap {
                    std::uint32_t context);
     // What of such mappings lies in the range is gone.
     void unmap_pages(std::uint64_t low, std::uint64_t high);
+    // Its symbols; one without any is data.
     void map_file(const Module& module);
     void unmap(std::uint64_t low, std::uint64_t high);
 
@@ -77,7 +81,7 @@ class ObjectMap {
     std::optional<std::uint64_t> beginning_of(std::uint64_t address) const;
 
     // The object for blocks that were allocated at `place`; known from samples, so nothing is marked.
-    std::uint32_t heap_object(std::uint32_t place, std::uint64_t bytes);
+    std::uint32_t block_object(const char* kind, std::uint32_t place, std::uint64_t bytes);
 
     // The object for stack accesses of the function that `place` lies in.
     std::uint32_t stack_object(std::uint32_t place);
@@ -109,6 +113,7 @@ class ObjectMap {
         std::fill(std::begin(found_), std::end(found_), Found{});
         changes_++;
     }
+    void map_data_file(const Module& module);
     const Page* mapped_page(std::uint64_t number);
     std::uint32_t object_of(const char* kind, std::uint32_t place, std::uint32_t context);
     void remember(std::uint64_t address, std::uint64_t size, std::uint32_t object);
@@ -129,7 +134,8 @@ class ObjectMap {
     std::unordered_map<std::uint32_t, std::uint64_t> live_bytes_;     // by heap object
     std::unordered_map<std::uint32_t, std::uint32_t> stack_objects_;  // by place
     std::vector<Symbol> symbols_;
-    std::map<std::uint64_t, Extent> mappings_;  // without a file, by address
+    std::map<std::uint64_t, Extent> mappings_;  // without a file, or of data files; by address
+    std::unordered_map<std::string, std::uint32_t> data_files_;  // path → object
     bool keeps_extents_ = false;
     std::map<std::uint64_t, Extent> extents_;  // of the heap, by address
     std::size_t extents_at_clearing_ = 0;

@@ -200,7 +200,7 @@ class MembersExplained {
             for (const Module& module : a_.modules)
                 if (type == nullptr && std::filesystem::path(module.path).filename() == file)
                     type = finder_.of_variable(module.path, name);
-        } else if (object.kind == "heap" && object.place != kNowhere) {
+        } else if ((object.kind == "heap" || object.kind == "mapped") && object.place != kNowhere) {
             const Resolved& at = resolver_.place(object.place);
             std::vector<Frame> frames{at.frame};
             frames.insert(frames.end(), at.inlined.begin(), at.inlined.end());

@@ -44,8 +44,8 @@ constexpr bool begins_thread(std::uint32_t place) {
 }
 
 struct DataObject {
-    std::string kind;  // "heap", "global", "stack"
-    std::string name;  // empty: named by `place` (heap: the allocating call; stack: its function)
+    std::string kind;  // "heap", "mapped", "global", "file", "stack"
+    std::string name;  // empty: named by `place` (the allocating call; stack: its function)
     std::uint64_t bytes = 0;
     std::uint32_t place = kNowhere;
     std::uint32_t context = 0;

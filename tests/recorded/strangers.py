@@ -57,6 +57,56 @@ told = run("$R report --cache 32K:8:64 p.json").stdout.decode()
 if "bare+0x" not in told:
     failures.append(f"a stripped program is reported as\n{told}")
 
+# A repeated string instruction moves words, whatever its elements, and as many as there are: not one more in a page beside.
+(folder / "strings.c").write_text("""
+#include <stdlib.h>
+__attribute__((noinline)) static void fill(char* to, long n) { __asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(1) : "memory"); }
+__attribute__((noinline)) static void copy(int* to, int* from, long n) { __asm__ volatile("rep movsl" : "+D"(to), "+S"(from), "+c"(n)::"memory"); }
+__attribute__((noinline)) static void copy_wide(long* to, long* from, long n) { __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n)::"memory"); }
+int main(void) {
+    char *one = aligned_alloc(64, 65536), *two = aligned_alloc(64, 65536);
+    fill(one, 65536);
+    fill(one + 3, 2);
+    copy((int*)two, (int*)one, 16384);
+    copy_wide((long*)one, (long*)two, 8192);
+    return one[65535] != 1;
+}
+""")
+if platform.machine() == "x86_64" and shutil.which("cc"):
+    made = run("cc -O1 -g strings.c -o strings && $R profile --method exact --quiet -o p.json -- ./strings")
+    counts = {}
+    for site in json.loads((folder / "p.json").read_text())["sites"]:
+        counts[site.get("function")] = counts.get(site.get("function"), 0) + site["accesses"]
+    # The first element of each is beside the words, and the call's own stack.
+    for function, words in (("fill", 8192), ("copy", 16384), ("copy_wide", 16384)):
+        if not words <= counts.get(function, 0) <= words + 16:
+            failures.append(f"string instructions: {counts.get(function)} accesses in {function}, {words} words")
+
+# Data of mapped files by the file; what is mapped again at the same place is another's.
+(folder / "mapped.c").write_text("""
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void walk(const char* path, int flags, int at, int times) {
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    ftruncate(file, at + 65536);
+    volatile int* words = mmap(0, 65536, PROT_READ | PROT_WRITE, flags, file, at);
+    for (int i = 0; i < 16384 * times; i++) words[i % 16384] = i;
+    munmap((void*)words, 65536);
+    close(file);
+    unlink(path);
+}
+int main(void) {
+    walk("data.bin", MAP_SHARED, 0, 1);
+    walk("own.bin", MAP_PRIVATE, 65536, 2);
+    return 0;
+}
+""")
+made = run("cc -O1 -w mapped.c -o mapped && $R profile --method exact --quiet -o p.json -- ./mapped")
+seen = {f"{o['kind']} {o['name']}": o["accesses"] for o in json.loads((folder / "p.json").read_text()).get("objects", [])}
+if made.returncode or {name: seen.get(name) for name in ("file data.bin", "file own.bin")} != {"file data.bin": 16384, "file own.bin": 32768}:
+    failures.append(f"mapped files: status {made.returncode}, {seen}")
+
 # One profile per run, wherever it goes, of the program that did the work; the processes are in it.
 before = set(folder.iterdir())
 made = run("$R profile --method exact --quiet -o /dev/null -- sh -c '/bin/true; exit 3'")

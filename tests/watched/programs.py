@@ -225,6 +225,12 @@ for options in ["-o", "/nowhere/p.json"], ["-o", directory]:
         got = run([revisit, command, *options, "--", "touch", "started"])
         check(got.returncode == 2 and got.stderr.count("\n") == 1 and not os.path.exists("started"), "%s %s: %s" % (command, options, got.stderr))
 
+# Nor do the program's output and status suffer where messages cannot be written.
+with open("/dev/full", "w") as full:
+    for command, status in ([revisit, "profile", "-o", "p.json", "--", "sh", "-c", "echo written; exit 3"], 3), ([revisit, "report", "missing.json"], 2), ([revisit, "nothing"], 2):
+        got = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True)
+        check((got.returncode, got.stdout) == (status, "written\n" if status == 3 else ""), "messages on a full disk: %s" % got)
+
 # Debug information beside the program, of its build id, in .gnu_debugdata, from a server.
 names = "libdw_FOUND:INTERNAL=1" in open(os.path.join(build, "CMakeCache.txt")).read()
 if names and shutil.which("objcopy") and shutil.which("xz"):
@@ -243,10 +249,13 @@ if names and shutil.which("objcopy") and shutil.which("xz"):
                     ["objcopy", "--strip-debug", "--keep-symbol=walk", "--keep-symbol=main", "store/short.debug", "mini"], ["xz", "mini"],
                     ["objcopy", "--add-section", ".gnu_debugdata=mini.xz", "stripped", "with-mini"]):
         check(run(command).returncode == 0, " ".join(command))
-    check(places("./stripped") == {(None, False)}, "stripped: %s" % places("./stripped"))
+    found = places("./stripped")
+    check(found == {(None, False)}, "stripped: %s" % found)
     shutil.copy("store/short.debug", "elsewhere/")
-    check(places("elsewhere/linked") == {("walk", True)}, "debug link: %s" % places("elsewhere/linked"))
-    check(places("./with-mini") == {("walk", False)}, ".gnu_debugdata: %s" % places("./with-mini"))
+    found = places("elsewhere/linked")
+    check(found == {("walk", True)}, "debug link: %s" % found)
+    found = places("./with-mini")
+    check(found == {("walk", False)}, ".gnu_debugdata: %s" % found)
     if shutil.which("debuginfod"):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

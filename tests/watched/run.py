@@ -131,7 +131,7 @@ for which, makers in {"malloc": ["make_table", "make_vector", "make_larger"], "p
                       "reuse": ["second_owner"], "many": ["make_one_large"]}.items():
     # A third of the accesses is to each block of "malloc": with 60 samples none is left out but once in 10^10 runs.
     profile = watch_until(lambda p: samples_of(p) >= 60, ["./heap", which], "--every", "200us", "--overhead", "30%")
-    blocks = json.dumps([(o["name"], o["accesses"]) for o in profile["objects"] if o.get("kind") == "heap"])
+    blocks = json.dumps([(o["name"], o["accesses"]) for o in profile["objects"] if o.get("kind") == ("mapped" if which == "pages" else "heap")])
     for maker in makers if names else []:
         check(maker in blocks, "%s: %s is missing in %s of %d samples" % (which, maker, blocks, samples_of(profile)))
     nowhere = sum(o["accesses"] for o in profile["objects"] if o.get("kind") == "other")
@@ -139,6 +139,29 @@ for which, makers in {"malloc": ["make_table", "make_vector", "make_larger"], "p
     # It is told by samples in first_owner itself, which fills the block before it is freed, and by no others.
     first = sum(o["accesses"] for o in profile["objects"] if "first_owner" in o["name"])
     check(first < 0.02 * profile["accesses"], "a freed block is told as its successor's: " + blocks)
+# Data of mapped files by the file, also where only a middle part is mapped, and memory that was never in a file by who mapped it.
+open(os.path.join(directory, "mapped.c"), "w").write(
+    "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <unistd.h>\nenum { kBytes = 1 << 18 };\n"
+    "static unsigned *part(const char *path, int flags, int at) { int file = open(path, O_RDWR | O_CREAT, 0600); ftruncate(file, at + kBytes);\n"
+    "return mmap(0, kBytes, PROT_READ | PROT_WRITE, flags, file, at); }\n"
+    "__attribute__((noinline)) static unsigned work(unsigned *words) { unsigned sum = 0, at = 1; for (int i = 0; i < 60000000; i++) {\n"
+    "at = at * 1103515245 + 12345; sum += words[at >> 16] += at; } return sum; }\n"
+    "int main(void) { unsigned *shared = part(\"data.bin\", MAP_SHARED, 0), *own = part(\"own.bin\", MAP_PRIVATE, 1 << 20);\n"
+    "unsigned *both = mmap(0, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); unlink(\"own.bin\");\n"
+    "printf(\"%u\\n\", work(shared) + work(own) + work(both)); unlink(\"data.bin\"); return 0; }\n")
+build_program("cc", "-O1", "-g", "-w", "mapped.c", "-o", "mapped")
+
+
+def check_mapped(program, third):
+    """A third of the accesses is to each."""
+    profile = watch_until(lambda p: samples_of(p) >= 60, [program], "--every", "200us", "--overhead", "30%")
+    named = [(o["kind"] + " " + o["name"], o["accesses"] / profile["accesses"]) for o in profile.get("objects", [])]
+    for wanted in ["file data.bin", "file own.bin", third]:
+        share = sum(share for name, share in named if name.startswith(wanted))
+        check(share > 0.15, "%s, %s: %s of %d samples" % (program, wanted, named, samples_of(profile)))
+
+
+check_mapped("./mapped", "mapped main" if names else "mapped")
 # operator new of a library that was loaded for a plug-in alone, in a program in C
 open(os.path.join(directory, "loader.c"), "w").write(
     "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) { void* l = dlopen(\"./plugin.so\", RTLD_NOW | RTLD_LOCAL);\n"
@@ -199,6 +222,8 @@ if run(["cc", "-static", "empty.c", "-o", "empty"]).returncode != 0:
     print("no static C library here: static programs are not tested")
 else:
     build_program("cc", *c_flags, "-static", hardships, "-o", "static", "-lpthread")
+    build_program("cc", "-O1", "-g", "-w", "-static", "mapped.c", "-o", "static-mapped")
+    check_mapped("./static-mapped", "mapped shared memory")
     for which in ["masks", "masked-thread", "children", "threads", "own-signal-stack", "restricted"]:
         profile = watch_until(lambda p: samples_of(p) > 2, ["./static", which], "--every", "100us", "--overhead", "40%")
         check(samples_of(profile) > 2, "static, %s: %d samples" % (which, samples_of(profile)))

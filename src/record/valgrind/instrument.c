@@ -27,6 +27,8 @@ typedef struct {
     UInt count;    /* accesses so far */
     UInt written;  /* the count the header in memory says */
     ULong block;
+    Addr begin;
+    UInt element; /* of the string instruction that comes back to the superblock's start; 0 = none */
     const VexGuestLayout* layout;
     ULong access[SUPERBLOCK_ACCESSES];
     Addr where[SUPERBLOCK_ACCESSES];
@@ -94,6 +96,35 @@ static void access(Addr where, IRExpr* address, UInt size, UInt flags, IRExpr* g
     sb.count++;
 }
 
+/* rep movs and rep stos of elements below 8 bytes: the size of one; 0 for all others. */
+static UInt repeated_element(Addr where, Addr next_where) {
+#if defined(VGA_amd64)
+    const UChar *at = (const UChar*)where, *end = (const UChar*)next_where;
+    Bool repeats = False, halved = False, wide = False;
+    UInt operation;
+    for (; at < end && (*at == 0xf2 || *at == 0xf3 || *at == 0x66 || *at == 0x67); at++) {
+        repeats |= *at == 0xf2 || *at == 0xf3;
+        halved |= *at == 0x66;
+    }
+    if (at < end && (*at & 0xf0) == 0x40) wide = (*at++ & 8) != 0;
+    if (!repeats || at >= end) return 0;
+    operation = *at & 0xfe;
+    if (operation != 0xa4 && operation != 0xaa) return 0;
+    return (*at & 1) == 0 ? 1 : wide ? 0 : halved ? 2 : 4;
+#else
+    return 0;
+#endif
+}
+
+/* Processors move such strings by words and more, valgrind by elements, in a superblock that comes back
+   to itself. There only the element that a word begins with is recorded, as the word. */
+static void string_access(Addr where, IRExpr* address, UInt element, UInt flags) {
+    const UInt word = sizeof(ULong);
+    IRExpr* within = temp(Ity_I64, IRExpr_Binop(Iop_And64, address, mkIRExpr_HWord(word - 1)));
+    access(where, temp(Ity_I64, IRExpr_Binop(Iop_Sub64, address, within)), word, flags,
+           temp(Ity_I1, IRExpr_Binop(Iop_CmpLT64U, within, mkIRExpr_HWord(element))));
+}
+
 /* A locked instruction is a load and a compare-and-swap in the intermediate code, and one access to us.
  */
 static void compare_and_swap(Addr where, IRCAS* cas) {
@@ -119,16 +150,22 @@ static void statement(IRStmt* st, Addr* where, Addr* next_where) {
         case Ist_IMark:
             *where = st->Ist.IMark.addr;
             *next_where = *where + st->Ist.IMark.len;
+            sb.element = *where == sb.begin ? repeated_element(*where, *next_where) : 0;
             break;
         case Ist_WrTmp: {
             IRExpr* e = st->Ist.WrTmp.data;
-            if (e->tag == Iex_Load)
+            if (e->tag == Iex_Load && sb.element)
+                string_access(*where, e->Iex.Load.addr, sb.element, 0);
+            else if (e->tag == Iex_Load)
                 access(*where, e->Iex.Load.addr, sizeofIRType(e->Iex.Load.ty), 0, NULL);
             break;
         }
         case Ist_Store:
-            access(*where, st->Ist.Store.addr, sizeofIRType(typeOfIRExpr(types, st->Ist.Store.data)),
-                   REVISIT_WRITE, NULL);
+            if (sb.element)
+                string_access(*where, st->Ist.Store.addr, sb.element, REVISIT_WRITE);
+            else
+                access(*where, st->Ist.Store.addr,
+                       sizeofIRType(typeOfIRExpr(types, st->Ist.Store.data)), REVISIT_WRITE, NULL);
             break;
         case Ist_LoadG: {
             IRLoadG* g = st->Ist.LoadG.details;
@@ -266,6 +303,8 @@ IRSB* RV_(instrument)(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
     sb.out = deepCopyIRSBExceptStmts(in);
     sb.layout = layout;
     sb.count = sb.written = 0;
+    sb.begin = closure->readdr;
+    sb.element = 0;
     sb.block = blocks++;
     while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark) append(in->stmts[i++]);
 

@@ -21,19 +21,19 @@ class Parts {  // sites and pairs by label
  public:
     explicit Parts(const Binning& bins) : bins_(bins) {}
 
-    void add(const Seen& one, const EstimateOptions& options) {
+    void add(const Seen& one, double weight, const EstimateOptions& options) {
         bool cold = one.cold();
         if (one.sample->write) writes_[one.sample->label] = true;
         if (options.sites) {
             auto [site, is_new] = sites_.try_emplace(cold ? one.use_label() : one.reuse_label(), bins_);
             if (cold)
-                site->second.add_cold(one.weight);
+                site->second.add_cold(weight);
             else
-                site->second.add(one.reuse, one.weight);
+                site->second.add(one.reuse, weight);
         }
         if (!options.pairs || cold) return;
         auto [pair, is_new] = pairs_.try_emplace({one.use_label(), one.reuse_label()}, bins_);
-        pair->second.add(one.reuse, one.weight);
+        pair->second.add(one.reuse, weight);
     }
 
     void put_into(Profile& profile, const Origins& origins) const {
@@ -80,8 +80,9 @@ void divide(Histogram& histogram, double by) {
 void bound_cold(Profile& profile, const Samples& samples, const EstimateOptions& options) {
     const double resident = samples.touchable.blocks(options.granularity);
     if (resident == 0) return;
-    // Threads may be those of several processes, or runs.
-    double most = resident * static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
+    // Threads may be those of several processes; a later run's come after the first's.
+    double most = resident * options.runs *
+                  static_cast<double>(std::max<std::size_t>(1, samples.threads.size()));
     if (profile.reuse.cold <= most) return;
     double kept = most / profile.reuse.cold;
     auto bound = [&](Histogram& histogram, double farthest) {
@@ -143,10 +144,20 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     std::size_t all = 0, addressed = 0, trapped = 0, foreseen = 0, never = 0;
     double uses = 0, open = 0;
     std::uint64_t checked = 0, missed = 0, recording = 0, running = 0;
+    double near = 0, back = 0;
     for (const auto& [number, thread] : samples.threads) {
         const SeenThread& seen = all_seen.emplace_back(
             see(samples, thread, clock.thread(number), unwatched, origins, options));
         errors.add(seen);
+        back += seen.back;
+        for (const Seen& one : seen.pairs) near += one.far ? 0 : one.weight;
+    }
+    // A thread of few samples may have drawn no use that came back: by other threads' is known where
+    // such uses are.
+    const double near_scale = near > 0 ? back / near : 1;
+    auto next_seen = all_seen.begin();
+    for (const auto& [number, thread] : samples.threads) {
+        const SeenThread& seen = *next_seen++;
         WeightedHistogram own(options.bins);
         for (const SeenWindow& window : seen.windows) {
             time.add(window.time, window.weight);
@@ -154,7 +165,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
             own.add(window.reuse, window.weight);
         }
         for (const Seen& one : seen.pairs) {
-            parts.add(one, options);
+            parts.add(one, one.far ? one.weight : one.weight * near_scale, options);
             if (one.cold()) {
                 for (WeightedHistogram* to : {&reuse, &time, &own}) to->add_cold(one.weight);
             } else if (one.far || seen.windows.empty()) {

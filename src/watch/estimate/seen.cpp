@@ -324,6 +324,7 @@ SeenThread see(const Samples& samples, const ThreadSamples& thread,
     if (sum <= 0 || seen.length <= 0) return {};
     for (SeenWindow& window : seen.windows) window.weight *= seen.length / sum;
     for (Seen& one : seen.pairs) one.weight *= seen.length / sum;
+    seen.back = near * seen.length / sum;
 
     FootprintModel model = model_of(seen, thread, clock, model_time_bins(options.bins));
     const double touchable = samples.touchable.blocks(options.granularity);

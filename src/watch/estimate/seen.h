@@ -59,7 +59,9 @@ struct SeenThread {
     struct Mass {                     // accesses that a sample stands for, by what became of them
         double back = 0, open = 0;
     };
-    std::vector<Mass> masses;       // by sample
+    std::vector<Mass> masses;  // by sample
+    // Accesses that came back within their windows: what the near pairs weigh, if one was drawn.
+    double back = 0;
     const Sample* first = nullptr;  // … of which this is the first
     bool knows_losses = false;      // … and when each lost its watchpoints
     double length = 0;              // accesses

@@ -351,7 +351,7 @@ REVISIT_NEW(revisit_new_array, "_Znam", true)
         if (at == MAP_FAILED) return at;                                                               \
         forget(at);                                                                                    \
         if (flags & MAP_ANONYMOUS && !(flags & MAP_STACK) && is_wanted(bytes))                         \
-            note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK));                            \
+            note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK) | HeapTable::kMapped);       \
         return at;                                                                                     \
     }
 REVISIT_MAP(mmap)
@@ -376,6 +376,6 @@ REVISIT_STANDS_IN void* mremap(void* before, std::size_t old_bytes, std::size_t 
     if (was_noted && at == MAP_FAILED)
         note(before, block.high - block.low, block.where);
     else if (was_noted)
-        note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK));
+        note(at, bytes, reinterpret_cast<std::uint64_t>(REVISIT_BACK) | HeapTable::kMapped);
     return at;
 }

@@ -8,6 +8,7 @@ namespace revisit::watch {
 struct HeapTable {
     static constexpr unsigned kGroups = 512, kWays = 8;
     static constexpr const char* kSymbol = "revisit_heap_table";
+    static constexpr std::uint64_t kMapped = std::uint64_t{1} << 63;  // in `where`: mmap made it
 
     std::uint64_t noted;  // grows with every block that is noted
     alignas(64) std::uint8_t used[kGroups];

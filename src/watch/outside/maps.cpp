@@ -64,4 +64,12 @@ const Mapping* Maps::file_start(std::uint64_t address) const {
     return here->offset == 0 ? here : nullptr;
 }
 
+bool Maps::has_code(const Mapping& part) const {
+    const Mapping *first = &part, *last = all_.data() + all_.size() - 1;
+    while (first > all_.data() && (first - 1)->path == part.path) first--;
+    for (const Mapping* one = first; one <= last && one->path == part.path; one++)
+        if (one->executable) return true;
+    return false;
+}
+
 }  // namespace revisit::watch::outside

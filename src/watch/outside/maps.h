@@ -26,6 +26,8 @@ class Maps {
     bool is_in_heap(std::uint64_t address) const;
     // The first mapping of the file that the address is mapped from: where its headers are.
     const Mapping* file_start(std::uint64_t address) const;
+    // Whether it is of a program or library: another part of the file is code. Other files are data.
+    bool has_code(const Mapping& part) const;
 
  private:
     std::vector<Mapping> all_;  // by address

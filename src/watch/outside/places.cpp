@@ -37,6 +37,15 @@ std::uint32_t Places::file(const Mapping& mapping, std::uint32_t process) {
     return found->second;
 }
 
+std::uint32_t Places::data_file(const Mapping& mapping) {
+    auto [found, is_new] =
+        data_file_numbers_.try_emplace(mapping.path, static_cast<std::uint32_t>(data_files_.size()));
+    if (is_new) data_files_.push_back(record::data_file(mapping.path));
+    std::uint64_t& bytes = data_files_[found->second].bytes;
+    bytes = std::max(bytes, mapping.high - mapping.low);
+    return found->second;
+}
+
 std::uint32_t Places::place(const Mapping* mapping, std::uint64_t address, std::uint32_t process) {
     CodePlace place;
     place.offset = address;
@@ -118,6 +127,7 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
     auto base_of = [](std::uint64_t file) { return (file + 1) << 40; };
     std::unordered_map<std::uint64_t, bool> read;
     std::uint32_t small = kNowhere;
+    std::vector<std::uint32_t> file_objects(data_files_.size(), kNowhere);
     auto object_of = [&](const Raw& raw) {
         using Kind = DataTouched::Kind;
         if (!objects || raw.data.kind == Kind::none) return kNowhere;
@@ -129,8 +139,17 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
             }
             return small;
         }
-        if (raw.data.kind == Kind::heap)
-            return data.heap_object(static_cast<std::uint32_t>(raw.data.where), raw.data.what);
+        if (raw.data.kind == Kind::file) {
+            std::uint32_t& object = file_objects[raw.data.what];
+            if (object == kNowhere) {
+                object = static_cast<std::uint32_t>(origins_.objects.size());
+                origins_.objects.push_back(data_files_[raw.data.what]);
+            }
+            return object;
+        }
+        if (raw.data.is_block())
+            return data.block_object(raw.data.kind == Kind::heap ? "heap" : "mapped",
+                                     static_cast<std::uint32_t>(raw.data.where), raw.data.what);
         std::uint64_t base = base_of(raw.data.what);
         if (read.try_emplace(raw.data.what, true).second)
             data.map_file({base, base + 1, 0, origins_.modules[raw.data.what].path, ""});
@@ -144,7 +163,7 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
             numbers.try_emplace(mix(mix(mix(1, label.place), label.context), label.object),
                                 static_cast<std::uint32_t>(origins_.labels.size()));
         if (is_new) {
-            if (label.object != kNowhere && raw.data.kind == DataTouched::Kind::heap)
+            if (label.object != kNowhere && raw.data.is_block())
                 label.offset = raw.data.offset;
             else if (label.object != kNowhere && raw.data.kind == DataTouched::Kind::global)
                 if (auto begins = data.beginning_of(base_of(raw.data.what) + raw.data.where))
@@ -167,7 +186,7 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
             side->label = renumbered[side->label];
             const std::uint32_t object = origins_.labels[side->label].object;
             if (object == kNowhere) continue;
-            if (raw.data.kind == DataTouched::Kind::heap)
+            if (raw.data.is_block())
                 origins_.extents.push_back({side->block_low, side->block_low + raw.data.what, object});
             if (raw.data.kind != DataTouched::Kind::global) continue;
             const std::uint64_t at = base_of(raw.data.what) + raw.data.where;

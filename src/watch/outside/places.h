@@ -22,16 +22,19 @@ namespace revisit::watch::outside {
 
 struct DataTouched {
     // Small: of the heap, in a block that was not noted.
-    enum class Kind : std::uint8_t { none, heap, small, stack, global } kind = Kind::none;
-    std::uint64_t where = 0;  // heap: the place of the allocation; global: from the file's beginning
-    std::uint64_t what = 0;   // heap: bytes of the block; global: the file
-    // Heap, and no label depends on it: the block's address, and where in it.
+    enum class Kind : std::uint8_t { none, heap, mapped, small, stack, global, file } kind = Kind::none;
+    bool is_block() const { return kind == Kind::heap || kind == Kind::mapped; }
+    std::uint64_t where = 0;  // block: the place of the allocation; global: from the file's beginning
+    std::uint64_t what = 0;   // block: its bytes; global, file: the file
+    // Block, and no label depends on it: the block's address, and where in it.
     std::uint64_t low = 0, offset = 0;
 };
 
 class Places {
  public:
     std::uint32_t file(const Mapping& mapping, std::uint32_t process);
+    // A file that is mapped and is no program.
+    std::uint32_t data_file(const Mapping& mapping);
     // A place in a mapped file, or, where no file is, an address in that process.
     std::uint32_t place(const Mapping* mapping, std::uint64_t address, std::uint32_t process);
     // The process describes the code that it makes in this file.
@@ -62,7 +65,8 @@ class Places {
     Origins origins_;
     std::vector<MadeCode> made_;
     std::map<std::uint32_t, std::string> jitdumps_;  // by process
-    std::unordered_map<std::string, std::uint32_t> files_;
+    std::unordered_map<std::string, std::uint32_t> files_, data_file_numbers_;
+    std::vector<DataObject> data_files_;
     std::unordered_map<std::uint64_t, std::uint32_t> places_, stack_numbers_, raw_numbers_;  // by hash
     std::vector<Stack> stacks_;
     std::vector<Raw> raw_;

@@ -118,7 +118,8 @@ DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer)
     using Kind = DataTouched::Kind;
     constexpr std::uint64_t kBelow = 1u << 20;  // frames of functions called since
     if (HeapBlock block = heap_.find(shown_by(), address); block.low != 0)
-        return {Kind::heap, call_place(block.where), block.high - block.low, block.low,
+        return {block.where & HeapTable::kMapped ? Kind::mapped : Kind::heap,
+                call_place(block.where & ~HeapTable::kMapped), block.high - block.low, block.low,
                 address - block.low};
     const Mapping* here = maps_.at(address);
     // Where the C library has its blocks: behind the program's data, and in arenas of threads.
@@ -135,7 +136,9 @@ DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer)
     }
     if (here->holds(stack_pointer) && address + kBelow >= stack_pointer && !here->is_file())
         return {Kind::stack, 0, 0};
-    // What a file's data has beyond it lies behind it.
+    if (here->is_file() && !maps_.has_code(*here))
+        return {Kind::file, 0, program->places.data_file(*here)};
+    // What a program's data has beyond its file lies behind it.
     const Mapping* file = here;
     if (!file->is_file() && file > maps_.all().data() && (file - 1)->high == file->low) file--;
     const Mapping* start = maps_.file_start(file->low);

@@ -28,7 +28,7 @@ struct Sample {
     std::uint32_t time_entries = 0, reuse_entries = 0;  // in ThreadSamples::entries, time first
     std::size_t first_entry = 0;
 
-    // One of the uses that came back, drawn at random.
+    // One of the uses, drawn at random.
     std::uint32_t label = kNowhere, reuse_label = kNowhere;
     bool write = false;
     bool ahead = false;  // whether it came back: exact
