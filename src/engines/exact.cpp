@@ -52,9 +52,11 @@ constexpr std::size_t kPiece = 4096;                    // accesses attributed t
 constexpr std::size_t kStretch = std::size_t{1} << 20;  // accesses that share a verdict on repeats
 constexpr std::size_t kSample = 1024;                   // looked at for it
 
-// Accesses of a running program that are held back for all threads: 7 to 12 MiB, and as much again.
-// Half as many again take 5 % less CPU time, and with sites 16 MiB more.
-constexpr std::size_t kStreamedWindow = std::size_t{3} << 19, kStreamedWithSites = std::size_t{1} << 19;
+// Accesses of a running program that are held back for all threads: 12 MiB, with sites 20, and as much
+// again. A chunk's counter starts empty, so short windows take longer: on 16 cores a tiled matrix
+// multiply took with sites 5.7 s with a third of this, 3.6 s with two thirds and 3.1 s with a third
+// more (98, 116 and 146 MiB in all).
+constexpr std::size_t kStreamedWindow = std::size_t{3} << 19;
 constexpr std::size_t kLeastStreamed = std::size_t{1} << 16;  // per thread
 constexpr unsigned kCoresForWindows = 4;
 
@@ -423,10 +425,8 @@ Result<std::unique_ptr<Engine>> make_exact(const EngineOptions& options) {
             // window for two threads takes more memory than the stack.
             if (thread_count(options.threads) < kCoresForWindows)
                 return std::make_unique<ExactEngine>(options);
-            const std::size_t window =
-                options.sites || options.pairs ? kStreamedWithSites : kStreamedWindow;
             tuning.first_chunk = tuning.most_chunk =
-                std::max(window / thread_count(options.threads), kLeastStreamed);
+                std::max(kStreamedWindow / thread_count(options.threads), kLeastStreamed);
             tuning.least_chunk = std::min(tuning.least_chunk, tuning.first_chunk);
         }
         if (std::unique_ptr<Engine> threaded = make_exact_threads(options, tuning)) return threaded;
