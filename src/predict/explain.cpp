@@ -258,7 +258,7 @@ Result<std::string> explain(const Request& request, const Prediction& prediction
     }
     out += "\nLoop-annotated trace\n  [" + bracket_notation(program, trace) + "]\n";
     if (!prediction.model)
-        return out + "\nThe run was interpreted whole: no formulas. The method fit finds them.\n";
+        return out + "\nThe run was interpreted whole: no formulas. --method fit finds them.\n";
     const Model& model = *prediction.model;
     out += "\nFormulas, from " + std::to_string(model.design.samples.size()) + " runs at";
     for (std::size_t k = 0; k < std::min<std::size_t>(3, model.design.samples.size()); ++k)
@@ -288,7 +288,7 @@ Result<std::string> explain(const Request& request, const Prediction& prediction
 
 std::string symbolic(const Prediction& prediction, const std::vector<CacheSpec>& caches) {
     if (!prediction.model)
-        return "No formulas: the run was interpreted whole. The method fit finds them.\n";
+        return "No formulas: the run was interpreted whole. --method fit finds them.\n";
     const Model& model = *prediction.model;
     std::size_t degree = 1;
     std::vector<const Cell*> all, cold;
@@ -301,7 +301,7 @@ std::string symbolic(const Prediction& prediction, const std::vector<CacheSpec>&
         const Stream& s = model.table.streams()[i];
         if (model.streams[i].lost)
             return "No formulas for all references (" + reference_text(model, s.reference) +
-                   "); the explanation shows those there are.\n";
+                   "): see --explain.\n";
         degree = std::max(degree, s.loops);
         const auto names = variable_names(model, s);
         for (const Cell& c : model.streams[i].cells) {

@@ -204,9 +204,8 @@ void add_first_touches(const Profile& profile, const SiteIndex& sites, std::vect
     if (profile.granularities.size() < 2 &&
         profile.distinct * static_cast<double>(profile.granularity) > kManyPages)
         advice.help.push_back(
-            "use huge pages: fewer page faults and TLB misses; profile with granularities of 64, 4K "
-            "and "
-            "2M to see how many");
+            "use huge pages: fewer page faults and TLB misses; profile with --granularity 64,4K,2M to "
+            "see how many");
     out.push_back(std::move(advice));
 }
 

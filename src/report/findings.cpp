@@ -102,8 +102,8 @@ std::vector<SiteFindings> worst_sites(const Profile& profile, const CacheSpec& c
 std::string lead_of(const Profile& profile, const Findings& findings) {
     if (findings.few_samples)
         return fmt::format(
-            "{} samples: too few to state percentages. Run it again until there are enough, or count "
-            "every access (method exact).",
+            "{} samples: too few to state percentages. Run it again until there are enough (--repeat), "
+            "or count every access (--method exact).",
             format_count(profile.sampled->samples));
     std::string out;
     bool known = true;

@@ -228,7 +228,7 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
                         100.0 * static_cast<double>(recording) / static_cast<double>(running)));
     if (all < 100)
         profile.notes.push_back(
-            "watch: fewer than 100 samples: use the method exact, several runs, or a longer one");
+            "watch: fewer than 100 samples: use --repeat, --method exact, or a longer run");
     if (samples.threads.size() > 1)
         profile.notes.push_back(
             "watch: distances count the accesses of the thread itself, and reuses by the same thread");

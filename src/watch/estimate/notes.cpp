@@ -15,7 +15,7 @@
 namespace revisit::watch {
 namespace {
 
-constexpr std::string_view kInstead = "the method exact runs any program under valgrind";
+constexpr std::string_view kInstead = "use --method exact, which runs any program under valgrind";
 
 void note_limits(const std::map<Hindrance, Note>& notes, std::vector<std::string>& to) {
     for (auto [what, note] : notes) {
@@ -28,7 +28,7 @@ void note_limits(const std::map<Hindrance, Note>& notes, std::vector<std::string
         else if (what == Hindrance::by_timer)
             to.push_back(
                 fmt::format("watch: perf events cannot be opened ({}): samples come from a 4 ms timer; "
-                            "the clock count counts accesses in a second run",
+                            "--clock count counts accesses in a second run",
                             reason));
         else if (what == Hindrance::no_watchpoint)
             to.push_back(
