@@ -447,8 +447,8 @@ def test_taken():
                     wrong.append(f"routes: {side} in thread {thread} by {way}: {count} of {ways.get(way)}")
         return wrong
 
-    # How many turns are told wrongly depends on how the system runs the two threads: up to 22 % were seen of a way, on two
-    # slow cores, and in the mean of many runs 17 %. One run of three is to be right.
+    # How many turns are told wrongly depends on how the system runs the two threads: up to 22 % of a way, on two slow
+    # cores. One run of three is to be right.
     for _ in range(3):
         result, done = sampled(program, rounds)
         check("routes: output", done.stdout, f"{2 * rounds}\n")
