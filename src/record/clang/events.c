@@ -267,6 +267,10 @@ EXPORTED void __revisit_free(void* address) {
     heap_event(1, REVISIT_RECORD(REVISIT_FREE, (uint64_t)(uintptr_t)address), 0, 0);
 }
 
+static int ends_wait(uint64_t kind) {
+    return kind == REVISIT_SYNC_LOCK || kind == REVISIT_SYNC_WAIT || kind == REVISIT_SYNC_JOIN;
+}
+
 /* Before a thread lets others go on, what it did so far is handed over: analysis follows the order of
    hand-over. At the unlock of a mutex, which happens millions of times a second, only where the order
    matters. */
@@ -275,7 +279,10 @@ EXPORTED void __revisit_sync(uint64_t kind, void* object) {
     int saved = errno;
     if (process.sampling) {
         /* What came before is analyzed before, and others learn of it. */
-        if (revisit_sampler_wants_order()) revisit_flush();
+        if (revisit_sampler_wants_order()) {
+            revisit_flush();
+            if (__revisit_tls.self && ends_wait(kind)) revisit_sampler_waited(__revisit_tls.self);
+        }
         if (__revisit_tls.self && kind == REVISIT_SYNC_REST) revisit_sampler_rest(__revisit_tls.self);
         if (__revisit_tls.self && kind == REVISIT_SYNC_JOIN) revisit_sampler_go_on(__revisit_tls.self);
         errno = saved;

@@ -24,6 +24,8 @@ void revisit_sampler_count(struct revisit_thread* self, uint64_t accesses);
 /* Nonzero when it matters which thread did what first: a sample is open in a private stack, or about to
    be in what a thread has not read yet. */
 int revisit_sampler_wants_order(void);
+/* A wait is over, and the page empty: its accesses come after, not from when the last page ended. */
+void revisit_sampler_waited(struct revisit_thread* self);
 /* Around a wait for another thread's end, which may last for most of the run: samples of a thread that
    rests do not keep the others in analysis. */
 void revisit_sampler_rest(struct revisit_thread* self);

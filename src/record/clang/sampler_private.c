@@ -20,6 +20,13 @@ int revisit_sampler_wants_order(void) {
            !(process.stream->want & REVISIT_WANT_SHARED);
 }
 
+void revisit_sampler_waited(revisit_thread* self) {
+    sampler* s = self->sampler;
+    if (!s || s->busy) return;
+    s->last_clock = clock_now();
+    if (s->log && s->log->ring) __atomic_store_n(&s->log->complete, s->last_clock, __ATOMIC_RELEASE);
+}
+
 /* The first of the entry's writes, taken as evenly spaced, after a use; NEVER: there is none. */
 static uint64_t next_write(const uint64_t* entry, uint64_t use) {
     uint64_t first = entry[1], last = first + (entry[2] & LOG_SPAN), count = entry[3] & LOG_COUNT;
@@ -69,7 +76,8 @@ static void take_block(sampler* s, const uint64_t* entry) {
         const open_sample* sample = sets_sample(&st->open, at);
         lost_sample* lost = list_add(&st->lost);
         if (lost) {
-            /* A page in which a thread waited has clocks that are too early: take its word for it. */
+            /* Clocks within a page are interpolated, so its write may seem to be before the use: take
+             * its word for it. */
             *lost = (lost_sample){*sample, write_of(entry, NEVER - 1)};
             note_write(entry, sample->clock, NEVER, &lost->taken);
             st->lost_filter |= filter_bit(entry[0]);
