@@ -32,7 +32,7 @@ class PinnedCopier {
     PinnedCopier() = default;
     PinnedCopier(const PinnedCopier&) = delete;
     ~PinnedCopier() {
-        if (stream_ != nullptr) cudaStreamDestroy(stream_);
+        if (stream_ != nullptr) cudaStreamSynchronize(stream_), cudaStreamDestroy(stream_);
         for (cudaEvent_t one : sent_)
             if (one != nullptr) cudaEventDestroy(one);
         for (u64* one : memory_) cudaFreeHost(one);
@@ -62,13 +62,48 @@ class PinnedCopier {
             at += take;
         }
     }
-    void finish() { check(cudaStreamSynchronize(stream_), "copy in"); }
+    // What a caller brings in small parts that belong side by side: a piece is on its way when it is
+    // whole. Parts of 128 KiB, each sent and waited for by itself, take as long as copying them.
+    void append(void* to, const void* from, std::size_t bytes) {
+        for (const char* part = static_cast<const char*>(from); bytes != 0;) {
+            if (filled_ == 0) {
+                check(cudaEventSynchronize(sent_[turn_]), "copy in");
+                filled_to_ = to;
+            }
+            const std::size_t take = std::min(bytes, kAppended - filled_);
+            std::memcpy(reinterpret_cast<char*>(memory_[turn_]) + filled_, part, take);
+            filled_ += take;
+            part += take;
+            to = static_cast<char*>(to) + take;
+            bytes -= take;
+            if (filled_ == kAppended) flush();
+        }
+    }
+    void finish() {
+        flush();
+        check(cudaStreamSynchronize(stream_), "copy in");
+    }
 
  private:
+    // Stays in the processor's second cache, where it is written and read by the device.
+    static constexpr std::size_t kAppended = std::size_t{1} << 19;  // bytes
+    static_assert(kAppended <= kPiece * sizeof(u64));
+
+    void flush() {
+        if (filled_ == 0) return;
+        check(cudaMemcpyAsync(filled_to_, memory_[turn_], filled_, cudaMemcpyHostToDevice, stream_),
+              "copy in");
+        check(cudaEventRecord(sent_[turn_], stream_), "record an event");
+        turn_ ^= 1;
+        filled_ = 0;
+    }
+
     u64* memory_[2] = {};
     cudaEvent_t sent_[2] = {};
     cudaStream_t stream_ = nullptr;
     unsigned turn_ = 0;
+    void* filled_to_ = nullptr;
+    std::size_t filled_ = 0;  // bytes appended and not sent
 };
 
 class AddressFeed {

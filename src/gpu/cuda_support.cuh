@@ -57,26 +57,6 @@ class DeviceArray {
     std::size_t count_ = 0;
 };
 
-class PinnedArray {
- public:
-    ~PinnedArray() { cudaFreeHost(data_); }
-    template <class T>
-    T* require(std::size_t count) {
-        if (count * sizeof(T) > bytes_) {
-            cudaFreeHost(data_);
-            data_ = nullptr;
-            bytes_ = 0;
-            check(cudaMallocHost(&data_, count * sizeof(T)), "pin memory");
-            bytes_ = count * sizeof(T);
-        }
-        return static_cast<T*>(data_);
-    }
-
- private:
-    void* data_ = nullptr;
-    std::size_t bytes_ = 0;
-};
-
 // The memory that CUB's algorithms work in.
 class TemporaryMemory {
  public:

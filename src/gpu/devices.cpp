@@ -44,7 +44,7 @@ class DevicesEngine : public Engine {
                 collecting_.blocks.insert(collecting_.blocks.end(), batch.blocks.begin(),
                                           batch.blocks.end());
                 if (options_.sites) {
-                    numbers_.number(batch, numbered_, writes_);
+                    numbers_.number(batch, numbered_);
                     collecting_.sites.insert(collecting_.sites.end(), numbered_.begin(),
                                              numbered_.end());
                 }
@@ -134,7 +134,6 @@ class DevicesEngine : public Engine {
     // goes by the devices' numbers, knows what they were.
     void fill_sites(Attribution sites, Profile& profile) const {
         for (auto& [id, tally] : sites.sites) tally.reuse.cold = 0;
-        numbers_.add_writes(writes_, sites);
         Profile found;
         resolver_.fill_sites(found);
         sites.fill(profile, options_.bins, true, false);
@@ -148,7 +147,6 @@ class DevicesEngine : public Engine {
     std::size_t window_;  // accesses
     SiteNumbers numbers_;
     std::vector<std::uint32_t> numbered_;
-    std::vector<std::uint64_t> writes_;
     Columns collecting_, counting_;
     std::future<void> running_;  // counts counting_
     ChunkResolver resolver_;

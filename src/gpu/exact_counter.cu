@@ -89,15 +89,16 @@ class Counter final : public ExactCounter {
             add_pinned(blocks, count, sites);
         } else {
             while (count > 0) {
-                u64* staging = staging_[filling_].blocks.require<u64>(staging_limit_);
-                u32* staging_sites =
-                    sites == nullptr ? nullptr : staging_[filling_].sites.require<u32>(staging_limit_);
+                if (staged_ == 0) open_staging(sites != nullptr);
                 const std::size_t take = std::min(count, staging_limit_ - staged_);
-                std::memcpy(staging + staged_, blocks, take * sizeof(u64));
-                if (sites != nullptr) std::memcpy(staging_sites + staged_, sites, take * sizeof(u32));
+                block_copier_.append(input_[filling_].data() + staged_, blocks, take * sizeof(u64));
+                if (sites != nullptr) {
+                    site_copier_.append(input_sites_[filling_].data() + staged_, sites,
+                                        take * sizeof(u32));
+                    sites += take;
+                }
                 staged_ += take;
                 blocks += take;
-                if (sites != nullptr) sites += take;
                 count -= take;
                 if (staged_ >= staging_limit_) hand_over(sites != nullptr);
             }
@@ -222,10 +223,6 @@ class Counter final : public ExactCounter {
         }
     };
 
-    struct Staging {
-        PinnedArray blocks, sites;
-    };
-
     // Of this thread: any may call.
     void turn_to_device() const { check(cudaSetDevice(settings_.device), "be used"); }
     bool keeps_times() const { return settings_.time || settings_.touches; }
@@ -292,19 +289,29 @@ class Counter final : public ExactCounter {
         }
     }
 
-    // Gives the filled staging buffer to the device and turns to the other one.
+    // Accesses of a caller who does not wait go to the device a piece at a time, and are counted when
+    // they are a chunk, while the next one is filled. The first chunks are small: short traces need
+    // little memory.
+    void open_staging(bool with_sites) {
+        input_[filling_].require(staging_limit_);
+        block_copier_.prepare(settings_.device);
+        if (!with_sites) return;
+        input_sites_[filling_].require(staging_limit_);
+        site_copier_.prepare(settings_.device);
+    }
     void hand_over(bool with_sites) {
+        block_copier_.finish();
+        if (with_sites) site_copier_.finish();
         if (running_.valid()) running_.get();
         const std::size_t slot = filling_, count = staged_;
         const std::size_t next_limit = std::max(staging_limit_, chunk_size(staging_limit_ * 2));
         running_ = std::async(std::launch::async, [this, slot, count, with_sites] {
             turn_to_device();
-            add_pinned(staging_[slot].blocks.require<u64>(0), count,
-                       with_sites ? staging_[slot].sites.require<u32>(0) : nullptr);
+            count_chunk(input_[slot].data(), with_sites ? input_sites_[slot].data() : nullptr, count);
         });
         filling_ ^= 1;
         staged_ = 0;
-        staging_limit_ = std::min(next_limit, kUsualChunk);  // short traces pin little
+        staging_limit_ = std::min(next_limit, most_chunk_);
     }
     void drain() {
         if (staged_ > 0) hand_over(sites_ != 0);
@@ -577,7 +584,7 @@ class Counter final : public ExactCounter {
     u64 begin_ = 0;    // of the stretch that touches_ is about
     Touches touches_;  // its first ones so far
 
-    Staging staging_[2];
+    PinnedCopier block_copier_, site_copier_;  // into input_[filling_], up to staged_
     std::size_t filling_ = 0, staged_ = 0, staging_limit_ = kStagingChunk;
     std::future<void> running_;
 };

@@ -84,7 +84,6 @@ class SingleDeviceEngine final : public Engine {
                     progress(static_cast<std::uint64_t>(share * total), trace.accesses());
                 };
             counter().add_pieces(input);
-            for (const Worker& worker : workers) add_writes(worker.writes);
         });
     }
 
@@ -92,7 +91,7 @@ class SingleDeviceEngine final : public Engine {
         return on_device([&] {
             const std::uint32_t* sites = nullptr;
             if (options_.sites) {
-                numbers_.number(batch, numbered_, writes_);
+                numbers_.number(batch, numbered_);
                 counter().expect_sites(numbers_.expected());
                 sites = numbered_.data();
             }
@@ -114,7 +113,6 @@ class SingleDeviceEngine final : public Engine {
             if (options_.sites) {
                 Attribution sites;
                 numbers_.add_counts(outcome, options_.bins, sites);
-                numbers_.add_writes(writes_, sites);
                 sites.fill(profile, options_.bins, true, false);
             }
         }));
@@ -128,7 +126,6 @@ class SingleDeviceEngine final : public Engine {
         std::optional<BlockCutter> cutter;
         BlockColumns blocks;
         std::vector<std::uint32_t> numbers;
-        std::vector<std::uint64_t> writes;  // by number of site
     };
     // An access of gigabytes has millions of blocks: they are handed over as they are cut.
     static constexpr std::size_t kMostBlocks = std::size_t{1} << 19;
@@ -173,16 +170,11 @@ class SingleDeviceEngine final : public Engine {
                  const gpu::BlockInput::HandOver& hand_over) {
         const std::uint32_t* sites = nullptr;
         if (options_.sites) {
-            numbers_.number(blocks, worker.numbers, worker.writes);
+            numbers_.number(blocks, worker.numbers);
             sites = worker.numbers.data();
         }
         hand_over({blocks.blocks.data(), sites, blocks.count()}, is_last);
     }
-    void add_writes(std::span<const std::uint64_t> writes) {
-        if (writes_.size() < writes.size()) writes_.resize(writes.size());
-        for (std::size_t i = 0; i < writes.size(); ++i) writes_[i] += writes[i];
-    }
-
     // Straight to where they are wanted. False where that fails: the trace knows what is wrong.
     static bool read_file(const AddressFile& file, std::uint64_t from, std::size_t count,
                           std::uint64_t* into) {
@@ -218,7 +210,6 @@ class SingleDeviceEngine final : public Engine {
     std::optional<Error> failure_;
     SiteNumbers numbers_;
     std::vector<std::uint32_t> numbered_;
-    std::vector<std::uint64_t> writes_;  // by number of site
 };
 
 }  // namespace
