@@ -1,28 +1,20 @@
 // std::from_chars of a floating-point number, also with libc++ 19, which has it for whole numbers only.
 #pragma once
 
-#include <charconv>
-
-#ifndef __cpp_lib_to_chars
 #include <locale.h>
 #include <stdlib.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <string>
 #include <string_view>
-#endif
 
 namespace revisit {
 
-#ifdef __cpp_lib_to_chars
-inline std::from_chars_result parse_floating(const char* begin, const char* end, double& value) {
-    return std::from_chars(begin, end, value);
-}
-#else
-// strtod also takes spaces, a plus and hexadecimal digits, needs a zero at the end, and goes by the
-// locale.
-inline std::from_chars_result parse_floating(const char* begin, const char* end, double& value) {
+// The same by strtod, which also takes spaces, a plus and hexadecimal digits, needs a zero at the end,
+// and goes by the locale.
+inline std::from_chars_result parse_by_strtod(const char* begin, const char* end, double& value) {
     static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
     constexpr std::string_view kOf = "0123456789.+-eEinfatyINFATY";  // 1e+5, inf, nan
     const std::string_view all(begin, end);
@@ -38,6 +30,13 @@ inline std::from_chars_result parse_floating(const char* begin, const char* end,
     value = number;
     return {next, std::errc{}};
 }
+
+inline std::from_chars_result parse_floating(const char* begin, const char* end, double& value) {
+#ifdef __cpp_lib_to_chars
+    return std::from_chars(begin, end, value);
+#else
+    return parse_by_strtod(begin, end, value);
 #endif
+}
 
 }  // namespace revisit

@@ -2,28 +2,22 @@
 // order-statistic tree where there is one; libc++ has none, and gets the same by a Fenwick tree.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #if __has_include(<ext/pb_ds/assoc_container.hpp>)
 #include <ext/pb_ds/assoc_container.hpp>
 #include <ext/pb_ds/tree_policy.hpp>
-#else
-#include <algorithm>
-#include <bit>
-#include <vector>
 #endif
 
 namespace revisit {
 
-#if __has_include(<ext/pb_ds/assoc_container.hpp>)
-using RankTree =
-    __gnu_pbds::tree<std::uint64_t, __gnu_pbds::null_type, std::less<std::uint64_t>,
-                     __gnu_pbds::rb_tree_tag, __gnu_pbds::tree_order_statistics_node_update>;
-#else
 // Keys are inserted in increasing order, and each has a place in a Fenwick tree of counts. When the
 // places are used up, those of erased keys are left out.
-class RankTree {
+class FenwickRankTree {
  public:
     void insert(std::uint64_t key) {
         if (keys_.size() == sums_.size()) make_room();
@@ -69,6 +63,13 @@ class RankTree {
     std::vector<std::size_t> sums_;
     std::size_t size_ = 0;
 };
+
+#if __has_include(<ext/pb_ds/assoc_container.hpp>)
+using RankTree =
+    __gnu_pbds::tree<std::uint64_t, __gnu_pbds::null_type, std::less<std::uint64_t>,
+                     __gnu_pbds::rb_tree_tag, __gnu_pbds::tree_order_statistics_node_update>;
+#else
+using RankTree = FenwickRankTree;
 #endif
 
 }  // namespace revisit
