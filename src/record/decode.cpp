@@ -38,6 +38,7 @@ std::optional<std::size_t> record_length(std::uint64_t word) {
         case REVISIT_UNLOAD:
         case REVISIT_ALLOC:
         case REVISIT_ALLOC_SITE:
+        case REVISIT_MAP_SITE:
         case REVISIT_STACK:
             return 2;
         case REVISIT_SAMPLED:
@@ -302,6 +303,9 @@ Result<std::size_t> Decoder::record(std::span<const std::uint64_t> words, bool s
             break;
         case REVISIT_ALLOC_SITE:
             if (objects_) objects_->allocate(rest[0], rest[1], place_of_site(n), object_context());
+            break;
+        case REVISIT_MAP_SITE:
+            if (objects_) objects_->map_pages(rest[0], rest[1], place_of_site(n), object_context());
             break;
         case REVISIT_FREE:
             if (objects_) objects_->release(n);

@@ -33,12 +33,15 @@ ObjectMap::ObjectMap(const ObjectMap& other, Origins& origins) : origins_(origin
 // Of blocks that are gone, so many are remembered as there are live ones, and these at least.
 constexpr std::size_t kLeastRemembered = std::size_t{1} << 16;
 
-constexpr std::uint64_t kLarge = 4096;  // bytes of a block
+constexpr std::uint64_t kLarge = 4096;      // bytes of a block
+constexpr std::uint64_t kHuge = 64u << 20;  // … whose pages are marked when they are touched
 
 void ObjectMap::remember(std::uint64_t address, std::uint64_t size, std::uint32_t object) {
     if (!keeps_extents_ || size == 0) return;
     if (extents_.size() > 2 * extents_at_clearing_ + kLeastRemembered) {
-        std::erase_if(extents_, [&](const auto& one) { return !heap_.contains(one.first); });
+        std::erase_if(extents_, [&](const auto& one) {
+            return !heap_.contains(one.first) && !mappings_.contains(one.first);
+        });
         extents_at_clearing_ = extents_.size();
     }
     auto at = extents_.lower_bound(address);
@@ -139,6 +142,7 @@ void ObjectMap::map_pages(std::uint64_t address, std::uint64_t size, std::uint32
     std::uint64_t& bytes = origins_.objects[object].bytes;
     bytes = std::max(bytes, size);
     mappings_[address] = {address, address + size, object};
+    remember(address, size, object);
     forget();  // that there was nothing
 }
 
@@ -147,9 +151,28 @@ const ObjectMap::Page* ObjectMap::mapped_page(std::uint64_t number) {
     const std::uint64_t address = number << kPageShift;
     auto after = mappings_.upper_bound(address | kPageMask);
     if (after == mappings_.begin() || std::prev(after)->second.high <= address) return nullptr;
-    Page& page = pages_[number];
-    page.all = std::prev(after)->second.object;
-    return &page;
+    const Extent& extent = std::prev(after)->second;
+    // A new page keeps readers waiting (record/slot_readers.h). Where memory is gone through, about as
+    // many pages as lie behind are marked ahead.
+    constexpr std::uint64_t kMostAhead = 4096;
+    std::uint64_t up = 1, down = 1;
+    while (up < kMostAhead && pages_.contains(number - up)) up *= 2;
+    while (down < kMostAhead && pages_.contains(number + down)) down *= 2;
+    const std::uint64_t first = std::max(extent.low >> kPageShift, number - std::min(number, down - 1));
+    const std::uint64_t last = std::min((extent.high - 1) >> kPageShift, number + up - 1);
+    for (std::uint64_t one = first; one <= last; one++)
+        if (auto [page, is_new] = pages_.try_emplace(one); is_new) page->second.all = extent.object;
+    return &pages_[number];
+}
+
+void ObjectMap::mark_block(std::uint64_t address, std::uint64_t size, std::uint32_t object) {
+    if (size < kHuge) return mark(address, size, object, 4);
+    const std::uint64_t low = (address + kPageMask) & ~kPageMask, high = (address + size) & ~kPageMask;
+    unmap_pages(low, high);
+    unmap(low, high);
+    if (object != kNowhere) mappings_[low] = {low, high, object};
+    mark(address, low - address, object, 4);
+    mark(high, address + size - high, object, 4);
 }
 
 void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
@@ -162,7 +185,7 @@ void ObjectMap::allocate(std::uint64_t address, std::uint64_t size, std::uint32_
     std::uint64_t& live = live_bytes_[object];
     live += size;
     origins_.objects[object].bytes = std::max(origins_.objects[object].bytes, live);
-    mark(address, size, object, 4);
+    mark_block(address, size, object);
 }
 
 std::uint32_t ObjectMap::block_object(const char* kind, std::uint32_t place, std::uint64_t bytes) {
@@ -176,7 +199,7 @@ void ObjectMap::release(std::uint64_t address) {
     auto found = heap_.find(address);
     if (found == heap_.end()) return;
     live_bytes_[found->second.object] -= found->second.size;
-    mark(address, found->second.size, kNowhere, 4);
+    mark_block(address, found->second.size, kNowhere);
     if (found->second.size >= kLarge) large_.erase(address);
     heap_.erase(found);
 }
@@ -192,6 +215,9 @@ std::optional<std::uint64_t> ObjectMap::beginning_of(std::uint64_t address) cons
     auto after = large_.upper_bound(address);
     if (after != large_.begin() && address < std::prev(after)->first + std::prev(after)->second)
         return std::prev(after)->first;
+    auto mapping = mappings_.upper_bound(address);
+    if (mapping != mappings_.begin() && address < std::prev(mapping)->second.high)
+        return std::prev(mapping)->first;
     for (std::uint64_t at = address & ~std::uint64_t{15}; at + kLarge > address; at -= 16) {
         auto block = heap_.find(at);
         if (block == heap_.end()) continue;

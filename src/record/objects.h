@@ -31,8 +31,8 @@ class ObjectMap {
     void allocate(std::uint64_t address, std::uint64_t size, std::uint32_t place,
                   std::uint32_t context);
     void release(std::uint64_t address);
-    // Pages mapped without a file. They are marked when they are touched: a mapping may be larger than
-    // memory.
+    // Pages mapped without a file. They are marked when they are touched, as those of huge blocks: a
+    // mapping may be larger than memory.
     void map_pages(std::uint64_t address, std::uint64_t size, std::uint32_t place,
                    std::uint32_t context);
     // What of such mappings lies in the range is gone.
@@ -77,7 +77,7 @@ class ObjectMap {
     void keep_extents() { keeps_extents_ = true; }
     std::vector<Extent> extents() const;
 
-    // Where the object that find() tells begins there; nothing for stacks and mapped pages.
+    // Where the object that find() tells begins there; nothing for stacks.
     std::optional<std::uint64_t> beginning_of(std::uint64_t address) const;
 
     // The object for blocks that were allocated at `place`; known from samples, so nothing is marked.
@@ -117,6 +117,7 @@ class ObjectMap {
     const Page* mapped_page(std::uint64_t number);
     std::uint32_t object_of(const char* kind, std::uint32_t place, std::uint32_t context);
     void remember(std::uint64_t address, std::uint64_t size, std::uint32_t object);
+    void mark_block(std::uint64_t address, std::uint64_t size, std::uint32_t object);
     void mark(std::uint64_t address, std::uint64_t size, std::uint32_t held, unsigned cell_shift);
     std::uint32_t symbol_object(std::uint32_t index);
 

@@ -6,7 +6,7 @@
 A program of tests/recorded says at its end how many accesses its function `touch` made; the profile must
 have as many, whatever became of the program, and the program must end as it does without us.
 """
-import collections, json, os, pathlib, re, subprocess, sys, tempfile
+import collections, json, os, pathlib, re, resource, subprocess, sys, tempfile
 
 build, sources, test = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
 scratch = tempfile.TemporaryDirectory()
@@ -373,6 +373,18 @@ def test_derived():
                 failures.append(f"near.c {level} sampled, {model}: {apart} of {result['accesses']} accesses in other bins")
 
 
+def test_mapped():
+    """Objects by mmap, mremap and huge blocks, and that a mapping larger than memory needs none."""
+    result, done = profile(compile("mapped.c", "-g"), options=("--method", "exact"))
+    words = done.stdout.split()
+    expected = {name: int(count) for name, count in zip(words[::2], words[1::2])}
+    seen = {one["name"].split()[0]: (one["kind"], one["accesses"]) for one in result.get("objects", ()) if one["kind"] in ("heap", "mapped")}
+    check("mapped.c", seen, {name: ("heap" if name == "block" else "mapped", count) for name, count in expected.items()})
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    if most > 300:
+        failures.append(f"mapped.c: {most} MiB")
+
+
 def line_of(source, comment):
     return next(n for n, line in enumerate((sources / source).read_text().splitlines(), 1) if f"/* {comment} */" in line)
 
@@ -451,7 +463,7 @@ def test_taken():
 
 tests = {"kernel": test_kernel, "paths": test_paths, "libraries": test_libraries, "ways": test_ways,
          "unoptimised": test_unoptimised, "wrappers": test_wrappers, "derived": test_derived,
-         "sampled": test_sampled, "side": test_side, "taken": test_taken,
+         "sampled": test_sampled, "mapped": test_mapped, "side": test_side, "taken": test_taken,
          **{f"touched-{scheme}": (lambda scheme=scheme: test_touched(scheme)) for scheme in ("pointer", "call", "mmu")}}
 if __name__ == "__main__":
     tests[test]()

@@ -208,8 +208,8 @@ bool needs_cursor_in_memory(const CallBase& call) {
 
 // What the runtime learns about a call, by the callee's name. Arguments are numbered from 0.
 struct Event {
-    enum Kind { none, alloc, alloc_out, realloc, free, sync } kind = none;
-    int size = 0, count = -1;   // arguments that make up the size
+    enum Kind { none, alloc, alloc_out, realloc, free, map, unmap, remap, sync } kind = none;
+    int size = 0, count = -1;   // arguments that make up the size, of what is new
     int before = 0, after = 0;  // REVISIT_SYNC_… before and after the call; 0 = nothing
 };
 
@@ -220,13 +220,14 @@ Event event_of(StringRef name) {
         {"calloc", {Event::alloc, 0, 1}},
         {"aligned_alloc", {Event::alloc, 1}},
         {"memalign", {Event::alloc, 1}},
-        {"mmap", {Event::alloc, 1}},
-        {"mmap64", {Event::alloc, 1}},
+        {"mmap", {Event::map, 1}},
+        {"mmap64", {Event::map, 1}},
         {"posix_memalign", {Event::alloc_out, 2}},
         {"realloc", {Event::realloc, 1}},
         {"reallocarray", {Event::realloc, 1, 2}},
         {"free", {Event::free}},
-        {"munmap", {Event::free}},
+        {"munmap", {Event::unmap}},
+        {"mremap", {Event::remap, 2}},
         {"pthread_mutex_lock", {Event::sync, 0, -1, 0, REVISIT_SYNC_LOCK}},
         {"pthread_mutex_trylock", {Event::sync, 0, -1, 0, REVISIT_SYNC_LOCK}},
         {"pthread_mutex_unlock", {Event::sync, 0, -1, REVISIT_SYNC_UNLOCK}},
@@ -286,12 +287,17 @@ void add_event(CallBase& call, const Event& event, Unit& unit) {
     after.SetCurrentDebugLocation(call.getDebugLoc());
 
     auto free_function = module.getOrInsertFunction("__revisit_free", nothing, pointer);
-    auto add_alloc = [&](Value* address) {
+    auto add_new = [&](const char* runtime, Value* address) {
         Value* size = after.CreateZExtOrTrunc(argument(event.size), word);
         if (event.count >= 0)
             size = after.CreateMul(size, after.CreateZExtOrTrunc(argument(event.count), word));
-        auto alloc = module.getOrInsertFunction("__revisit_alloc", nothing, pointer, word, word);
-        after.CreateCall(alloc, {address, size, unit.site_number(after, unit.site(call, false))});
+        auto function = module.getOrInsertFunction(runtime, nothing, pointer, word, word);
+        after.CreateCall(function, {address, size, unit.site_number(after, unit.site(call, false))});
+    };
+    auto add_alloc = [&](Value* address) { add_new("__revisit_alloc", address); };
+    auto add_unmap = [&] {
+        auto unmap = module.getOrInsertFunction("__revisit_unmap", nothing, pointer, word);
+        before.CreateCall(unmap, {argument(0), before.CreateZExtOrTrunc(argument(1), word)});
     };
     auto add_sync = [&](IRBuilder<>& at, int kind) {
         if (kind == 0) return;
@@ -316,6 +322,13 @@ void add_event(CallBase& call, const Event& event, Unit& unit) {
         case Event::free:
             before.CreateCall(free_function, {argument(0)});
             return;
+        case Event::map:
+            return add_new("__revisit_map", &call);
+        case Event::unmap:
+            return add_unmap();
+        case Event::remap:
+            add_unmap();
+            return add_new("__revisit_map", &call);
         case Event::sync:
             add_sync(before, event.before);
             add_sync(after, event.after);

@@ -258,9 +258,23 @@ static void heap_event(uint32_t words, uint64_t first, uint64_t second, uint64_t
         revisit_sampler_send(__revisit_tls.self, record, words);
     errno = saved;
 }
+static uint64_t whole_pages(uint64_t bytes) {
+    const uint64_t inside = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+    return bytes > ~inside ? ~inside : (bytes + inside) & ~inside;
+}
 EXPORTED void __revisit_alloc(void* address, uint64_t bytes, uint64_t site) {
     if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || !address || address == (void*)-1) return;
     heap_event(3, REVISIT_RECORD(REVISIT_ALLOC_SITE, site), (uint64_t)(uintptr_t)address, bytes);
+}
+EXPORTED void __revisit_map(void* address, uint64_t bytes, uint64_t site) {
+    if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || address == (void*)-1) return;
+    heap_event(3, REVISIT_RECORD(REVISIT_MAP_SITE, site), (uint64_t)(uintptr_t)address,
+               whole_pages(bytes));
+}
+EXPORTED void __revisit_unmap(void* address, uint64_t bytes) {
+    const uint64_t low = (uint64_t)(uintptr_t)address;
+    if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS)) return;
+    heap_event(3, REVISIT_RECORD(REVISIT_UNLOAD, 0), low, low + whole_pages(bytes));
 }
 EXPORTED void __revisit_free(void* address) {
     if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || !address) return;

@@ -115,6 +115,7 @@ uint32_t revisit_record_words(uint64_t first) {
         case REVISIT_STACK:
         case REVISIT_ALLOC:
         case REVISIT_ALLOC_SITE:
+        case REVISIT_MAP_SITE:
             return 3;
         case REVISIT_THREAD_START:
         case REVISIT_ENTER:
