@@ -14,6 +14,7 @@
 #include "core/files.h"
 #include "core/try.h"
 #include "predict/advise/advise.h"
+#include "predict/certify/assumptions.h"
 #include "predict/certify/verify.h"
 #include "predict/explain.h"
 #include "predict/run/conflicts.h"

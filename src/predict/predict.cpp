@@ -17,7 +17,6 @@
 #include "predict/certify/assumptions.h"
 #include "predict/certify/certify.h"
 #include "predict/certify/layouts.h"
-#include "predict/certify/verify.h"
 #include "predict/estimate/estimate.h"
 #include "predict/fit/attempts.h"
 #include "predict/fit/sampling.h"

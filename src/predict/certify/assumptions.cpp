@@ -65,6 +65,14 @@ std::vector<Doubt> layout_doubts(const Session& session) {
     return all;
 }
 
+bool has_local_arrays(const Program& program) {
+    for (const Function& f : program.functions)
+        for (const Block& b : f.blocks)
+            for (const Instruction& i : b.code)
+                if (i.op == Op::reserve) return true;
+    return false;
+}
+
 std::vector<std::string> assumptions(const Session& session) {
     const Request& request = session.request;
     std::vector<std::string> all;

@@ -173,14 +173,6 @@ void align_arrays(const std::string& object, const Program& program) {
 
 }  // namespace
 
-bool has_local_arrays(const Program& program) {
-    for (const Function& f : program.functions)
-        for (const Block& b : f.blocks)
-            for (const Instruction& i : b.code)
-                if (i.op == Op::reserve) return true;
-    return false;
-}
-
 Result<Verification> verify(const Request& request, const Prediction& prediction) {
     if (request.source.path.ends_with(".ll") || request.source.path.ends_with(".bc"))
         return fail(ErrorCode::option, request.source.path, "verification", "needs C source");

@@ -12,9 +12,6 @@ struct Verification {
     double accuracy = 0;  // S over the bins
 };
 
-// Arrays on the stack: at which place of a line they start differs from run to run.
-bool has_local_arrays(const Program& program);
-
 // Builds the source with revisit-clang around a main that calls the function with the request's sizes,
 // runs it under the exact recorder and compares.
 Result<Verification> verify(const Request& request, const Prediction& prediction);

@@ -47,10 +47,10 @@ Machine::Machine(const Program& program, const Parameters& parameters, const Run
         for (std::size_t i = 0; i < program.globals.size(); ++i) {
             const Global& g = program.globals[i];
             if (const auto at = parameters.find(g.name); at != parameters.end())
-                memory_[globals_[i]] = {at->second, std::max<std::uint32_t>(1, g.element)};
+                hold(globals_[i], {at->second, std::max<std::uint32_t>(1, g.element)});
             else
                 for (std::size_t k = 0; k < g.values.size(); ++k)
-                    memory_[globals_[i] + k * g.element] = {g.values[k], g.element};
+                    hold(globals_[i] + k * g.element, {g.values[k], g.element});
         }
         std::set<std::uint32_t> sizes;
         for (const Function& f : program.functions)
@@ -581,7 +581,7 @@ inline void Machine::store(Frame& f, const Instruction& i) {
         mixed_ |= bytes > 0 && address % bytes != 0;
         if (mixed_ && !memory_.empty()) forget(address, bytes);
         if (i.c >= 0 && f.known[i.c]) {
-            memory_[address] = {f.values[i.c], bytes};
+            hold(address, {f.values[i.c], bytes});
         } else {
             if (!memory_.empty()) memory_.erase(address);
             if (i.c >= 0) overwritten_.insert(address);

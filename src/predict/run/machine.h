@@ -1,6 +1,7 @@
 // The interpreter of slices and what it knows while it runs (machine.cpp, striding.cpp).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <random>
 #include <set>
@@ -145,6 +146,14 @@ class Machine {
         std::uint32_t bytes;
     };
     std::unordered_map<std::uint64_t, Stored> memory_;
+    // Where `memory_` ever had an entry, by line and byte; lines share words. A store that may cut into
+    // others would ask it for each of some twenty addresses.
+    std::array<std::uint64_t, 4096> held_{};
+    std::uint64_t& held(std::uint64_t address) { return held_[address / 64 % held_.size()]; }
+    void hold(std::uint64_t address, Stored what) {
+        held(address) |= std::uint64_t{1} << address % 64;
+        memory_[address] = what;
+    }
     // Ranges filled with one byte (-1: with something unknown), and what was stored into them since, by
     // address: its bytes, eight at most.
     struct Filled {

@@ -1,5 +1,6 @@
 // What memory holds: integers that the program wrote, tables, and what the user gave.
 #include <algorithm>
+#include <bit>
 
 #include "predict/run/arithmetic.h"
 #include "predict/run/machine.h"
@@ -56,7 +57,7 @@ std::int64_t Machine::found_array(std::uint64_t address, std::uint32_t bytes) {
     // In other layouts, elsewhere within a line.
     const auto moved = options_.layout < 0 ? bits(-options_.layout) * (found_ % 4 + 1) % kLine : 0;
     const auto start = signed_of(argument_base(kFirstFound + found_++) + moved);
-    memory_[address] = {start, bytes};
+    hold(address, {start, bytes});
     return start;
 }
 
@@ -91,9 +92,19 @@ void Machine::overwrite_given(std::uint64_t address, std::uint32_t bytes) {
 
 // What a store covers, in part or whole, is no longer what it was.
 void Machine::forget(std::uint64_t address, std::uint32_t bytes) {
-    for (std::uint64_t at = address - 15; at < address + bytes; ++at)
+    const std::uint64_t end = address + bytes;
+    for (std::uint64_t at = address - 15; at < end;) {
+        const std::uint64_t left = held(at) >> at % 64;  // of the line
+        if (left == 0) {
+            at += 64 - at % 64;
+            continue;
+        }
+        at += static_cast<std::uint64_t>(std::countr_zero(left));
+        if (at >= end) break;
         if (const auto old = memory_.find(at); old != memory_.end() && at + old->second.bytes > address)
             memory_.erase(old);
+        ++at;
+    }
 }
 
 // A block of memory filled or moved is one access, or a read and a write.
@@ -191,7 +202,7 @@ void Machine::move_values(std::uint64_t to, std::uint64_t from, std::uint64_t le
     }
     for (const auto& [address, bytes] : touched) touched_[address - from + to] = bytes;
     for (const auto& [address, stored] : known) {
-        memory_[address - from + to] = stored;
+        hold(address - from + to, stored);
         touched_[address - from + to] = stored.bytes;
     }
 }
