@@ -1,6 +1,7 @@
 // The profile reader on arbitrary bytes: an Error, or a profile that every consumer can work on and
 // that reads back as it was written.
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "report/diff.h"
 #include "report/exports.h"
@@ -23,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     accuracy(profile->reuse, again->reuse);
     for (const ExportEntry& entry : exports()) (void)entry.write(*profile, {{cache}, ""});
     if (auto diff = compare({*profile}, {*again}, {})) diff_json(*diff);
-    (void)html_page({{*profile, "a"}}, {{cache}, false, false, false, 100'000});
+    auto page = html_page({{*profile, "a"}}, {{cache}, false, false, false, 100'000});
+    if (!page || !nlohmann::json::accept(*page)) std::abort();
     if (merge_profile(*again, *profile)) to_json(*again);
     return 0;
 }
