@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "record/consume.h"
+#include "record/decode.h"
 #include "record/slots.h"
 #include "record/stream.h"
 #include "revisit/blocks.h"
@@ -207,6 +208,28 @@ TEST(record_stream, what_a_process_hands_over_before_it_dies_is_taken_once) {
     Result<void> finished = consumer.finish();
     ASSERT_TRUE(finished) << finished.error().sentence();
     EXPECT_EQ(blocks.size(), 2u);
+}
+
+// A recorder's mistake, or a damaged stream: the range ends before it begins.
+TEST(record_stream, modules_stay_where_what_is_unmapped_ends_before_it_begins) {
+    DecodeOptions options;
+    options.objects = true;
+    Decoder decoder(options, [](const AccessBatch&) -> Result<void> { return {}; });
+    std::vector<std::uint64_t> words;
+    for (const std::uint64_t low : {0x1000, 0x3000, 0x5000})
+        words.insert(words.end(), {REVISIT_RECORD(REVISIT_MODULE, 0), low, low + 0x1000, 0});
+    words.insert(words.end(), {REVISIT_RECORD(REVISIT_UNLOAD, 0), 0x6000, 0x2000,  //
+                               REVISIT_RECORD(REVISIT_DEFINE_BLOCK, 3), 0});
+    for (const std::uint64_t at : {0x1010, 0x3010, 0x5010})
+        words.insert(words.end(), {REVISIT_ACCESS(8, 0), at});
+    SlotView slot;
+    slot.words = words;
+    Result<void> fed = decoder.feed(slot);
+    ASSERT_TRUE(fed) << fed.error().sentence();
+    std::vector<std::uint32_t> modules;
+    for (const CodePlace& place : decoder.origins().places)
+        if (place.module != kNowhere) modules.push_back(place.module);
+    EXPECT_EQ(modules, (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
 }  // namespace

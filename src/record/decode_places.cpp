@@ -71,6 +71,7 @@ void Decoder::find_shared_object(std::uint64_t address) {
 // What starts inside the range is gone, and so are the places found there: another file may come to lie
 // where this one lay.
 void Decoder::unload(std::uint64_t low, std::uint64_t high) {
+    if (low >= high) return;  // the stream says so: nothing is mapped there
     if (objects_) objects_->unmap_pages(low, high);
     auto first = mapped_.lower_bound(low), last = mapped_.lower_bound(high);
     if (first == last) return;

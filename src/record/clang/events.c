@@ -272,9 +272,9 @@ EXPORTED void __revisit_map(void* address, uint64_t bytes, uint64_t site) {
                whole_pages(bytes));
 }
 EXPORTED void __revisit_unmap(void* address, uint64_t bytes) {
-    const uint64_t low = (uint64_t)(uintptr_t)address;
-    if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS)) return;
-    heap_event(3, REVISIT_RECORD(REVISIT_UNLOAD, 0), low, low + whole_pages(bytes));
+    const uint64_t low = (uint64_t)(uintptr_t)address, high = low + whole_pages(bytes);
+    if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || high < low) return;
+    heap_event(3, REVISIT_RECORD(REVISIT_UNLOAD, 0), low, high);
 }
 EXPORTED void __revisit_free(void* address) {
     if (!(__revisit_tls.want & REVISIT_WANT_OBJECTS) || !address) return;
