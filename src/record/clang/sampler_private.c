@@ -22,7 +22,7 @@ int revisit_sampler_wants_order(void) {
 
 void revisit_sampler_waited(revisit_thread* self) {
     sampler* s = self->sampler;
-    if (!s || s->busy) return;
+    if (!s || s->busy || self->depth) return; /* in a handler, what it interrupted is in a page yet */
     s->last_clock = clock_now();
     if (s->log && s->log->ring) __atomic_store_n(&s->log->complete, s->last_clock, __ATOMIC_RELEASE);
 }
