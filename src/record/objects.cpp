@@ -137,7 +137,7 @@ std::uint32_t ObjectMap::object_of(const char* kind, std::uint32_t place, std::u
 void ObjectMap::map_pages(std::uint64_t address, std::uint64_t size, std::uint32_t place,
                           std::uint32_t context) {
     if (size == 0 || address + size < address) return;
-    unmap_pages(address, address + size);
+    clear(address, address + size);
     const std::uint32_t object = object_of("mapped", place, context);
     std::uint64_t& bytes = origins_.objects[object].bytes;
     bytes = std::max(bytes, size);
@@ -168,8 +168,7 @@ const ObjectMap::Page* ObjectMap::mapped_page(std::uint64_t number) {
 void ObjectMap::mark_block(std::uint64_t address, std::uint64_t size, std::uint32_t object) {
     if (size < kHuge) return mark(address, size, object, 4);
     const std::uint64_t low = (address + kPageMask) & ~kPageMask, high = (address + size) & ~kPageMask;
-    unmap_pages(low, high);
-    unmap(low, high);
+    clear(low, high);
     if (object != kNowhere) mappings_[low] = {low, high, object};
     mark(address, low - address, object, 4);
     mark(high, address + size - high, object, 4);
@@ -274,6 +273,16 @@ void ObjectMap::unmap(std::uint64_t low, std::uint64_t high) {
 
 // What is left of mappings that reach over the ends stays.
 void ObjectMap::unmap_pages(std::uint64_t low, std::uint64_t high) {
+    if (drop_mappings(low, high)) unmap(low, high);
+}
+
+// Blocks that lay there have left pages that are marked.
+void ObjectMap::clear(std::uint64_t low, std::uint64_t high) {
+    drop_mappings(low, high);
+    unmap(low, high);
+}
+
+bool ObjectMap::drop_mappings(std::uint64_t low, std::uint64_t high) {
     bool any = false;
     auto at = mappings_.upper_bound(low);
     if (at != mappings_.begin() && std::prev(at)->second.high > low) --at;
@@ -286,7 +295,7 @@ void ObjectMap::unmap_pages(std::uint64_t low, std::uint64_t high) {
         at = mappings_.lower_bound(high);
         if (whole.high > high) break;
     }
-    if (any) unmap(low, high);
+    return any;
 }
 
 std::uint32_t ObjectMap::symbol_object(std::uint32_t index) {

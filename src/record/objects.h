@@ -117,6 +117,8 @@ class ObjectMap {
     const Page* mapped_page(std::uint64_t number);
     std::uint32_t object_of(const char* kind, std::uint32_t place, std::uint32_t context);
     void remember(std::uint64_t address, std::uint64_t size, std::uint32_t object);
+    void clear(std::uint64_t low, std::uint64_t high);
+    bool drop_mappings(std::uint64_t low, std::uint64_t high);  // whether there were any
     void mark_block(std::uint64_t address, std::uint64_t size, std::uint32_t object);
     void mark(std::uint64_t address, std::uint64_t size, std::uint32_t held, unsigned cell_shift);
     std::uint32_t symbol_object(std::uint32_t index);

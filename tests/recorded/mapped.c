@@ -18,6 +18,11 @@ KEPT char *map_again(size_t bytes, char *at) {
     if (p == MAP_FAILED) exit(1);
     return p;
 }
+KEPT char *map_late(size_t bytes, char *at) {
+    char *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) exit(1);
+    return p;
+}
 KEPT char *grow(char *p, size_t before, size_t bytes) {
     p = mremap(p, before, bytes, MREMAP_MAYMOVE);
     if (p == MAP_FAILED) exit(1);
@@ -44,12 +49,19 @@ int main(void) {
     fill(whole + 11 * PAGE, 1);
     char *grown = grow(whole, 4 * PAGE, 2000 * PAGE);
     fill(grown, 2 * PAGE);
+    /* Where a block of the heap's lay, as a rule, which libc maps by itself. */
+    char *small = malloc(1 << 20);
+    if (!small) exit(1);
+    fill(small, 1);
+    char *at = (char *)(((size_t)small + PAGE - 1) & -(size_t)PAGE);
+    free(small);
+    fill(map_late(PAGE, at), 1);
     char *first = block();
     fill(first, HUGE_BLOCK / FEW);
     free(first);
     char *second = block();
     fill(second + HUGE_BLOCK - FEW, 1); /* the end, where the last page is not whole */
     free(second);
-    printf("reserve %d map_again %d grow %d block %d\n", 3 * FEW, FEW, FEW, 2 * FEW);
+    printf("reserve %d map_again %d grow %d main %d map_late %d block %d\n", 3 * FEW, FEW, FEW, FEW, FEW, 2 * FEW);
     return 0;
 }
