@@ -63,7 +63,7 @@ class PinnedCopier {
         }
     }
     // What a caller brings in small parts that belong side by side: a piece is on its way when it is
-    // whole. Parts of 128 KiB, each sent and waited for by itself, take as long as copying them.
+    // whole.
     void append(void* to, const void* from, std::size_t bytes) {
         for (const char* part = static_cast<const char*>(from); bytes != 0;) {
             if (filled_ == 0) {

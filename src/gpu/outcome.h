@@ -34,8 +34,8 @@ inline Histogram histogram_of(const gpu::Counts& counts, const Binning& bins, st
 }
 
 // Site ids are arbitrary; devices want 0, 1, 2, … Reads and writes of a site have numbers of their own:
-// so the device counts writes as well, and numbering is a table's entry per access. Counting them here,
-// site by site, took three times as long. Any thread may ask for numbers.
+// so the device counts writes as well, and numbering is a table's entry per access. Any thread may
+// ask for numbers.
 class SiteNumbers {
  public:
     // Replaces `numbers` by those of the batch's sites.
