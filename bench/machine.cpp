@@ -7,10 +7,13 @@
 #include <ctime>
 #include <memory>
 
-#include "machine/a64/a64.h"
 #include "machine/side_buffer.h"
-
 #if defined(__aarch64__)
+#include "machine/a64/a64.h"
+#else
+#include "machine/x64/ahead.h"
+#endif
+
 // For all to see, so that the loops have something to do.
 namespace bench {
 double a[1000], b[1000], c[1000];
@@ -54,6 +57,11 @@ struct Direct {
         std::memcpy(&code, reinterpret_cast<const void*>(pc), 4);
         return true;
     }
+    unsigned fetch(std::uint64_t pc, std::uint8_t (&code)[15]) {
+        if (pc == 0) return 0;
+        std::memcpy(code, reinterpret_cast<const void*>(pc), sizeof code);
+        return sizeof code;
+    }
     Loaded load(std::uint64_t address, unsigned bytes, std::uint64_t& value) {
         value = 0;
         const void* from = reinterpret_cast<const void*>(address);
@@ -82,19 +90,42 @@ struct Kept : Direct {
     }
 };
 
+// Where a function begins that is given so many rounds.
+constexpr std::uint64_t kRounds = 1u << 30;
+#if defined(__aarch64__)
+using Lifted = QuickTable;
 template <class Memory>
-double nanoseconds(void (*function)(long), QuickTable& lifted) {
+A64Ahead<Memory> ahead_of(A64State& state, Memory& memory, Lifted& lifted, std::uint64_t* stack) {
+    state.known = ~0u;
+    state.x[0] = kRounds;
+    state.x[31] = reinterpret_cast<std::uint64_t>(stack);
+    return A64Ahead<Memory>(state, memory, nullptr, &lifted);
+}
+using State = A64State;
+#else
+using Lifted = X64Table;
+template <class Memory>
+X64Ahead<Memory> ahead_of(X64State& state, Memory& memory, Lifted& lifted, std::uint64_t* stack) {
+    state.known = 0xffff;
+    state.flags_known = kAllFlags;
+    state.r[7] = kRounds;
+    *--stack = 0;
+    state.r[4] = reinterpret_cast<std::uint64_t>(stack);
+    return X64Ahead<Memory>(state, memory, &lifted, true, false);
+}
+using State = X64State;
+#endif
+
+template <class Memory>
+double nanoseconds(void (*function)(long), Lifted& lifted) {
     constexpr std::uint64_t kInstructions = 3000000;
     static std::uint64_t stack[1024];
     double best = 1e9;
     for (int round = 0; round < 5; round++) {
         auto memory = std::make_unique<Memory>();
-        A64State state;
+        State state;
         state.pc = reinterpret_cast<std::uint64_t>(function);
-        state.known = ~0u;
-        state.x[0] = 1u << 30;
-        state.x[31] = reinterpret_cast<std::uint64_t>(stack + 1000);
-        A64Ahead<Memory> ahead(state, *memory, nullptr, &lifted);
+        auto ahead = ahead_of(state, *memory, lifted, stack + 1000);
         std::uint64_t accesses = 0;
         std::clock_t start = std::clock();
         ahead.run(kInstructions, [&] {
@@ -116,14 +147,9 @@ int main() {
         void (*function)(long);
     } kLoops[] = {
         {"dot products", dot_products}, {"hash table", hash_table}, {"insertion sort", insertion_sort}};
-    auto lifted = std::make_unique<QuickTable>();
+    auto lifted = std::make_unique<Lifted>();
     std::printf("%-16s %14s %14s   ns per instruction\n", "", "stores dropped", "stores kept");
     for (const auto& loop : kLoops)
         std::printf("%-16s %14.2f %14.2f\n", loop.name, nanoseconds<Direct>(loop.function, *lifted),
                     nanoseconds<Kept>(loop.function, *lifted));
 }
-#else
-int main() {
-    std::puts("loops of this program are interpreted on aarch64 only");
-}
-#endif

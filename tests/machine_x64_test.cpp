@@ -155,32 +155,39 @@ void compare_with_native(const char* source, unsigned long (*work)(unsigned long
         if (compiled.text.empty()) GTEST_SKIP() << "no clang-19 for x86_64";
         const std::vector<std::uint8_t>& code = compiled.text;
         std::uint64_t entry = compiled.functions["work"];
-        for (unsigned long seed : {1ul, 77777ul, 0x123456789abcdeful}) {
-            CodeAndData memory{code, {}};
-            memory.data.resize(1 << 20);
-            X64State state;
-            state.known = 0xffff;
-            state.flags_known = kAllFlags;
-            for (std::uint8_t& known : state.v_known) known = 15;
-            state.k_known = 255;
-            state.r[7] = seed;                // rdi
-            state.r[6] = CodeAndData::kData;  // rsi
-            state.r[4] = CodeAndData::kData + memory.data.size() - 64;
-            state.pc = CodeAndData::kCode + entry;
-            std::uint64_t back = 0xdead;
-            memory.store(state.r[4], 8, back, true);
-            X64Ahead<CodeAndData> ahead(state, memory);
-            std::size_t accesses = 0;
-            Step step = ahead.run(3000000, [&] { return ++accesses > 0; });
-            std::vector<unsigned long> expected_data(1 << 17);
-            unsigned long expected = work(seed, expected_data.data());
-            ASSERT_EQ(step, Step::stop) << options;  // at the return address, where no code is
-            ASSERT_EQ(state.pc, back) << options << " stopped at " << std::hex << state.pc;
-            ASSERT_TRUE(state.is_known(0));
-            EXPECT_EQ(state.r[0], expected) << options << " " << seed;
-            EXPECT_EQ(std::memcmp(memory.data.data(), expected_data.data(), 64 * 8), 0) << options;
-            EXPECT_GT(accesses, least);
-        }
+        X64Table table;  // where it is kept, runs of instructions are lifted together
+        const std::pair<X64Table*, std::size_t> ways[] = {{nullptr, 0}, {&table, 0}, {&table, 3}};
+        for (unsigned long seed : {1ul, 77777ul, 0x123456789abcdeful})
+            for (const auto& [kept, stops_every] : ways) {
+                CodeAndData memory{code, {}};
+                memory.data.resize(1 << 20);
+                X64State state;
+                state.known = 0xffff;
+                state.flags_known = kAllFlags;
+                for (std::uint8_t& known : state.v_known) known = 15;
+                state.k_known = 255;
+                state.r[7] = seed;                // rdi
+                state.r[6] = CodeAndData::kData;  // rsi
+                state.r[4] = CodeAndData::kData + memory.data.size() - 64;
+                state.pc = CodeAndData::kCode + entry;
+                std::uint64_t back = 0xdead;
+                memory.store(state.r[4], 8, back, true);
+                X64Ahead<CodeAndData> ahead(state, memory, kept);
+                std::size_t accesses = 0;
+                Step step = Step::access;
+                while (step == Step::access)
+                    step = ahead.run(3000000, [&] {
+                        return ++accesses > 0 && (stops_every == 0 || accesses % stops_every != 0);
+                    });
+                std::vector<unsigned long> expected_data(1 << 17);
+                unsigned long expected = work(seed, expected_data.data());
+                ASSERT_EQ(step, Step::stop) << options;  // at the return address, where no code is
+                ASSERT_EQ(state.pc, back) << options << " stopped at " << std::hex << state.pc;
+                ASSERT_TRUE(state.is_known(0));
+                EXPECT_EQ(state.r[0], expected) << options << " " << seed;
+                EXPECT_EQ(std::memcmp(memory.data.data(), expected_data.data(), 64 * 8), 0) << options;
+                EXPECT_GT(accesses, least);
+            }
     }
 }
 
