@@ -19,8 +19,7 @@
 // the program's own or another process's. A store that finds no room, or memory that cannot be read,
 // ends the look-ahead. Cost. Lifting an instruction once (micro.h), then 5 to 6 ns per instruction of
 // aarch64, 6 to 9 with a side buffer, and 12 to 21 of x86_64 (bench_machine; Neoverse V1, and a Xeon of
-// 2.5 GHz that shares its host). A single step by ptrace
-// takes 31 700 ns.
+// 2.5 GHz that shares its host). A single step by ptrace takes 31 700 ns.
 #pragma once
 
 #include <type_traits>
