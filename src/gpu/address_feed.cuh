@@ -27,7 +27,7 @@ namespace revisit::gpu {
 // Two small pinned buffers of one thread, and the stream that empties them.
 class PinnedCopier {
  public:
-    static constexpr std::size_t kPiece = std::size_t{1} << 18;  // addresses: pinning 1 GiB takes 0.6 s
+    static constexpr std::size_t kPiece = std::size_t{1} << 18;  // addresses
 
     PinnedCopier() = default;
     PinnedCopier(const PinnedCopier&) = delete;
@@ -35,12 +35,11 @@ class PinnedCopier {
         if (stream_ != nullptr) cudaStreamSynchronize(stream_), cudaStreamDestroy(stream_);
         for (cudaEvent_t one : sent_)
             if (one != nullptr) cudaEventDestroy(one);
-        for (u64* one : memory_) cudaFreeHost(one);
     }
     void prepare(int device) {
         check(cudaSetDevice(device), "be used");
         if (stream_ != nullptr) return;
-        for (u64*& one : memory_) check(cudaMallocHost(&one, kPiece * sizeof(u64)), "pin memory");
+        pinned_.require(2 * kPiece * sizeof(u64));
         for (cudaEvent_t& one : sent_)
             check(cudaEventCreateWithFlags(&one, cudaEventDisableTiming), "make an event");
         check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
@@ -49,8 +48,8 @@ class PinnedCopier {
     template <class Fill>
     void send(void* to, std::size_t bytes, Fill fill) {
         check(cudaEventSynchronize(sent_[turn_]), "copy in");
-        fill(memory_[turn_]);
-        check(cudaMemcpyAsync(to, memory_[turn_], bytes, cudaMemcpyHostToDevice, stream_), "copy in");
+        fill(memory());
+        check(cudaMemcpyAsync(to, memory(), bytes, cudaMemcpyHostToDevice, stream_), "copy in");
         check(cudaEventRecord(sent_[turn_], stream_), "record an event");
         turn_ ^= 1;
     }
@@ -71,7 +70,7 @@ class PinnedCopier {
                 filled_to_ = to;
             }
             const std::size_t take = std::min(bytes, kAppended - filled_);
-            std::memcpy(reinterpret_cast<char*>(memory_[turn_]) + filled_, part, take);
+            std::memcpy(reinterpret_cast<char*>(memory()) + filled_, part, take);
             filled_ += take;
             part += take;
             to = static_cast<char*>(to) + take;
@@ -91,14 +90,16 @@ class PinnedCopier {
 
     void flush() {
         if (filled_ == 0) return;
-        check(cudaMemcpyAsync(filled_to_, memory_[turn_], filled_, cudaMemcpyHostToDevice, stream_),
+        check(cudaMemcpyAsync(filled_to_, memory(), filled_, cudaMemcpyHostToDevice, stream_),
               "copy in");
         check(cudaEventRecord(sent_[turn_], stream_), "record an event");
         turn_ ^= 1;
         filled_ = 0;
     }
 
-    u64* memory_[2] = {};
+    u64* memory() const { return reinterpret_cast<u64*>(pinned_.data()) + turn_ * kPiece; }
+
+    PinnedMemory pinned_;
     cudaEvent_t sent_[2] = {};
     cudaStream_t stream_ = nullptr;
     unsigned turn_ = 0;

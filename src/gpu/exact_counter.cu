@@ -26,7 +26,7 @@ namespace revisit::gpu {
 namespace {
 
 constexpr u64 kMost = (u64{1} << 31) - 2 * kTile;  // accesses and virtual ones in a chunk
-constexpr std::size_t kUsualChunk = std::size_t{1} << 27;
+constexpr std::size_t kUsualChunk = std::size_t{1} << 27, kLeastChunk = std::size_t{1} << 24;
 constexpr std::size_t kStagingChunk = std::size_t{1} << 22;
 
 unsigned bits_of(u64 value) {
@@ -105,18 +105,29 @@ class Counter final : public ExactCounter {
         }
     }
 
-    // Chunk k + 1 is fetched, by threads of its own, while chunk k is counted.
+    // Chunk k + 1 is fetched, by threads of its own, while chunk k is counted. The first chunks are
+    // small, so that counting begins soon; the last ones too, so that little is left to count when all
+    // is there.
     void add_addresses(const AddressInput& input) override {
         turn_to_device();
         drain();
         AddressFeed feed(input, settings_.device);
+        const std::size_t usual_room = std::min<u64>(input.count, most_chunk_);
         u64 started = 0;
-        std::size_t lengths[2] = {}, current = 0;
+        std::size_t lengths[2] = {}, current = 0, most = kLeastChunk;
         std::future<void> fetched[2];
+        auto next_length = [&] {
+            const u64 left = input.count - started;
+            const std::size_t usual =
+                std::min<u64>({most, most_chunk_, std::max<u64>(kLeastChunk, left / 2)});
+            most = usual * 2;
+            const u64 length = std::min<u64>(left, chunk_size(usual));
+            return left - length < kLeastChunk && settings_.chunk == 0 ? left : length;
+        };
         auto start = [&](std::size_t slot) {
-            lengths[slot] = std::min<u64>(input.count - started, chunk_size(most_chunk_));
+            lengths[slot] = next_length();
             if (lengths[slot] == 0) return;
-            input_[slot].require(lengths[slot]);
+            input_[slot].require(std::max(usual_room, lengths[slot]));
             fetched[slot] = std::async(
                 std::launch::async, [&feed, to = input_[slot].data(), started, count = lengths[slot]] {
                     feed.fetch(started, count, to);
@@ -124,6 +135,7 @@ class Counter final : public ExactCounter {
             started += lengths[slot];
         };
         start(0);
+        if (settings_.chunk == 0) reserve(usual_room + usual_room / 4);
         for (u64 done = 0; lengths[current] != 0; current ^= 1) {
             fetched[current].get();
             start(current ^ 1);
@@ -345,20 +357,24 @@ class Counter final : public ExactCounter {
         return static_cast<unsigned>(std::clamp<u64>((count + 255) / 256, 1, u64(processors_) * 16));
     }
 
+    // Room for as many accesses, with the stack before them. The device stands still while memory is
+    // given back, so it is better asked for early than often.
+    void reserve(std::size_t count) {
+        capacity_ = std::max(capacity_, std::min<std::size_t>(kMost, count));
+        for (auto& keys : keys_) keys.require(capacity_);
+        for (auto& indices : indices_) indices.require(capacity_);
+        links_.require(capacity_);
+        words_.require(capacity_ / 32 + 1);
+        for (auto& sums : tile_sums_) sums.require(capacity_ / kTile + 2);
+    }
+
     void count_chunk(const u64* blocks, const u32* sites, std::size_t length) {
         if (length == 0) return;
         const u32 count = static_cast<u32>(stacked_ + length), tiles = (count + kTile - 1) / kTile;
         // A fifth more than now, so that a growing stack seldom means new memory.
-        if (count > capacity_) {
-            capacity_ = std::min<std::size_t>(kMost, count + stacked_ / 4);
-            for (auto& keys : keys_) keys.require(capacity_);
-            for (auto& indices : indices_) indices.require(capacity_);
-            links_.require(capacity_);
-            words_.require(capacity_ / 32 + 1);
-            for (auto& sums : tile_sums_) sums.require(capacity_ / kTile + 2);
-        }
-        next_stack_.require(count);
-        if (keeps_times()) next_times_.require(count);
+        if (count > capacity_) reserve(count + stacked_ / 4);
+        next_stack_.require(capacity_);
+        if (keeps_times()) next_times_.require(capacity_);
         if (settings_.touches) first_.require(length), first_times_.require(length);
         Sequence all{stack_.data(), stack_times_.data(), static_cast<u32>(stacked_), blocks, count,
                      now_};
