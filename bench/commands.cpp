@@ -1,6 +1,8 @@
 // The program by the clock: what a user gets of the engines' speed.
 //
 //     bench_commands PROGRAM [LOG2_ACCESSES]     the table of docs/benchmarks.md, two to five minutes
+//     bench_commands PROGRAM gpu [LOG2_ACCESSES] its table of the GPU; the first has it too, with 2^30
+//                                                accesses, where there is one
 //     bench_commands PROGRAM guard BOUNDS        ratios against the bounds in that file, two minutes
 //     bench_commands PROGRAM check BOUNDS        memory and passes over the data, seconds: these do not
 //                                                depend on an idle machine and are part of make check
@@ -21,6 +23,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "parallel_traces.h"
@@ -35,8 +38,7 @@ double now() {
 }
 
 [[noreturn]] void give_up(const std::string& why) {
-    fmt::print(stderr, "bench_commands: {}\n", why);
-    std::exit(2);
+    throw std::runtime_error(why);  // and not exit: traces of gigabytes are removed
 }
 
 struct Ran {
@@ -99,6 +101,32 @@ class Bench {
         if (!writer || !(*writer)->write({addresses, {}, sizes, {}, {}}) || !(*writer)->finish({}))
             give_up("cannot write " + path);
         return path;
+    }
+    // For traces that are larger than memory may be.
+    std::string make_and_store(const char* kind, std::uint64_t count, const char* suffix) const {
+        const auto traces = bench::parallel_traces();
+        const auto trace = std::ranges::find(traces, kind, &bench::TraceKind::name);
+        const std::string path = folder_ + "/trace." + suffix;
+        auto writer = create_trace(path);
+        if (trace == traces.end() || !writer) give_up(fmt::format("cannot write {}", path));
+        std::vector<std::uint64_t> part;
+        for (std::uint64_t done = 0; done < count; done += part.size()) {
+            part.resize(std::min<std::uint64_t>(count - done, std::uint64_t{1} << 24));
+            constexpr std::size_t kTask = std::size_t{1} << 16;
+            parallel_for(std::max(1u, std::thread::hardware_concurrency()),
+                         (part.size() + kTask - 1) / kTask, [&](std::size_t task) {
+                             const std::size_t end = std::min(part.size(), (task + 1) * kTask);
+                             for (std::size_t i = task * kTask; i < end; ++i)
+                                 part[i] = trace->block(done + i) * 64;
+                         });
+            if (!(*writer)->write({part, {}, {}, {}, {}})) give_up("cannot write " + path);
+        }
+        if (!(*writer)->finish({})) give_up("cannot write " + path);
+        return path;
+    }
+    Ran on_gpu(const std::string& trace, const char* granularity) const {
+        return fastest(3, {program_, "analyze", "--quiet", "--json", "--no-sites", "--device", "gpu",
+                           "--granularity", granularity, trace});
     }
     // Of the whole command, the fastest.
     Ran command(const std::string& trace, unsigned threads, int runs = 2) const {
@@ -289,11 +317,36 @@ void table(const Bench& bench, unsigned log2) {
     }
 }
 
+void gpu_table(const Bench& bench, unsigned log2) {
+    const std::uint64_t count = std::uint64_t{1} << log2;
+    const double start = bench.on_gpu(bench.store({0, 64, 0}, "u64"), "64").seconds;
+    fmt::print("\n--device gpu, G accesses/s, 2^{} accesses; start-up alone takes {:.3f} s\n", log2,
+               start);
+    fmt::print("{:<20} {:<7} {:>11} {:>9} {:>8} {:>15}\n", "trace", "format", "granularity", "seconds",
+               "with it", "after start-up");
+    auto row = [&](const char* kind, const char* format, std::initializer_list<const char*> all) {
+        const std::string path = bench.make_and_store(kind, count, format);
+        for (const char* granularity : all) {
+            const double seconds = bench.on_gpu(path, granularity).seconds;
+            fmt::print("{:<20} {:<7} {:>11} {:>9.3f} {:>8.2f} {:>15.2f}\n", kind, format, granularity,
+                       seconds, static_cast<double>(count) / seconds / 1e9,
+                       static_cast<double>(count) / (seconds - start) / 1e9);
+            std::fflush(stdout);
+        }
+        std::filesystem::remove(path);
+    };
+    row("uniform 2^20", "u64", {"64", "1"});
+    row("zipf 2^24", "u64", {"64", "1"});
+    row("matrix multiply 512", "rvt", {"64"});
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     if (argc < 2)
-        give_up("usage: bench_commands PROGRAM [LOG2_ACCESSES | guard BOUNDS | check BOUNDS]");
+        give_up(
+            "usage: bench_commands PROGRAM [LOG2_ACCESSES | gpu [LOG2_ACCESSES] | guard BOUNDS | check "
+            "BOUNDS]");
     const Bench bench(argv[1]);
     const std::string_view what = argc > 2 ? argv[2] : "26";
     if (what == "guard" || what == "check") {
@@ -305,5 +358,14 @@ int main(int argc, char** argv) {
         if (what == "guard") guard(bench, bounds);
         return bounds.status();
     }
-    table(bench, static_cast<unsigned>(std::atoi(argv[2] != nullptr ? argv[2] : "26")));
+    if (what == "gpu") {
+        gpu_table(bench, static_cast<unsigned>(std::atoi(argc > 3 ? argv[3] : "30")));
+        return 0;
+    }
+    table(bench, static_cast<unsigned>(std::atoi(argc > 2 ? argv[2] : "26")));
+    // Without asking CUDA: a process that has the device open makes the start of others quicker.
+    if (std::filesystem::exists("/dev/nvidia0")) gpu_table(bench, 30);
+} catch (const std::exception& failure) {
+    fmt::print(stderr, "bench_commands: {}\n", failure.what());
+    return 2;
 }
