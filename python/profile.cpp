@@ -251,6 +251,9 @@ void declare_parts(py::module_& module) {
         .def_readonly("pruned", &Sampling::pruned, "share of samples given up")
         .def_readonly("accesses_error", &Sampling::accesses_error,
                       "95 % half-width of the accesses; 0 where they were counted")
+        .def_readonly("distinct_low", &Sampling::distinct_low,
+                      "blocks that were touched, at least; 0 where that is not known")
+        .def_readonly("distinct_high", &Sampling::distinct_high, "… at most")
         .def("__repr__", [](const Sampling& sampling) {
             return fmt::format("<revisit.Sampling of {} samples, one per {} accesses>",
                                format_count(sampling.samples), format_count(sampling.period));

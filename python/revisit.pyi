@@ -241,6 +241,12 @@ class Sampling:
     @property
     def accesses_error(self) -> float:
         """95 % half-width of the accesses; 0 where they were counted."""
+    @property
+    def distinct_low(self) -> float:
+        """Blocks that were touched, at least; 0 where that is not known."""
+    @property
+    def distinct_high(self) -> float:
+        """Blocks that were touched, at most; 0 where that is not known."""
 
 class Profile:
     """What was counted; print() shows it as `revisit report` does."""

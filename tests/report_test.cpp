@@ -366,6 +366,34 @@ TEST(Findings, have_the_error_of_an_estimated_number_of_accesses) {
     EXPECT_NE(terminal_report(profile, {}, {}).find("\n1 K accesses to 10 blocks"), std::string::npos);
 }
 
+TEST(Findings, have_the_range_of_the_memory_touched_where_it_is_estimated) {
+    Profile profile = calling_profile();
+    profile.accesses = 1000, profile.distinct = 1024, profile.granularity = 64;
+    profile.reuse = {0, 0, 0, 0, {{65536, 65537, 1000, 0}}};
+    profile.sampled = Sampling{20, 5000, 0, 0, 256, 1280};
+    EXPECT_NE(terminal_report(profile, {}, {})
+                  .find(" to 1.02 K blocks of 64 B (64 KiB, between 16 KiB and 80 KiB)"),
+              std::string::npos)
+        << terminal_report(profile, {}, {});
+    const Profile read = profile_from_json(to_json(profile)).value();
+    EXPECT_EQ(read.sampled->distinct_low, 256);
+    EXPECT_EQ(read.sampled->distinct_high, 1280);
+    if (!page_template().empty())
+        EXPECT_NE(html_page({{profile, "p"}}, {}).value().find("between 16 KiB and 80 KiB"),
+                  std::string::npos);
+    EXPECT_EQ(figure_of(profile, "distinct", {})->error, 768);
+    // One that was counted has no range, and its number goes into both ends of the sum.
+    Profile counted = profile;
+    counted.sampled->distinct_low = counted.sampled->distinct_high = 0;
+    EXPECT_EQ(terminal_report(counted, {}, {}).find("KiB, between"), std::string::npos);
+    ProfileMerger merger(profile);
+    ASSERT_TRUE(merger.add(counted));
+    const Profile both = merger.take();
+    EXPECT_EQ(both.distinct, 2048);
+    EXPECT_EQ(both.sampled->distinct_low, 256 + 1024);
+    EXPECT_EQ(both.sampled->distinct_high, 1280 + 1024);
+}
+
 TEST(Findings, rank_sites_by_misses_and_time_where_time_was_sampled) {
     Profile profile = calling_profile();
     const CacheSpec cache = *CacheSpec::parse("L2=64K:8:64");

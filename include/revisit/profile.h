@@ -177,6 +177,8 @@ struct Sampling {
     double samples = 0;
     double pruned = 0;          // share of samples given up
     double accesses_error = 0;  // half-width of Profile::accesses; 0 = they were counted
+    // Profile::distinct is between these, as a rule; 0 = not known.
+    double distinct_low = 0, distinct_high = 0;
 };
 
 // One process of a run that had several, by exec: a shell that becomes another program is two.

@@ -230,6 +230,10 @@ std::string profile_json(const Profile& profile, const Json& more) {
                         {"pruned", number(profile.sampled->pruned)}};
         if (profile.sampled->accesses_error > 0)
             sampled["accesses_error"] = number(profile.sampled->accesses_error);
+        if (profile.sampled->distinct_high > 0) {
+            sampled["distinct_low"] = number(profile.sampled->distinct_low);
+            sampled["distinct_high"] = number(profile.sampled->distinct_high);
+        }
         put(out, "sampled", sampled);
     }
     if (profile.certainty) {

@@ -413,6 +413,18 @@ Result<void> ProfileMerger::add(const Profile& other) {
         }
         sum.samples = samples;
         sum.accesses_error = std::hypot(sum.accesses_error, other.sampled->accesses_error);
+        // What has no bounds has its number for both.
+        auto add_bound = [&](double Sampling::* bound) {
+            auto of = [&](const Sampling& one, double distinct) {
+                return one.distinct_high > 0 ? one.*bound : distinct;
+            };
+            return of(sum, into.distinct - other.distinct) + of(*other.sampled, other.distinct);
+        };
+        if (sum.distinct_high > 0 || other.sampled->distinct_high > 0) {
+            const double low = add_bound(&Sampling::distinct_low);
+            sum.distinct_high = add_bound(&Sampling::distinct_high);
+            sum.distinct_low = low;
+        }
         into.sampled = sum;
     }
     std::uint32_t first_thread = indexes_->merge_threads(into, other);

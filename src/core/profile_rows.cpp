@@ -521,6 +521,10 @@ Sampling read_sampling(JsonReader& in) {
             sampling.pruned = in.number();
         else if (key == "accesses_error")
             sampling.accesses_error = in.number();
+        else if (key == "distinct_low")
+            sampling.distinct_low = in.number();
+        else if (key == "distinct_high")
+            sampling.distinct_high = in.number();
         else
             in.skip();
     });

@@ -285,6 +285,8 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
     if (profile.sampled && profile.sampled->accesses_error > 0)
         out["accesses_error"] = profile.sampled->accesses_error;
     out["distinct"] = profile.distinct;
+    if (profile.sampled && profile.sampled->distinct_high > 0)
+        out["distinct_range"] = {profile.sampled->distinct_low, profile.sampled->distinct_high};
     out["granularity"] = profile.granularity;
     out["lead"] = findings.lead;
     if (profile.sampled) out["samples"] = profile.sampled->samples;

@@ -60,6 +60,13 @@ Result<Figure> cache_figure(const Profile& profile, std::string_view name, std::
                   prediction.error};
 }
 
+double distinct_error(const Profile& profile) {
+    if (!profile.sampled) return 0;
+    if (profile.sampled->distinct_high <= 0) return profile.reuse.cold_error;
+    return std::max(profile.distinct - profile.sampled->distinct_low,
+                    profile.sampled->distinct_high - profile.distinct);
+}
+
 }  // namespace
 
 Result<CacheSpec> cache_named(std::string_view name, const std::vector<CacheSpec>& chosen) {
@@ -92,8 +99,7 @@ Result<Figure> figure_of(const Profile& profile, std::string_view name,
     if (name == "accesses")
         return Figure{Unit::count, profile.accesses,
                       profile.sampled ? profile.sampled->accesses_error : 0};
-    if (name == "distinct")
-        return Figure{Unit::count, profile.distinct, profile.sampled ? reuse.cold_error : 0};
+    if (name == "distinct") return Figure{Unit::count, profile.distinct, distinct_error(profile)};
     if (name == "cold_share") return Figure{Unit::share, reuse.cold / total, reuse.cold_error / total};
     // Watched samples have no invalidated reuses among their distances, but an estimate of their own.
     const bool estimated = profile.sharing_totals && reuse.invalidated == 0;

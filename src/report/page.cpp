@@ -292,10 +292,8 @@ void put_sharing(Buffer& out, const Profile& profile) {
             bytes.push_back({at, end});
             at = end;
         }
-        nlohmann::ordered_json out{{"site", from.site},
-                                   {"thread", from.thread},
-                                   {"write", from.write},
-                                   {"bytes", bytes}};
+        nlohmann::ordered_json out{
+            {"site", from.site}, {"thread", from.thread}, {"write", from.write}, {"bytes", bytes}};
         // A leaf of the compiler's library has the line of its caller, which its site has not.
         if (from.frame.line != 0)
             out["place"] = fmt::format(
@@ -321,9 +319,8 @@ void put_sharing(Buffer& out, const Profile& profile) {
                         {"count", one.count},
                         {"false_sharing", one.false_sharing}});
     auto put_json = [&](std::string_view key, const nlohmann::ordered_json& value) {
-        fmt::format_to(
-            std::back_inserter(out), ",\"{}\":{}", key,
-            in_script(value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
+        fmt::format_to(std::back_inserter(out), ",\"{}\":{}", key,
+                       in_script(value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
     };
     put_json("sharedLines", lines);
     put_json("sharing", list);
@@ -415,6 +412,7 @@ void put_profile(Buffer& out, Pool& pool, const PageProfile& entry, const Profil
                        ",\"sampled\":{{\"period\":{},\"samples\":{},\"pruned\":{}}}",
                        profile.sampled->period, profile.sampled->samples, profile.sampled->pruned);
     text("accessesError", accesses_error_text(profile));
+    text("distinctRange", distinct_range_text(profile));
     put(out, ",\"report\":");
     put(out, in_script(findings_json(findings_of(profile, options.caches), profile)));
     if (&profile != &first && profile.granularity == first.granularity)

@@ -55,9 +55,13 @@ std::string header(const Profile& profile, const Findings& findings, const Termi
     const std::string error = accesses_error_text(profile);
     out += fmt::format("{} accesses{} to {} blocks", format_count(profile.accesses),
                        error.empty() ? "" : " " + error, format_count(profile.distinct));
+    const std::string range = distinct_range_text(profile);
     if (profile.granularity > 1)
-        out += fmt::format(" of {} ({})", format_bytes(static_cast<double>(profile.granularity)),
-                           format_bytes(profile.distinct * static_cast<double>(profile.granularity)));
+        out += fmt::format(" of {} ({}{}{})", format_bytes(static_cast<double>(profile.granularity)),
+                           format_bytes(profile.distinct * static_cast<double>(profile.granularity)),
+                           range.empty() ? "" : ", ", range);
+    else if (!range.empty())
+        out += fmt::format(" ({})", range);
     out += fmt::format(", method {}, model {}\n", profile.method, profile.model);
     if (profile.sampled)
         out +=

@@ -51,6 +51,12 @@ std::string accesses_error_text(const Profile& profile) {
     return error > 0 ? "± " + percent_whole(error / std::max(1.0, profile.accesses)) : "";
 }
 
+std::string distinct_range_text(const Profile& profile) {
+    if (!profile.sampled || profile.sampled->distinct_high <= 0) return "";
+    return fmt::format("between {} and {}", span_of(profile.sampled->distinct_low, profile.granularity),
+                       span_of(profile.sampled->distinct_high, profile.granularity));
+}
+
 std::string percent_with_error(double share, double error) {
     if (error <= 0) return percent(share);
     const int decimals = decimals_of(error);

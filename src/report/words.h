@@ -21,6 +21,8 @@ inline constexpr double kMostStated = 0.25;
 std::string not_known_text();
 // "± 60 %" of the number of accesses where that is an estimate, else nothing.
 std::string accesses_error_text(const Profile& profile);
+// "between 7.07 MiB and 37.6 MiB": the memory touched, where that is an estimate, else nothing.
+std::string distinct_range_text(const Profile& profile);
 // A count is shown grey, and advice ignores it, when its 95 % half-width is over half of it.
 constexpr bool too_few_samples(double count, double error) {
     return error > count / 2;

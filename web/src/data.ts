@@ -95,6 +95,7 @@ export interface Profile {
   granularity: number;
   accesses: number;
   distinct: number;
+  distinctRange: string;
   machine: string;
   clock: string;
   command: string[];
@@ -167,7 +168,7 @@ export function load(text: string): void {
   profiles = packed.profiles.map(p => {
     const profile = {
       label: p.label, report: p.report, method: p.method, model: p.model, granularity: p.granularity, accesses: p.accesses,
-      distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled, accessesError: p.accessesError ?? '',
+      distinct: p.distinct, machine: p.machine, clock: p.clock, command: p.command, notes: p.notes, sampled: p.sampled, accessesError: p.accessesError ?? '', distinctRange: p.distinctRange ?? '',
       reuse: new Histogram(p.reuse, p.reuseError, p.reuseErrorBeyond), time: p.time ? new Histogram(p.time, p.timeError, p.timeErrorBeyond) : undefined, shared: p.shared ? new Histogram(p.shared) : undefined,
       restSites: rest(p.restSites), restPairs: rest(p.restPairs), restObjects: rest(p.restObjects),
       hasPairs: p.pairs.length > 0, hasObjects: p.objects.length > 0, sharing: p.sharing ?? [], lineUse: p.lineUse,

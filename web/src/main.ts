@@ -27,7 +27,7 @@ function title(profile: Profile): string {
 }
 
 function under(profile: Profile): string {
-  const blocks = profile.granularity > 1 ? ` of ${profile.granularity} B (${bytes(profile.distinct * profile.granularity)})` : '';
+  const blocks = profile.granularity > 1 ? ` of ${profile.granularity} B (${bytes(profile.distinct * profile.granularity)}${profile.distinctRange && ', '}${profile.distinctRange})` : profile.distinctRange && ` (${profile.distinctRange})`;
   return `${count(profile.accesses)} accesses${profile.accessesError && ' '}${profile.accessesError} to ${count(profile.distinct)} blocks${blocks}`;
 }
 

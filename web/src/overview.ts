@@ -83,7 +83,7 @@ function facts(profile: Profile): HTMLElement {
   const within = (share: number) => span(percentileOf(profile, share), profile.granularity);
   return h('dl', {class: 'figures'},
     figure('accesses', count(profile.accesses), profile.accessesError || null),
-    figure('memory touched', touched, profile.granularity > 1 ? `${count(profile.distinct)} blocks of ${profile.granularity} B` : null),
+    figure('memory touched', touched, profile.distinctRange || (profile.granularity > 1 ? `${count(profile.distinct)} blocks of ${profile.granularity} B` : null)),
     figure('first touches', percent(profile.reuse.cold / Math.max(1, profile.reuse.total))),
     figure('half the reuses within', within(50)),
     figure('nine in ten within', within(90)),
