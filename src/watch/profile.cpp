@@ -57,12 +57,13 @@ Times times_of(const Program& program, const Outcome& outcome) {
     return times;
 }
 
-Profile estimate_program(Program& program, const Times& times, unsigned runs,
+Profile estimate_program(Program& program, const Times& times, const Outcome& outcome,
                          const ProfileOptions& options) {
     Origins origins =
         program.places.finish(program.samples, program.path, options.contexts, options.objects);
     EstimateOptions how = options.estimate;
-    how.runs = runs;
+    how.runs = outcome.runs;
+    how.from_beginning = !outcome.attached;
     how.sampled_share = times.share();
     Profile profile = estimate(program.samples, origins, how, options.counts);
     program.samples.conflicts.fill(profile);
@@ -126,7 +127,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         times[program.get()] = times_of(*program, outcome);
         if (!program->samples.threads.empty() || outcome.programs.size() == 1)
             profiles[program.get()] =
-                estimate_program(*program, times[program.get()], outcome.runs, options);
+                estimate_program(*program, times[program.get()], outcome, options);
     }
     const auto claims = claims_of(outcome);
     auto lead = std::ranges::max_element(outcome.programs, {},
@@ -140,7 +141,7 @@ Result<Profile> profile_of(Outcome& outcome, const ProfileOptions& options) {
         if (profiles.contains(sampled->get()) && 2 * claims.at(sampled->get()) >= most)
             lead = sampled;
         else
-            profiles[lead->get()] = estimate_program(**lead, times[lead->get()], outcome.runs, options);
+            profiles[lead->get()] = estimate_program(**lead, times[lead->get()], outcome, options);
     }
     Profile profile;
     profile.method = "watch";

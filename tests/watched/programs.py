@@ -218,6 +218,9 @@ for _ in range(5):  # on a busy machine few samples are taken
     if listed["sampled"]["samples"] >= 30:
         break
 names = {o["name"]: o["accesses"] for o in listed["objects"] if o["kind"] == "heap"}
+nodes = 500000 * 32 / 64  # in lines
+check(listed["sampled"]["distinct_low"] <= 1.1 * nodes and 0.8 * nodes < listed["distinct"] < 1.5 * nodes < 1.5 * listed["sampled"]["distinct_high"],
+      "blocks of a list: %s, %s" % (listed["distinct"], listed["sampled"]))
 check(listed["sampled"]["samples"] < 30 or names.get("small blocks", 0) > 0.5 * listed["accesses"], "small blocks: %s of %g" % (names, listed["accesses"]))
 
 # An output that cannot be written is found before the program starts.

@@ -26,8 +26,10 @@ struct EstimateOptions {
     std::uint64_t granularity = 64;
     Weights weights = Weights::inverse;
     bool sites = true, pairs = true;
-    unsigned runs = 1;  // that each thread's samples are of, one behind the other; the profile is of one
-    double sampled_share = 1;  // of the program's time: that of the threads that have samples
+    unsigned runs =
+        1;  // that each thread's samples are of, one behind the other; the profile is of one
+    bool from_beginning = true;  // of the program: what is resident was touched in what was sampled
+    double sampled_share = 1;    // of the program's time: that of the threads that have samples
 };
 
 // The profile by labels; `explain` turns them into places.

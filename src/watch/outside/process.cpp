@@ -61,6 +61,11 @@ std::unique_ptr<Process> Process::make_child(pid_t number) const {
     return out;
 }
 
+void Process::was_resident(std::uint64_t bytes) {
+    std::uint64_t& known = program->samples.touchable.resident;
+    if (known != 0 && !has_children) known = std::max(known, bytes);
+}
+
 void Process::stands(pid_t thread, std::uint64_t pc) {
     std::uint32_t code = 0;
     if (thread != shown_by() && !RemoteMemory::read(shown_by(), pc, &code, sizeof code))

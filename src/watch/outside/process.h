@@ -44,6 +44,7 @@ class Process {
     std::vector<std::uint16_t> threads;  // numbers of those that were sampled
     std::uint64_t time = 0;              // nanoseconds of processor time
     std::uint64_t began = 0;             // wall time
+    bool has_children = false;           // that are known
     struct Forks {                       // see unseized.h
         unsigned ended_young = 0;        // children, one after the other
         bool often = false;
@@ -60,6 +61,8 @@ class Process {
     // Which thread's number shows its memory: that of the process does, until its first thread ends.
     // The others may go on for hours.
     pid_t shown_by() const { return shown_by_ != 0 ? shown_by_ : pid; }
+    // It has ended, and so much memory was resident at its peak or at that of one of its children.
+    void was_resident(std::uint64_t bytes);
     // This thread was stopped there; if another that shows the memory has ended, this one does.
     void stands(pid_t thread, std::uint64_t pc);
 

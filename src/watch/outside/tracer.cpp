@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,7 +50,8 @@ class Tracer {
     Tracer(const Tracer&) = delete;
 
     Result<Outcome> run() {
-        if (options_.attach != 0)
+        outcome_.attached = options_.attach != 0;
+        if (outcome_.attached)
             TRY(attach());
         else
             TRY(start());
@@ -95,7 +97,7 @@ class Tracer {
         signals_->pass_to(root_);
         // It stands at its first instruction.
         int status = 0;
-        if (waitpid(root_, &status, __WALL) == root_) on_wait(root_, status);
+        if (waitpid(root_, &status, __WALL) == root_) on_wait(root_, status, {});
         return {};
     }
 
@@ -193,8 +195,9 @@ class Tracer {
 
     void take_stops() {
         int status = 0;
-        for (pid_t thread; (thread = waitpid(-1, &status, __WALL | WNOHANG)) > 0;)
-            on_wait(thread, status);
+        rusage used{};
+        for (pid_t thread; (thread = wait4(-1, &status, __WALL | WNOHANG, &used)) > 0;)
+            on_wait(thread, status, used);
     }
 
     // For threads without events of their own.
@@ -236,18 +239,23 @@ class Tracer {
 
     void take_stop_of(pid_t id, std::uint64_t until) {
         int status = 0;
+        rusage used{};
         do {
-            if (waitpid(id, &status, __WALL | WNOHANG) == id) {
-                on_wait(id, status);
+            if (wait4(id, &status, __WALL | WNOHANG, &used) == id) {
+                on_wait(id, status, used);
                 return;
             }
             sched_yield();  // where there is one processor
         } while (wall_time() < until);
     }
 
-    void on_wait(pid_t id, int status) {
+    void on_wait(pid_t id, int status, const rusage& used) {
         std::uint64_t since = own_time();
-        if (WIFEXITED(status) || WIFSIGNALED(status)) return gone(id, status);
+        if (WIFEXITED(status) || WIFSIGNALED(status)) {
+            if (auto found = living_.find(id); found != living_.end())
+                found->second->was_resident(1024 * static_cast<std::uint64_t>(used.ru_maxrss));
+            return gone(id, status);
+        }
         if (!WIFSTOPPED(status)) return;
         int signal = WSTOPSIG(status), event = status >> 16;
         if (event == 0 && signal == SIGTRAP && stepping_.contains(id) && is_end_of_step(id)) signal = 0;
@@ -383,6 +391,7 @@ class Tracer {
                 if (found->second->program != parent->program) parent->forks.are_few();
                 continue;
             }
+            parent->has_children = true;
             outcome_.processes.push_back(parent->make_child(pid));
             ended[parent].push_back(outcome_.processes.back().get());
         }
@@ -438,6 +447,7 @@ class Tracer {
         std::error_code ignored;
         auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string();
         auto from = living_.find(parent);
+        if (from != living_.end()) from->second->has_children = true;
         // One that is ending has none any more.
         process->program = path.empty() && from != living_.end() ? from->second->program
                                                                  : program_at(path, outcome_.programs);

@@ -34,7 +34,7 @@ struct RunOptions {
     record::LaunchOptions launch;
     record::Environment environment;
     std::string preloaded;  // the library that LD_PRELOAD begins with there; empty = none
-    bool children = true;  // processes that it starts are sampled too
+    bool children = true;   // processes that it starts are sampled too
     std::optional<std::chrono::milliseconds> duration;
     // Called every so often with what was sampled so far, on a thread of its own: sampling goes on. A
     // call that takes longer delays the next.
@@ -49,6 +49,7 @@ struct Outcome {
     unsigned runs = 1;             // of the program; processes and programs are of all of them
     bool ended_otherwise = false;  // the last run, than the first
     bool detached = false;         // the program goes on
+    bool attached = false;         // it had run before
     std::size_t outlived = 0;      // children that go on when it has ended
     std::vector<std::unique_ptr<Process>> processes;  // in the order in which they began
     std::vector<std::unique_ptr<Program>> programs;   // that they run
