@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "watch/clock/slow_start.h"
 #include "watch/clock/stretches.h"
 #include "watch/clock/time_shares.h"
 
@@ -110,33 +111,6 @@ struct Rates {
 
 using ByFunction = std::map<std::string, Measured>;
 
-// After an interruption it takes a while until the program goes on: processor time that the kernel
-// takes to bring it back, with its watchpoints (in a virtual machine each of their registers is set by
-// the host). Stretches have all lengths, so this shows: it is the delay for which those of a function
-// have most nearly the same rate. A few stretches say little, and the rate depends on it, so what is
-// usual has a say: 20 microseconds, from stretches of 13 to 230 us of one loop (aarch64 virtual
-// machine).
-double delay_of(const ByFunction& measured) {
-    constexpr double kMost = 60000, kStep = 500, kUsual = 20000, kSpread = 8000;
-    constexpr double kFarOff = 0.09, kVariance = 0.02;  // of rates, relative
-    double best = 0, least = 0;
-    for (double delay = 0; delay <= kMost; delay += kStep) {
-        double off = std::pow((delay - kUsual) / kSpread, 2);
-        for (const auto& [name, values] : measured) {
-            std::vector<double> rates;
-            for (const Measured::Stretch& one : values.stretches)
-                rates.push_back(one.accesses / std::max(5000.0, one.time - delay));
-            double usual = median(rates);
-            for (double rate : rates)
-                off += std::min(kFarOff, std::pow(rate / usual - 1, 2)) / kVariance;
-        }
-        if (delay > 0 && off >= least) continue;
-        best = delay;
-        least = off;
-    }
-    return best;
-}
-
 ByFunction counted(const Samples& samples, FunctionNames& names) {
     ByFunction out;
     for (const Replayed& one : samples.replays) {
@@ -154,10 +128,12 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
 
 ByFunction replayed(const Samples& samples, FunctionNames& names) {
     ByFunction out = counted(samples, names);
-    double delay = delay_of(out);
+    const SlowStart slow = slow_start_of(out, samples.slow_start);
     for (auto& [name, values] : out)
-        for (Measured::Stretch& one : values.stretches)
-            one.time = std::max(one.time / 4, one.time - delay);
+        for (Measured::Stretch& one : values.stretches) {
+            one.time = std::max(one.time / 4, one.time - slow.nanoseconds);
+            one.time_error = slow.error;
+        }
     return out;
 }
 
@@ -349,7 +325,8 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
                          (is_known ? takes(one.end, one.when, there) : 0));
         by_loop[names.loop(one.place)].push_back(delays.back());
     }
-    const double usual = kOfReplays * delay_of(counted(samples, names));
+    const double usual =
+        kOfReplays * slow_start_of(counted(samples, names), samples.slow_start).nanoseconds;
     if (!delays.empty()) {
         // One or two say less than half of it. Rates that differ from stretch to stretch are in the
         // spread of the delays as well.

@@ -38,6 +38,8 @@ struct Measured {
         double trust = 1;
         double before = 0;  // accesses before that loop; 0 = not known
         double open = -1;   // share of the uses at its end that are not used again soon; -1 = not known
+        // How well the time is known: how long the program is slow at its beginning (slow_start.h).
+        double time_error = 5000;
 
         double rate() const { return accesses / time; }
         // Of the other loop that it ends in; 0 = it stays, or the rate is not known.
@@ -53,14 +55,18 @@ struct Measured {
             const double first = before, second = accesses - before, own = at_end ? second : first;
             const double left = time - (at_end ? first : second) / other;
             if (before <= 0 || own <= 0 || left < kLeast * time) return {};
-            return Stretch{when, own, left, foreseen, false, false, nullptr, std::pow(left / time, 2)};
+            Stretch out{when, own, left, foreseen, false, false, nullptr, std::pow(left / time, 2)};
+            out.time_error = time_error;
+            return out;
         }
         // Without what it made in a loop of this rate, that it was in for half the way in the mean.
         // `usual` is the rate of the rest.
         Stretch without(double other, double usual) const {
             constexpr double kTrust = 0.15, kLeast = 0.25;
             const double left = std::max(2 * rate() - other, kLeast * usual);
-            return {when, time * left, time, foreseen, leaves_loop, leaves_function, end, kTrust};
+            Stretch out{when, time * left, time, foreseen, leaves_loop, leaves_function, end, kTrust};
+            out.time_error = time_error;
+            return out;
         }
         // What is short says less: how long the program is slow at its beginning is not known well. The
         // rates of stretches differ by a fifth or so, and this by 3 microseconds.
@@ -207,9 +213,9 @@ struct Measured {
     // interruption, what samples cost it besides, and that looking ahead has fetched what a stretch
     // needs that was foreseen.
     double error_of_all() const {
-        constexpr double kLeast = 0.025, kDelayError = 5000, kForeseen = 0.35;
+        constexpr double kLeast = 0.025, kForeseen = 0.35;
         return mean([&](const Stretch& one) {
-            return one.foreseen ? kForeseen : std::hypot(kLeast, kDelayError / one.time);
+            return one.foreseen ? kForeseen : std::hypot(kLeast, one.time_error / one.time);
         });
     }
 

@@ -9,6 +9,7 @@
 #include "machine/x64/before.h"
 #include "machine/x64/unwind.h"
 #include "watch/outside/path.h"
+#include "watch/samples/samples.h"
 
 namespace revisit::watch::outside {
 
@@ -17,6 +18,8 @@ struct Machine {
     static constexpr bool kFollowsVectors = true;  // or but moves and integers
     // Reading what a thread has written from another processor slows it down afterwards: processors.h.
     static constexpr bool kReadWhereItRan = true;
+    // Two virtual machines: 15 to 30 us on a quiet host, 25 to 100 with neighbours in the caches.
+    static constexpr UsualSlowStart kSlowStart{25000, 30000};
     template <class Memory>
     using Ahead = machine::X64Ahead<Memory>;
 

@@ -26,6 +26,8 @@ struct Program {
     std::uint32_t threads = 0;   // numbers given out
     bool traces_others = false;  // a debugger: its children are left to it
     std::uint64_t time = 0;      // nanoseconds of processor time
+
+    Program() { samples.slow_start = Machine::kSlowStart; }
 };
 
 // The program of an executable, among those that are known; a new one is added.

@@ -145,6 +145,12 @@ struct Touchable {
     }
 };
 
+// How long a program is slow after it stood still, before anything is measured of this one:
+// clock/slow_start.h.
+struct UsualSlowStart {
+    double nanoseconds = 20000, spread = 8000;
+};
+
 struct Samples {
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
@@ -158,6 +164,7 @@ struct Samples {
     std::map<std::uint64_t, std::uint32_t> places_by_pc;  // … whose sites are these places
     ConflictTally conflicts;  // lines that threads invalidate for each other
     Touchable touchable;
+    UsualSlowStart slow_start;
 };
 
 }  // namespace revisit::watch
