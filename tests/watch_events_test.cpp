@@ -3,9 +3,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "watch/outside/events.h"
+#include "watch/outside/machine.h"
+#include "watch/outside/remote_memory.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -58,12 +64,49 @@ TEST(WatchEvents, a_clock_goes_on_from_where_it_is_said_to) {
     ASSERT_TRUE(child.go());
     std::uint64_t fired = 0;
     while (fired == 0 && events.clock() < 2 * kBefore)
-        events.take_records(
-            {[&](std::uint64_t time, int) { fired = time; }, [](const Trap&) {}, [] {}});
+        events.take_records({[&](const Fired& one) { fired = one.time; }, [](const Trap&) {}, [] {}});
     EXPECT_GE(fired, kBefore + kPeriod / 2);
     EXPECT_GE(events.clock(), fired);
     events.open(child.pid());
     EXPECT_LT(events.clock(), kBefore);
+}
+
+// A stretch may begin there without a stop: where the thread is, and what is on its stack.
+TEST(WatchEvents, the_timer_tells_the_state_of_the_thread) {
+    constexpr std::uint64_t kPeriod = 100000, kPatience = 3000000000;  // nanoseconds
+    Spinner child;
+    ASSERT_GT(child.pid(), 0);
+    TaskEvents events;
+    if (int error = events.open(child.pid())) GTEST_SKIP() << "no perf events: error " << error;
+    if (!events.gives_state()) GTEST_SKIP() << "the ring is small";
+    events.set_timer(kPeriod);
+    ASSERT_TRUE(child.go());
+    Machine::State state;
+    std::vector<std::uint8_t> stack;
+    const auto note = [&](const Fired& fired) {
+        ASSERT_NE(fired.registers, nullptr);
+        Machine::read_state(fired.registers, state);
+        stack.assign(fired.stack.begin(), fired.stack.end());
+    };
+    while (stack.empty() && events.clock() < kPatience)
+        events.take_records({note, [](const Trap&) {}, [] {}});
+    ASSERT_TRUE(child.stop());
+    EXPECT_EQ(stack.size(), TaskEvents::kTimerStackBytes);
+    // The child was forked from here and spins: its code and its stack are where ours are.
+    std::ifstream maps("/proc/" + std::to_string(child.pid()) + "/maps");
+    unsigned found = 0;
+    for (std::string line; std::getline(maps, line);) {
+        const std::uint64_t low = std::stoull(line, nullptr, 16),
+                            high = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+        auto holds = [&](std::uint64_t address) { return low <= address && address < high; };
+        const std::string rights = line.substr(line.find(' ') + 1, 3);
+        found += (holds(state.pc) && rights[2] == 'x') +
+                 (holds(Machine::stack_top(state)) && rights == "rw-");
+    }
+    EXPECT_EQ(found, 2u);
+    std::vector<std::uint8_t> now(stack.size());
+    ASSERT_TRUE(RemoteMemory::read(child.pid(), Machine::stack_top(state), now.data(), now.size()));
+    EXPECT_TRUE(std::equal(now.end() - 256, now.end(), stack.end() - 256)) << "callers' frames";
 }
 
 // So that a process need not be stopped when it forks.
@@ -75,8 +118,8 @@ TEST(WatchEvents, a_fork_is_reported) {
     if (child == 0) _exit(0);
     waitpid(child, nullptr, 0);
     pid_t reported = 0;
-    events.take_records({[](std::uint64_t, int) {}, [](const Trap&) {}, [] {},
-                         [&](pid_t process) { reported = process; }});
+    events.take_records(
+        {[](const Fired&) {}, [](const Trap&) {}, [] {}, [&](pid_t process) { reported = process; }});
     EXPECT_EQ(reported, child);
 }
 
@@ -91,7 +134,7 @@ TEST(WatchEvents, a_timer_that_is_set_while_the_thread_runs_fires_and_is_reporte
     ASSERT_TRUE(child.go());
     unsigned fired = 0;
     const auto take = [&] {
-        events.take_records({[&](std::uint64_t, int) { fired++; }, [](const Trap&) {}, [] {}});
+        events.take_records({[&](const Fired&) { fired++; }, [](const Trap&) {}, [] {}});
     };
     for (unsigned round = 1; round <= 200; round++) {
         ASSERT_TRUE(child.stop());

@@ -238,6 +238,31 @@ TEST(WatchClock, what_is_lost_after_a_sample_is_measured_by_stretches_that_follo
     EXPECT_NEAR(clock.since(3, 4e6 + 400000), 330000, 15000);
 }
 
+// One access per nanosecond. 60 us are lost where a stretch begins at a stop, 12 where it does not.
+TEST(WatchClock, stretches_that_begin_without_a_stop_lose_less) {
+    Samples samples = ten_samples();
+    samples.slow_start = {25000, 30000};
+    for (unsigned i = 0; i < 8; i++)
+        for (const bool running : {false, true}) {
+            const double length = 60000 + 25000 * i;
+            Replayed one{0, length, length + (running ? 12000 : 60000), i * std::uint64_t{1000000}, 0};
+            one.began_running = running;
+            samples.replays.push_back(one);
+        }
+    EXPECT_NEAR(clock_of(samples).rate[3], 1, 0.03);
+}
+
+// A slow loop that was measured, and a sample of another that was not.
+TEST(WatchClock, code_that_was_not_measured_may_make_most_of_the_accesses) {
+    const Origins origins = two_functions();
+    Samples samples = ten_samples();
+    for (unsigned i = 0; i < 8; i++)
+        samples.replays.push_back({0, 10000, 220000, i * std::uint64_t{1000000}, 0});
+    EXPECT_LT(AccessClock(samples, origins, nullptr).thread(0).error, 0.2);
+    samples.threads[0].samples[4].place = 1;
+    EXPECT_GT(AccessClock(samples, origins, nullptr).thread(0).error, 0.4);
+}
+
 // A loop that waits for memory, measured, and code that was not measured: whether that waits, its
 // windows tell.
 TEST(WatchClock, code_that_finds_its_data_in_caches_is_not_taken_for_a_slow_loop) {

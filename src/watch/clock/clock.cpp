@@ -98,12 +98,15 @@ struct Rates {
     // The rate of code that waits for memory as often as this loop seems to. What takes an access
     // longer than usual is waiting, and uses that do not come back soon are those that may miss:
     // allocating a hash table's nodes makes nine times as many accesses per nanosecond as looking them
-    // up, which takes most of the time. But no such use is waited for longer than this in the mean:
-    // quicksort has few of them, and waits for its branches.
+    // up, which takes most of the time. Where few uses are open, they explain little: quicksort has few
+    // of them, and waits for its branches. But what takes longer than branches do is waiting for
+    // memory.
     static double with_misses_of(const FunctionRate& loop, double rate, double open) {
-        constexpr double kLongest = 14;  // nanoseconds
+        constexpr double kUsual = 14, kLongest = 150, kBranches = 1.5;  // nanoseconds
         if (loop.uses <= 0 || open <= 0) return rate;
-        double waits = std::clamp(1 / rate - 1 / kRateOfHits, 0.0, kLongest * open);
+        const double over = 1 / rate - 1 / kRateOfHits;
+        const double waits = std::max(std::clamp(over, 0.0, kUsual * open),
+                                      std::clamp(over - kBranches, 0.0, kLongest * open));
         double share = std::min(1.0, loop.open / loop.uses / open);
         return 1 / (1 / rate - waits * (1 - share));
     }
@@ -111,10 +114,12 @@ struct Rates {
 
 using ByFunction = std::map<std::string, Measured>;
 
-ByFunction counted(const Samples& samples, FunctionNames& names) {
+// Stretches that began at a stop, or those that began without.
+ByFunction counted(const Samples& samples, FunctionNames& names, bool began_running) {
     ByFunction out;
     for (const Replayed& one : samples.replays) {
         if (one.follows_sample || one.accesses <= 0 || one.nanoseconds <= 0) continue;
+        if (one.began_running != began_running) continue;
         bool is_known = one.end != kNowhere;
         out[names.loop(one.place)].stretches.push_back(
             {static_cast<double>(one.when), one.accesses, one.nanoseconds, false,
@@ -127,13 +132,18 @@ ByFunction counted(const Samples& samples, FunctionNames& names) {
 }
 
 ByFunction replayed(const Samples& samples, FunctionNames& names) {
-    ByFunction out = counted(samples, names);
-    const SlowStart slow = slow_start_of(out, samples.slow_start);
-    for (auto& [name, values] : out)
-        for (Measured::Stretch& one : values.stretches) {
-            one.time = std::max(one.time / 4, one.time - slow.nanoseconds);
-            one.time_error = slow.error;
-        }
+    ByFunction out;
+    for (const bool began_running : {false, true}) {
+        const ByFunction part = counted(samples, names, began_running);
+        const SlowStart slow =
+            slow_start_of(part, began_running ? samples.without_stop : samples.slow_start);
+        for (const auto& [name, values] : part)
+            for (Measured::Stretch one : values.stretches) {
+                one.time = std::max(one.time / 4, one.time - slow.nanoseconds);
+                one.time_error = slow.error;
+                out[name].stretches.push_back(one);
+            }
+    }
     return out;
 }
 
@@ -232,7 +242,6 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
     if (all.empty()) return std::nullopt;
     rates.all.sort();
     double whole = 0, others = 0, error = 0;  // others: functions of which little is known
-    double unmeasured = 0;                    // loops of which nothing is
     double seen = 0;
     for (const auto& [name, function] : rates.of) {
         whole += function.nanoseconds;
@@ -245,14 +254,11 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
     for (const auto& [name, function] : rates.of) {
         double share = function.nanoseconds / std::max(1.0, whole), own = function.share_of_own();
         others += share * (1 - own);
-        unmeasured += own == 0 ? share : 0;
         if (own == 0) continue;
         error += share * share * own * function.measured.error_by_chance();
         off.spread += share * own * function.measured.spread();
     }
     constexpr double kOfUnknown = 0.6;  // of a rate that is not measured at all
-    // A loop may make ten times as many accesses in its time as the rest of its function.
-    constexpr double kOfLoop = 0.7;
     // Where all processors are busy, others run while the program stands still and take its caches: a
     // hash table's stretches then gave 0.66 to 0.98 of its rate, a tree search's 0.36 to 0.76 (x86_64
     // virtual machine, two processors, six to eight threads).
@@ -260,8 +266,7 @@ std::optional<ClockError> rates_by_runs(const Samples& samples, FunctionNames& n
     const double busy = static_cast<double>(samples.taken_busy) /
                         static_cast<double>(std::max<std::uint64_t>(1, samples.taken));
     error += others * others * rates.all.error_by_chance() + std::pow(rates.all.error_of_all(), 2) +
-             std::pow(kOfUnknown * (1 - rates.known), 2) + std::pow(kOfLoop * unmeasured, 2) +
-             std::pow(kOfBusy * busy, 2);
+             std::pow(kOfUnknown * (1 - rates.known), 2) + std::pow(kOfBusy * busy, 2);
     off.error = std::sqrt(error);
     off.spread = std::sqrt(off.spread + others * rates.all.spread());
     return off;
@@ -326,7 +331,7 @@ Delay delay_after_samples(const Samples& samples, FunctionNames& names, const Ra
         by_loop[names.loop(one.place)].push_back(delays.back());
     }
     const double usual =
-        kOfReplays * slow_start_of(counted(samples, names), samples.slow_start).nanoseconds;
+        kOfReplays * slow_start_of(counted(samples, names, false), samples.slow_start).nanoseconds;
     if (!delays.empty()) {
         // One or two say less than half of it. Rates that differ from stretch to stretch are in the
         // spread of the delays as well.
@@ -401,6 +406,24 @@ std::vector<AccessClock::ThreadClock::Turns> turns_of(const ThreadSamples& threa
     return out;
 }
 
+// Loops of which nothing was measured: they may be as fast as code that finds its data in caches. A
+// hundredth of a run's time, in which a table is filled, may have a quarter of its accesses.
+struct Unmeasured {
+    double time = 0, made = 0, all_time = 0, all_made = 0;
+
+    void add(const FunctionRate& loop, double nanoseconds, double accesses) {
+        all_time += nanoseconds;
+        all_made += accesses;
+        if (loop.share_of_own() > 0) return;
+        time += nanoseconds;
+        made += std::max(accesses, std::sqrt(accesses * kRateOfHits * nanoseconds));
+    }
+    double error() const {
+        constexpr double kOfLoop = 0.7;
+        return kOfLoop * std::max(time / std::max(1.0, all_time), made / std::max(1.0, all_made));
+    }
+};
+
 }  // namespace
 
 // Without symbols a piece of 512 bytes stands for a function.
@@ -446,6 +469,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     // perl 5.
     const ClockError off = by_runs ? *by_runs : by_counts ? ClockError{} : ClockError{1.2, 0.5};
     double chance = 0;  // of the accesses, squared
+    Unmeasured unmeasured;
     Delay delay = delay_after_samples(samples, names, rates);
     const std::map<std::string, double> time_over = time_over_samples(samples, names);
     for (const auto& [number, thread] : samples.threads) {
@@ -472,16 +496,18 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
             if (auto over = time_over.find(name); by_runs && over != time_over.end())
                 times.back() *= over->second;
             clock.made.push_back(times.back() * clock.rate.back());
+            if (by_runs) unmeasured.add(loop, times.back(), clock.made.back());
         }
         clock.turns = turns_of(thread, origins, names, rates, times, clock);
-        const double by_samples = clock.error_by_samples(times);
-        clock.error = std::hypot(off.error, by_samples);
+        clock.error = clock.error_by_samples(times);
         clock.run_evenly(times);
         if (clock.accesses.empty()) continue;
         accesses_ += clock.accesses.back();
-        chance += std::pow(by_samples * clock.accesses.back(), 2);
+        chance += std::pow(clock.error * clock.accesses.back(), 2);
     }
-    error_ = 1.96 * std::hypot(off.error, std::sqrt(chance) / std::max(1.0, accesses_));
+    const double of_rates = std::hypot(off.error, unmeasured.error());
+    for (auto& [number, clock] : threads_) clock.error = std::hypot(of_rates, clock.error);
+    error_ = 1.96 * std::hypot(of_rates, std::sqrt(chance) / std::max(1.0, accesses_));
     if (by_runs)
         description_ = fmt::format(
             "CPU time at each loop's rate, within {:.0f} %, from {} timed and replayed stretches and "

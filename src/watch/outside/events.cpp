@@ -53,20 +53,34 @@ int TaskEvents::open(pid_t thread, std::uint64_t before) {
     clock.type = PERF_TYPE_SOFTWARE;
     clock.config = PERF_COUNT_SW_TASK_CLOCK;
     if (int error = open_event(clock, clock_)) return error;
+    int error = open_timer(true);
+    if (error == 0 && stack_bytes_ < kStackBytes) {
+        unmap_ring();
+        error = open_timer(false);
+    }
+    if (error != 0) close();
+    return error;
+}
+
+int TaskEvents::open_timer(bool with_state) {
     perf_event_attr timer{};
     timer.type = PERF_TYPE_SOFTWARE;
     timer.config = PERF_COUNT_SW_CPU_CLOCK;
     timer.sample_period = timer_period_ = kLongPeriod;
     timer_left_ = 0;
     timer.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
+    gives_state_ = with_state;
+    if (with_state) {
+        timer.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+        timer.sample_regs_user = Machine::kSampledRegisters;
+        timer.sample_stack_user = kTimerStackBytes;
+    }
     timer.disabled = 1;
     timer.wakeup_events = 1;
     timer.mmap = timer.mmap2 = timer.task = timer.comm = timer.comm_exec = 1;
-    int error = open_event(timer, timer_);
-    if (error == 0 && (ioctl(timer_.get(), PERF_EVENT_IOC_ID, &timer_id_) != 0 || !map_ring()))
-        error = errno;
-    if (error != 0) close();
-    return error;
+    timer_.close();
+    if (int error = open_event(timer, timer_)) return error;
+    return ioctl(timer_.get(), PERF_EVENT_IOC_ID, &timer_id_) == 0 && map_ring() ? 0 : errno;
 }
 
 // Smaller where the user's locked memory is used up, by other threads.
@@ -83,10 +97,14 @@ bool TaskEvents::map_ring() {
     return false;
 }
 
-void TaskEvents::close() {
-    for (EventFile& one : watchpoint_) one.close();
+void TaskEvents::unmap_ring() {
     if (ring_ != nullptr) munmap(ring_, ring_bytes_);
     ring_ = nullptr;
+}
+
+void TaskEvents::close() {
+    for (EventFile& one : watchpoint_) one.close();
+    unmap_ring();
     ticks_.close();
     timer_.close();
     clock_.close();
@@ -197,18 +215,14 @@ std::uint64_t group_clock(Words& words) {
     return clock;
 }
 
-Trap read_trap(Words& words, std::uint64_t before) {
+void read_state(Words& words, Moment& moment) {
     constexpr auto kRegisters = static_cast<unsigned>(std::popcount(Machine::kSampledRegisters));
-    Trap trap;
-    trap.word = words.next();
-    trap.time = before + group_clock(words);
-    if (words.next() != PERF_SAMPLE_REGS_ABI_64) return trap;
-    trap.registers = reinterpret_cast<const std::uint64_t*>(words.bytes(8 * kRegisters));
+    if (words.next() != PERF_SAMPLE_REGS_ABI_64) return;
+    moment.registers = reinterpret_cast<const std::uint64_t*>(words.bytes(8 * kRegisters));
     std::uint64_t size = words.next();
     const std::uint8_t* stack = words.bytes(size);
     std::uint64_t used = size != 0 ? words.next() : 0;
-    if (stack != nullptr && used <= size) trap.stack = {stack, used};
-    return trap;
+    if (stack != nullptr && used <= size) moment.stack = {stack, used};
 }
 
 }  // namespace
@@ -244,15 +258,23 @@ void TaskEvents::take_records(const Takers& takers) {
         if (header.type != PERF_RECORD_SAMPLE) continue;
         const std::uint64_t event = words.next();
         if (event == timer_id_) {
-            auto processor = static_cast<int>(words.next() & 0xffffffff);
             timer_left_--;
             if (timer_fired_) continue;
             timer_fired();
-            takers.timer(before_ + group_clock(words), processor);
+            Fired fired;
+            fired.processor = static_cast<int>(words.next() & 0xffffffff);
+            fired.time = before_ + group_clock(words);
+            if (gives_state_) read_state(words, fired);
+            takers.timer(fired);
         } else if (ticks_ && event == ticks_id_)
             takers.tick(words.next());
-        else
-            takers.trap(read_trap(words, before_));
+        else {
+            Trap trap;
+            trap.word = words.next();
+            trap.time = before_ + group_clock(words);
+            read_state(words, trap);
+            takers.trap(trap);
+        }
     }
     __atomic_store_n(&ring_->data_tail, tail, __ATOMIC_RELEASE);
 }

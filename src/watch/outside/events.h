@@ -46,17 +46,23 @@ class EventFile {
     int file_ = -1;
 };
 
-struct Trap {
+// Of the thread, when a record was written.
+struct Moment {
     std::uint64_t time = 0;                    // of the thread's clock
-    std::uint64_t word = 0;                    // that was watched
     const std::uint64_t* registers = nullptr;  // as Machine::kSampledRegisters has them; null = none
     std::span<const std::uint8_t> stack;       // from the stack pointer up
+};
+struct Trap : Moment {
+    std::uint64_t word = 0;  // that was watched
+};
+struct Fired : Moment {
+    int processor = -1;
 };
 
 class TaskEvents {
  public:
     static constexpr unsigned kWatchpoints = 4;
-    static constexpr std::uint64_t kStackBytes = 2048;
+    static constexpr std::uint64_t kStackBytes = 2048, kTimerStackBytes = 1024;
 
     // What the kernel may refuse, simulated for tests: bits of Refuse (settings.h).
     static inline std::uint64_t refuse = 0;
@@ -68,9 +74,11 @@ class TaskEvents {
     bool is_open() const { return static_cast<bool>(timer_); }
     int file() const { return timer_.get(); }  // readable when there is a record
 
-    std::uint64_t clock() const;  // nanoseconds of processor time
+    std::uint64_t clock() const;                       // nanoseconds of processor time
+    bool gives_state() const { return gives_state_; }  // when the timer fires
 
-    // The timer fires after so much processor time of user code. It is reported once.
+    // The timer fires after so much processor time of user code. It is reported once, with the thread's
+    // state unless the ring is small.
     void set_timer(std::uint64_t nanoseconds);
 
     // From now on the thread's place is noted every so often, for take_records; nobody is woken for it.
@@ -81,9 +89,9 @@ class TaskEvents {
     void clear_watchpoint(unsigned which) { watchpoint_[which].close(); }
 
     struct Takers {
-        std::function<void(std::uint64_t time, int processor)> timer;
+        std::function<void(const Fired&)> timer;
         std::function<void(const Trap&)> trap;
-        std::function<void()> mapped;  // a file with code was
+        std::function<void()> mapped;                    // a file with code was
         std::function<void(pid_t process)> forked = {};  // its own process: a thread
         std::function<void()> executed = {};
         std::function<void(std::uint64_t pc)> tick = {};
@@ -92,7 +100,9 @@ class TaskEvents {
 
  private:
     int open_event(perf_event_attr& attributes, EventFile& to, bool in_group = true);
+    int open_timer(bool with_state);
     bool map_ring();
+    void unmap_ring();
     void timer_fired();
 
     pid_t thread_ = 0;
@@ -100,7 +110,8 @@ class TaskEvents {
     EventFile clock_, timer_, ticks_, watchpoint_[kWatchpoints];
     std::uint64_t timer_id_ = 0, timer_period_ = 0, ticks_id_ = 0;
     bool timer_fired_ = false;  // since it was set
-    int timer_left_ = 0;        // times that it still fires, as far as we have seen
+    bool gives_state_ = false;
+    int timer_left_ = 0;  // times that it still fires, as far as we have seen
     perf_event_mmap_page* ring_ = nullptr;
     std::size_t ring_bytes_ = 0;
     std::uint64_t stack_bytes_ = kStackBytes;

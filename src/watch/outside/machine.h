@@ -3,7 +3,8 @@
 // Machine has
 //     State, Ahead<Memory>, Kept          what the interpreter of src/machine works on, and keeps
 //     read_state(thread, state)           registers of a stopped thread, vector registers included
-//     read_state(registers, state)        … of a trap, in the order of kSampledRegisters
+//     read_state(registers, state)        … of a record, in the order of kSampledRegisters
+//     complete(state, other)              … and what a record does not have, from another state
 //     is_stepping(thread)                 whether it was stopped amid the step over a watched access
 //     read_path(memory, state, …)         the call stack
 //     trap_pc(ahead)                      where a watchpoint on the access just interpreted traps

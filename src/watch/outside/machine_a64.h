@@ -16,6 +16,7 @@ struct Machine {
     static constexpr bool kReadWhereItRan = false;  // processors.h; not measured
     // A virtual machine: 20 us, from stretches of 13 to 230 us of one loop.
     static constexpr UsualSlowStart kSlowStart{20000, 8000};
+    static constexpr UsualSlowStart kWithoutStop{12000, 8000};  // not measured
     template <class Memory>
     using Ahead = machine::A64Ahead<Memory>;
     static inline machine::VectorUnit* in_use = nullptr;  // whose code this process may be executing
@@ -41,6 +42,11 @@ struct Machine {
     // x0 to x30, the stack pointer, the place.
     static constexpr std::uint64_t kSampledRegisters = (std::uint64_t{1} << 33) - 1;
     static void read_state(const std::uint64_t* registers, State& state);
+    // What a record does not have, from another state of the thread.
+    static void complete(State& state, const State& other) {
+        state.thread_pointer = other.thread_pointer;
+    }
+    static constexpr unsigned kBelowStack = 0;
     static std::uint64_t stack_pointer(const State& state) { return state.x[31]; }
     // Where a copy of the stack begins.
     static std::uint64_t stack_top(const State& state) { return state.x[31]; }

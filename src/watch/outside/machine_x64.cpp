@@ -77,6 +77,15 @@ void forget_vectors(machine::X64State& s) {
     s.has_bmi = features().has_bmi;
 }
 
+void read_flags(std::uint64_t flags, machine::X64State& s) {
+    auto flag = [&](unsigned bit, unsigned ours) { return flags >> bit & 1 ? ours : 0u; };
+    using namespace machine;
+    s.flags = static_cast<std::uint8_t>(flag(0, kCarry) | flag(2, kParity) | flag(6, kZero) |
+                                        flag(7, kSign) | flag(11, kOverflow));
+    s.flags_known = kAllFlags;
+    s.backwards = flags >> 10 & 1;
+}
+
 }  // namespace
 
 bool Machine::read_state(pid_t thread, State& s) {
@@ -89,12 +98,7 @@ bool Machine::read_state(pid_t thread, State& s) {
     for (unsigned i = 0; i < 16; i++) s.r[i] = order[i];
     s.known = 0xffff;
     s.pc = g.rip;
-    auto flag = [&](unsigned bit, unsigned ours) { return g.eflags >> bit & 1 ? ours : 0u; };
-    using namespace machine;
-    s.flags = static_cast<std::uint8_t>(flag(0, kCarry) | flag(2, kParity) | flag(6, kZero) |
-                                        flag(7, kSign) | flag(11, kOverflow));
-    s.flags_known = kAllFlags;
-    s.backwards = g.eflags >> 10 & 1;
+    read_flags(g.eflags, s);
     s.fs_base = g.fs_base;
     forget_vectors(s);
     alignas(64) static unsigned char saved[16384];
@@ -119,7 +123,7 @@ void Machine::read_state(const std::uint64_t* registers, State& s) {
     for (unsigned i = 0; i < 8; i++) s.r[8 + i] = registers[10 + i];
     s.pc = registers[8];
     s.known = 0xffff;
-    s.flags_known = 0;
+    read_flags(registers[9], s);
     forget_vectors(s);
 }
 

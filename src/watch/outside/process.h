@@ -27,7 +27,10 @@ struct Program {
     bool traces_others = false;  // a debugger: its children are left to it
     std::uint64_t time = 0;      // nanoseconds of processor time
 
-    Program() { samples.slow_start = Machine::kSlowStart; }
+    Program() {
+        samples.slow_start = Machine::kSlowStart;
+        samples.without_stop = Machine::kWithoutStop;
+    }
 };
 
 // The program of an executable, among those that are known; a new one is added.

@@ -139,12 +139,8 @@ void Sampler::note(Task& t, Hindrance what, int error) {
 
 void Sampler::take_records(Task& t) {
     t.events.take_records(
-        {[&](std::uint64_t time, int processor) {
-             t.is_due = true;
-             t.due_since = time;
-             t.processor = processor;
-         },
-         [&](const Trap& trap) { trapped(t, trap); }, [&] { t.process->maps_have_changed(); },
+        {[&](const Fired& fired) { due(t, fired); }, [&](const Trap& trap) { trapped(t, trap); },
+         [&] { t.process->maps_have_changed(); },
          [&](pid_t process) {
              if (t.process->forks.often) t.forked.push_back(process);
          },
@@ -513,7 +509,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     }
     if (now > t.due_since && t.events.is_open()) t.period += now - t.due_since;  // until it stood
     const bool follows = !t.replay.runs && wants_following(t);
-    const bool sampled = t.replay.runs || follows || !wants_replay(t);
+    const bool sampled = t.replay.runs || follows || !wants_beginning(t);
     if (sampled) {
         t.rest.user += t.period;
         t.rest.sampled = now;
@@ -532,6 +528,10 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     if (follows) begin_following(t);
     if (!sampled || follows) t.replay.start = program_time(t);
     std::uint64_t own = own_time() - since;
+    if (getenv("RVDBG"))
+        fprintf(stderr, "AT %s running %d own %lu others %lu wait %.0f period %lu\n",
+                sampled ? "sample" : "begin", t.replay.runs, own, others_cost(), budget_.wait(0),
+                t.period);
     if (!sampled) t.rating += own + others_cost();
     spend(t, own, others_cost());
     return follows ? Taken::sample_and_beginning : sampled ? Taken::sample : Taken::beginning;

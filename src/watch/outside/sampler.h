@@ -36,6 +36,10 @@ class Sampler {
     void after_stop(Task& task, bool on_another_processor);
     void after_stretch(Task& task, bool on_another_processor);
     void forget_stretch(Task& task) { task.replay.runs = task.replay.follows_sample = false; }
+    // The thread waits in the kernel by now.
+    void forget_running(Task& task) {
+        if (task.replay.began_running) forget_stretch(task);
+    }
     void end(Task& task);
     // Samples of a thread as they stand if it ends now; the thread's own, or a copy of them.
     void end_samples(Task& task, ThreadSamples& thread);
@@ -72,7 +76,6 @@ class Sampler {
     // Where the kernel gives no events: whether enough time has gone by for a sample.
     bool is_due_by_time(Task& task);
 
-
  private:
     // Each touch before the one that is waited for is a trap too, which the kernel steps over.
     static constexpr std::uint64_t kMostTouches = 32;
@@ -84,8 +87,8 @@ class Sampler {
         constexpr std::size_t kEnough = 4;  // mileposts
         return task.replay.has_counted || samples(task).rates.size() >= kEnough;
     }
-    bool may_rate(Task& task) const {
-        const std::uint64_t part = knows_rates(task) ? 1 : 2;
+    bool may_rate(Task& task, bool more = false) const {
+        const std::uint64_t part = (knows_rates(task) ? 1 : 2) + (more ? 1 : 0);
         return settings_.rates != 0 && task.events.is_open() &&
                task.rating * settings_.rates <= part * task.stopped_for;
     }
@@ -119,7 +122,10 @@ class Sampler {
     void time_reuse(Task& task, const Noted& use, std::uint64_t distance, std::uint64_t touches);
     void check_prediction(Task& task, Look& look);
     void measure_rate(Task& task, Look& look);
-    bool wants_replay(Task& task);
+    void due(Task& task, const Fired& fired);
+    bool wants_replay(Task& task, std::uint64_t pc);
+    static bool is_measured(const Task& task, std::uint64_t pc);
+    bool wants_beginning(Task& task);
     bool wants_following(Task& task) const;
     void begin_following(Task& task);
     void end_following(Task& task, std::uint64_t now);

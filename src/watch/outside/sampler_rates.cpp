@@ -83,23 +83,55 @@ void Sampler::measure_rate(Task& t, Look& look) {
 namespace {
 
 // By code: what cannot be replayed, an allocator that fills a table, may be followed by what can.
-Task::Loops& replays_of(Task& t, std::uint64_t pc) {
+Task::Replays& replays_of(Task& t, std::uint64_t pc) {
     return t.replays[pc >> 12 & 63];
 }
 
 }  // namespace
 
-bool Sampler::wants_replay(Task& t) {
+bool Sampler::is_measured(const Task& t, std::uint64_t pc) {
+    return t.measured[pc >> 7 & 255];
+}
+
+bool Sampler::wants_replay(Task& t, std::uint64_t pc) {
     constexpr std::size_t kFirst = 3;  // samples that a short run may need more
-    if (!may_rate(t) || t.samples().samples.size() < kFirst) return false;
+    const Task::Replays& here = replays_of(t, pc);
+    const bool is_first = here.failed == 0 && !is_measured(t, pc);
+    if (!may_rate(t, is_first) || t.samples().samples.size() < kFirst) return false;
+    // A loop that takes a twelfth of the time may make two thirds of the accesses, and be met twice.
+    if (is_first) return true;
     if (!t.replay.has_counted && t.replay.wait > 0) {
         t.replay.wait--;
         return false;
     }
-    std::uint8_t& wait = replays_of(t, bench_.stopped.pc).wait;
+    std::uint8_t& wait = replays_of(t, pc).wait;
     if (wait == 0) return true;
     wait--;
     return false;
+}
+
+// A stretch begins while the thread runs, with what the timer's record has of it: a stop would leave it
+// slow for a while (clock/slow_start.h), and costs time.
+void Sampler::due(Task& t, const Fired& fired) {
+    constexpr std::uint64_t kLate = 50000;  // nanoseconds, that we know of it
+    t.is_due = true;
+    t.due_since = fired.time;
+    t.processor = fired.processor;
+    Replay& replay = t.replay;
+    if (fired.registers == nullptr || busy_ || t.pair.asked || replay.runs) return;
+    Machine::read_state(fired.registers, replay.from);
+    if (wants_following(t) && is_measured(t, replay.from.pc)) return;
+    if (replays_of(t, replay.from.pc).by_stop > 0 || !wants_replay(t, replay.from.pc)) return;
+    Replayer(bench_, t).keep(fired);
+    replay.runs = true;
+    replay.start = fired.time - t.traps_cost;
+    replay.until = wall_time() + std::max(kLate, Replayer::next_length(t)) - kLate;
+}
+
+// At a stop where none has begun.
+bool Sampler::wants_beginning(Task& t) {
+    const std::uint64_t pc = bench_.stopped.pc;
+    return (busy_ || !t.events.gives_state() || replays_of(t, pc).by_stop > 0) && wants_replay(t, pc);
 }
 
 // Now and then a stretch begins where a sample was taken: how much less is done in it is what the
@@ -160,9 +192,11 @@ void Sampler::begin_replay(Task& t) {
 }
 
 void Sampler::count_replay(Task& t, bool on_another_processor) {
-    constexpr unsigned kMostFailed = 4, kMostWait = 2;
+    constexpr unsigned kMostFailed = 4, kMostWait = 2, kTwice = 2;
+    constexpr std::uint8_t kByStop = 32;
     Replay& replay = t.replay;
-    Task::Loops& here = replays_of(t, replay.from.pc);
+    Task::Replays& here = replays_of(t, replay.from.pc);
+    if (!replay.began_running && !replay.follows_sample && here.by_stop > 0) here.by_stop--;
     // Until it goes on takes some 20 microseconds; and we may have been kept from stopping it.
     constexpr std::uint64_t kShort = 40000, kLong = 1000000;
     std::uint64_t taken = replay.ended - replay.start;
@@ -180,14 +214,20 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
         const auto ran = static_cast<double>(taken);
         replay.rate = static_cast<double>(counted.accesses) / std::max(ran / 4, ran - kToGoOn);
         replay.failed = here.failed = 0;
+        t.measured.set(replay.from.pc >> 7 & 255);
     } else if (is_too_long && goes_shorter)
         return;
-    else if (is_too_long && on_another_processor && replay.far == Replay::Far::not_tried) {
+    else if (replay.changed != 0) {
+        here.by_stop = kByStop;
+        return;
+    } else if (is_too_long && on_another_processor && replay.far == Replay::Far::not_tried) {
         replay.far = Replay::Far::yes;
         return;
     } else {
         replay.failed = std::min(kMostFailed, replay.failed + 1);
         here.failed = static_cast<std::uint8_t>(std::min(kMostFailed, here.failed + 1u));
+        // A record has no vector registers.
+        if (replay.began_running && !is_too_long && here.failed >= kTwice) here.by_stop = kByStop;
     }
     if (counted.accesses == 0 && replay.far == Replay::Far::yes) replay.far = Replay::Far::no;
     here.wait = static_cast<std::uint8_t>((1u << here.failed) - 1);
@@ -195,7 +235,7 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
     samples(t).replays.push_back(
         {t.process->place(replay.from.pc), static_cast<double>(counted.accesses),
          static_cast<double>(taken), replay.start, t.process->place(bench_.stopped.pc),
-         replay.follows_sample, static_cast<double>(counted.before), open_share});
+         replay.follows_sample, static_cast<double>(counted.before), open_share, replay.began_running});
 }
 
 void Sampler::milepost_reached(Task& t, unsigned slot, std::uint64_t now) {

@@ -28,7 +28,7 @@ void Sampler::calibrate() {
             for (std::uint64_t k = 0; k < touches; k++) touched = k;
             std::uint64_t taken = events.clock() - before;
             costs.push_back(taken > alone ? taken - alone : 0);
-            events.take_records({[](std::uint64_t, int) {}, [](const Trap&) {}, [] {}});
+            events.take_records({[](const Fired&) {}, [](const Trap&) {}, [] {}});
         }
         std::ranges::sort(costs);
         return costs.empty() ? 0 : costs[costs.size() / 2];

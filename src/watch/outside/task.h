@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <bitset>
+
 #include "watch/outside/events.h"
 #include "watch/outside/process.h"
 #include "watch/samples/reservoir.h"
@@ -41,10 +43,16 @@ struct Watch {
 struct Replay {
     bool runs = false;            // the stretch has begun
     bool follows_sample = false;  // … at a sample's stop, not before one
+    bool began_running = false;   // … without a stop
+    std::uint64_t until = 0;      // wall time at which the thread is stopped, then; 0 = any
     Machine::State from;
     static constexpr unsigned kMostWords = 512;
     std::uint64_t stack = 0, word[kMostWords];  // what was above the stack pointer
     unsigned words = 0;
+    // What lay below the stack pointer is not in a record: read soon after. Words of it that have
+    // changed by the end are not known.
+    unsigned below = 0;                  // words
+    std::uint32_t changed = 0;           // … by number
     bool same_stack = false;             // the nearest of these were the same when it ended
     std::uint64_t start = 0, ended = 0;  // program time
     double length = 0;                   // nanoseconds, of the next one; 0 = there was none yet
@@ -116,7 +124,10 @@ struct Task {
     struct Loops {                          // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
     } loops[256];
-    Loops replays[64];  // by where it was stopped: counting its accesses to the next stop
+    struct Replays : Loops {
+        std::uint8_t by_stop = 0;  // so many more begin at a stop
+    } replays[64];                 // by where they begin: counting its accesses to the next stop
+    std::bitset<256> measured;     // by where replays begin: one was counted
     Loops passed[256];  // by where it was stopped: going through loops to where the window begins
     struct {
         std::uint64_t sample = 0;

@@ -223,13 +223,18 @@ class Tracer {
             bool is_own = !task.pair.asked;
             auto later = is_own ? kSoonAgain << std::min(task.missed++, kMostMissed) : kSoonAgain;
             task.is_due = false;
+            sampler_.forget_running(task);
             if (is_own) task.period += later;
             task.events.set_timer(later);
             return;
         }
         task.missed = 0;
         busy_ = processors_.are_crowded();
-        if (!busy_) processors_.leave(task.processor);
+        if (!busy_) {
+            processors_.leave(task.processor);
+            while (task.replay.runs && wall_time() < task.replay.until) {
+            }
+        }
         std::uint64_t since = wall_time();
         if (!seize_again(task) || ptrace(PTRACE_INTERRUPT, task.id, 0, 0) != 0) return;
         task.is_interrupted = true;

@@ -82,6 +82,7 @@ struct Replayed {
     bool follows_sample = false;   // it began where a sample was taken, not at a short stop
     double before = 0;             // accesses before the loop that it ended in; 0 = not known
     double open = -1;              // share of the uses at its end that are not used again in the window
+    bool began_running = false;    // it began without a stop
 };
 
 struct ThreadSamples {
@@ -164,7 +165,7 @@ struct Samples {
     std::map<std::uint64_t, std::uint32_t> places_by_pc;  // … whose sites are these places
     ConflictTally conflicts;  // lines that threads invalidate for each other
     Touchable touchable;
-    UsualSlowStart slow_start;
+    UsualSlowStart slow_start, without_stop{12000, 8000};
 };
 
 }  // namespace revisit::watch
