@@ -528,10 +528,6 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     if (follows) begin_following(t);
     if (!sampled || follows) t.replay.start = program_time(t);
     std::uint64_t own = own_time() - since;
-    if (getenv("RVDBG"))
-        fprintf(stderr, "AT %s running %d own %lu others %lu wait %.0f period %lu\n",
-                sampled ? "sample" : "begin", t.replay.runs, own, others_cost(), budget_.wait(0),
-                t.period);
     if (!sampled) t.rating += own + others_cost();
     spend(t, own, others_cost());
     return follows ? Taken::sample_and_beginning : sampled ? Taken::sample : Taken::beginning;
