@@ -82,13 +82,14 @@ class Sampler {
 
     std::uint64_t clock(Task& task);
     std::uint64_t program_time(Task& task) { return clock(task) - task.traps_cost; }
-    // For how fast accesses go no more is spent than its part; twice that while little is known.
+    // For how fast accesses go no more is spent than its part; twice that while little is known, of the
+    // program or of the code that it is in.
     static bool knows_rates(Task& task) {
         constexpr std::size_t kEnough = 4;  // mileposts
         return task.replay.has_counted || samples(task).rates.size() >= kEnough;
     }
-    bool may_rate(Task& task, bool more = false) const {
-        const std::uint64_t part = (knows_rates(task) ? 1 : 2) + (more ? 1 : 0);
+    bool may_rate(Task& task, bool is_new = false) const {
+        const std::uint64_t part = knows_rates(task) && !is_new ? 1 : 2;
         return settings_.rates != 0 && task.events.is_open() &&
                task.rating * settings_.rates <= part * task.stopped_for;
     }

@@ -95,8 +95,8 @@ bool Sampler::is_measured(const Task& t, std::uint64_t pc) {
 
 bool Sampler::wants_replay(Task& t, std::uint64_t pc) {
     constexpr std::size_t kFirst = 3;  // samples that a short run may need more
-    const Task::Replays& here = replays_of(t, pc);
-    const bool is_first = here.failed == 0 && !is_measured(t, pc);
+    Task::Replays& here = replays_of(t, pc);
+    const bool is_first = t.replay.has_counted && here.failed == 0 && !is_measured(t, pc);
     if (!may_rate(t, is_first) || t.samples().samples.size() < kFirst) return false;
     // A loop that takes a twelfth of the time may make two thirds of the accesses, and be met twice.
     if (is_first) return true;
@@ -104,9 +104,8 @@ bool Sampler::wants_replay(Task& t, std::uint64_t pc) {
         t.replay.wait--;
         return false;
     }
-    std::uint8_t& wait = replays_of(t, pc).wait;
-    if (wait == 0) return true;
-    wait--;
+    if (here.wait == 0) return true;
+    here.wait--;
     return false;
 }
 
