@@ -406,21 +406,25 @@ std::vector<AccessClock::ThreadClock::Turns> turns_of(const ThreadSamples& threa
     return out;
 }
 
-// Loops of which nothing was measured: they may be as fast as code that finds its data in caches. A
+// Loops of which nothing was measured: each may be as fast as code that finds its data in caches. A
 // hundredth of a run's time, in which a table is filled, may have a quarter of its accesses.
 struct Unmeasured {
-    double time = 0, made = 0, all_time = 0, all_made = 0;
+    double time = 0, all_time = 0, all_made = 0;
+    std::map<const FunctionRate*, double> might_make;
 
     void add(const FunctionRate& loop, double nanoseconds, double accesses) {
         all_time += nanoseconds;
         all_made += accesses;
         if (loop.share_of_own() > 0) return;
         time += nanoseconds;
-        made += std::max(accesses, std::sqrt(accesses * kRateOfHits * nanoseconds));
+        might_make[&loop] += std::max(accesses, std::sqrt(accesses * kRateOfHits * nanoseconds));
     }
     double error() const {
         constexpr double kOfLoop = 0.7;
-        return kOfLoop * std::max(time / std::max(1.0, all_time), made / std::max(1.0, all_made));
+        double squares = 0;
+        for (const auto& [loop, accesses] : might_make) squares += accesses * accesses;
+        return kOfLoop *
+               std::max(time / std::max(1.0, all_time), std::sqrt(squares) / std::max(1.0, all_made));
     }
 };
 
