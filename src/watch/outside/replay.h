@@ -22,8 +22,8 @@
 // ten milliseconds where the shortest stretch has a million instructions (a sparse matrix in cache),
 // for which there is no other clock: traps are as late as such code takes to the next milepost.
 // Measured. Nine programs on a host with busy neighbours, three runs each: the number of accesses is
-// off by 25 % (root of the mean square) and within its error, 33 % in the median, in 22 of 27. Where
-// all stretches began with a stop it was 35 %, 45 % and 20.
+// off by 27 % (root of the mean square of its logarithm) and within its error, 35 % in the median, in
+// 22 of 27. Where all stretches began with a stop it was 36 %, 40 % and 21.
 #pragma once
 
 #include <algorithm>
