@@ -144,7 +144,9 @@ class Replayer {
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
         machine::ReplayCount counted;
         if (t_.replay.same_stack) counted = progress(needs_vectors);
-        if (counted.lacked_vectors && !needs_vectors && Machine::kFollowsVectors) {
+        // Not from a record, which has none: what is noted here makes looks at this place dearer, too.
+        const bool may_follow = Machine::kFollowsVectors && !t_.replay.began_running;
+        if (counted.lacked_vectors && !needs_vectors && may_follow) {
             needs_vectors = true;
             counted = progress(true);
         }
@@ -162,8 +164,7 @@ class Replayer {
                 break;
             bool follows = needs_vectors;
             counted = go(most, 2 * nanoseconds * kFastest, follows);
-            if (counted.accesses == 0 && !follows && counted.lacked_vectors &&
-                Machine::kFollowsVectors) {
+            if (counted.accesses == 0 && !follows && counted.lacked_vectors && may_follow) {
                 needs_vectors = true;
                 interpreted += counted.interpreted;
                 counted = go(most, 2 * nanoseconds * kFastest, true);

@@ -213,7 +213,7 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
         const auto ran = static_cast<double>(taken);
         replay.rate = static_cast<double>(counted.accesses) / std::max(ran / 4, ran - kToGoOn);
         replay.failed = here.failed = 0;
-        t.measured.set(replay.from.pc >> 7 & 255);
+        if (!replay.follows_sample) t.measured.set(replay.from.pc >> 7 & 255);
     } else if (is_too_long && goes_shorter)
         return;
     else if (replay.changed != 0) {
