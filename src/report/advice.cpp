@@ -253,16 +253,22 @@ void add_working_sets(const Profile& profile, const CacheSpec& cache, std::vecto
     }
 }
 
-Advice nothing(const CacheSpec& cache, double miss_rate) {
+// `few`: all misses rest on too few samples, so that nothing could stand out.
+Advice nothing(const CacheSpec& cache, double miss_rate, bool few = false) {
     Advice advice;
     advice.rule = "nothing";
-    advice.what = miss_rate < kFewMisses
-                      ? fmt::format("nothing to gain here: {} serves all but {} of accesses",
-                                    cache.name, percent(miss_rate))
-                      : fmt::format(
-                            "nothing stands out: no pair, working set or first touches explain a "
-                            "hundredth of the misses in {}",
-                            cache.name);
+    if (miss_rate < kFewMisses)
+        advice.what = fmt::format("nothing to gain here: {} serves all but {} of accesses", cache.name,
+                                  percent(miss_rate));
+    else if (few)
+        advice.what = fmt::format(
+            "too few samples missed {} to advise: a longer run has more, an exact profile every access",
+            cache.name);
+    else
+        advice.what = fmt::format(
+            "nothing stands out: no pair, working set or first touches explain a "
+            "hundredth of the misses in {}",
+            cache.name);
     return advice;
 }
 
@@ -347,7 +353,7 @@ std::vector<Advice> advise(const Profile& profile, const CacheSpec& cache, std::
             advice.share = std::min(1.0, advice.misses / all);
     rank(profile, sites, out);
     if (out.size() > most) out.resize(most);
-    if (out.empty()) out.push_back(nothing(cache, all / total));
+    if (out.empty()) out.push_back(nothing(cache, all / total, too_few_samples(profile, all)));
     return out;
 }
 
