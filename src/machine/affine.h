@@ -10,6 +10,7 @@
 //                                   5 of them
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace revisit::machine {
@@ -47,6 +48,14 @@ using Long128 = __int128;
 inline std::uint64_t capped(Long128 times) {
     return times < Long128{kMostIterations} ? static_cast<std::uint64_t>(times) : kMostIterations;
 }
+// How often `step`, which is positive, goes into `way`, which is not negative; at most that.
+inline std::uint64_t times_in(Long128 way, Long128 step) {
+    constexpr Long128 kNarrow = Long128{1} << 64;
+    if (way < kNarrow && step < kNarrow) [[likely]]  // a division of 128 bits takes three times as long
+        return fewer(static_cast<std::uint64_t>(way) / static_cast<std::uint64_t>(step),
+                     kMostIterations);
+    return capped(way / step);
+}
 
 // The low `bits` of a value, as a number.
 inline Long128 low_bits(std::uint64_t value, unsigned bits, bool is_signed) {
@@ -62,8 +71,7 @@ inline std::uint64_t stays_within(std::uint64_t value, std::int64_t slope, unsig
     if (step == 0) return kMostIterations;
     Long128 size = Long128{1} << bits, low = is_signed ? -size / 2 : Long128{0};
     Long128 now = low_bits(value, bits, is_signed);
-    Long128 times = step > 0 ? (low + size - 1 - now) / step : (now - low) / -step;
-    return capped(times);
+    return step > 0 ? times_in(low + size - 1 - now, step) : times_in(now - low, -step);
 }
 
 // Two values compared, of which flags or a branch come.
@@ -73,24 +81,6 @@ struct Comparison {
     Form a, b;
     std::uint64_t a_value = 0, b_value = 0;
     unsigned bits = 64;
-
-    bool holds(Order order, std::uint64_t k) const {
-        std::uint64_t x = a_value + k * static_cast<std::uint64_t>(a.slope),
-                      y = b_value + k * static_cast<std::uint64_t>(b.slope);
-        bool is_signed = order == Order::less || order == Order::less_equal;
-        Long128 left = low_bits(x, bits, is_signed), right = low_bits(y, bits, is_signed);
-        switch (order) {
-            case Order::equal:
-                return left == right;
-            case Order::below:
-            case Order::less:
-                return left < right;
-            case Order::negative:
-                return low_bits(x - y, bits, true) < 0;
-            default:
-                return left <= right;
-        }
-    }
 
     // In how many iterations to come it is what it is now.
     std::uint64_t stays(Order order) const {
@@ -105,23 +95,26 @@ struct Comparison {
             Long128 missing = -low_bits(difference, bits, true);
             if (step == 0) return kMostIterations;
             if (missing == 0) return 0;  // equal now, and not the next time
-            if (missing % step == 0 && missing / step >= 1) return capped(missing / step - 1);
+            if ((missing > 0) == (step > 0)) {
+                Long128 way = missing > 0 ? missing : -missing, each = step > 0 ? step : -step;
+                std::uint64_t times = times_in(way, each);
+                if (Long128{times} * each == way) return times - 1;
+            }
             return stays_within(difference, apart.slope, bits, true);
         }
-        // Both are straight lines as long as neither wraps, and meet once: alike here and there, alike
-        // between.
+        // Both are straight lines as long as neither wraps, and meet once.
         bool is_signed = order == Order::less || order == Order::less_equal;
-        std::uint64_t low = 0, high = fewer(stays_within(a_value, a.slope, bits, is_signed),
-                                            stays_within(b_value, b.slope, bits, is_signed));
-        bool now = holds(order, 0);
-        while (low < high) {
-            std::uint64_t middle = (low + high + 1) / 2;
-            if (holds(order, middle) == now)
-                low = middle;
-            else
-                high = middle - 1;
-        }
-        return low;
+        bool is_strict = order == Order::less || order == Order::below;
+        std::uint64_t most = fewer(stays_within(a_value, a.slope, bits, is_signed),
+                                   stays_within(b_value, b.slope, bits, is_signed));
+        Long128 above = low_bits(a_value, bits, is_signed) - low_bits(b_value, bits, is_signed);
+        Long128 step = low_bits(static_cast<std::uint64_t>(a.slope), bits, true) -
+                       low_bits(static_cast<std::uint64_t>(b.slope), bits, true);
+        bool now = is_strict ? above < 0 : above <= 0;
+        if (now ? step <= 0 : step >= 0) return most;
+        Long128 way = now ? -above : above;
+        if (now == is_strict) way--;  // equal is not what it is now
+        return fewer(most, times_in(way, now ? step : -step));
     }
 };
 
@@ -165,17 +158,17 @@ inline std::uint64_t blocks_over(std::uint64_t address, unsigned pieces, unsigne
         return blocks;
     };
     step &= block - 1;
-    std::uint64_t lowest = step & (0 - step), period = step == 0 ? 1 : block / lowest;
-    bool is_aligned = bytes <= block && (bytes & (bytes - 1)) == 0 && address % bytes == 0;
-    if (!where.is_affine || (is_aligned && step % bytes == 0)) period = 1;
+    std::uint64_t period = step == 0 ? 1 : block >> std::countr_zero(step);
+    bool is_aligned = bytes <= block && (bytes & (bytes - 1)) == 0 && (address & (bytes - 1)) == 0;
+    if (!where.is_affine || (is_aligned && (step & (bytes - 1)) == 0)) period = 1;
     if (period == 1) return iterations * blocks_at(address);
     std::uint64_t all = 0, rest = 0;
     for (std::uint64_t k = 1; k <= period; k++) {
         std::uint64_t here = blocks_at(address + k * static_cast<std::uint64_t>(where.slope));
         all += here;
-        if (k <= iterations % period) rest += here;
+        if (k <= (iterations & (period - 1))) rest += here;
     }
-    return iterations / period * all + rest;
+    return (iterations >> std::countr_zero(period)) * all + rest;
 }
 
 // In how many iterations to come an access does not touch the block, and one more: there is one that is

@@ -86,9 +86,7 @@ struct Outcome {
     std::uint8_t flags = 0;
     bool is_known = true, are_flags_known = true;
 };
-struct NoTrace {
-    void operator()(const Executed&) const {}
-};
+struct NoTrace {};
 
 // Arch has State, Code, Unit (what executes vector instructions), and the hooks of A64 in a64/a64.h.
 template <class Arch, class Memory>
@@ -98,7 +96,9 @@ class Ahead {
     using Table = LiftTable<Arch>;
 
     Ahead(State& state, Memory& memory, typename Arch::Unit unit, Table* table)
-        : s_(state), memory_(memory), unit_(unit), table_(table) {}
+        : s_(state), memory_(memory), unit_(unit), table_(table) {
+        if (table_ != nullptr) table_->start();
+    }
 
     // What was touched last.
     const Touched& touched() const { return touch_[piece_]; }
@@ -126,13 +126,14 @@ class Ahead {
     // Up to `budget` instructions, as long as take() wants more: it is called after each access.
     template <class Take>
     Step run(std::uint64_t budget, Take take) {
-        if (table_ != nullptr) table_->start();
-        return go(budget, take, NoTrace{});
+        NoTrace none;
+        return go(budget, take, none);
     }
-    // One instruction; trace(Executed) is called for each of its operations.
+    // … and trace() is told of each operation: begin() gives what to fill in, end_op() says that it is,
+    // and goes_on() is asked after each instruction.
     template <class Take, class Trace>
-    Step record(Take take, Trace trace) {
-        return go(1, take, trace);
+    Step record(std::uint64_t budget, Take take, Trace& trace) {
+        return go(budget, take, trace);
     }
 
  private:
@@ -141,8 +142,11 @@ class Ahead {
     using Ends = Micro::Ends;
     enum class Flow : std::uint8_t { on, jumped, stop };
 
+    template <class Trace>
+    static constexpr bool kTraces = !std::is_same_v<Trace, NoTrace>;
+
     template <class Take, class Trace>
-    Step go(std::uint64_t budget, Take take, Trace trace) {
+    Step go(std::uint64_t budget, Take take, Trace& trace) {
         Known known = Arch::enter(s_);
         std::uint64_t pc = s_.pc;
         std::uint64_t* const r = Arch::slots(s_);
@@ -187,6 +191,8 @@ class Ahead {
                     }
                 }
                 pc = known.next;
+                if constexpr (kTraces<Trace>)
+                    if (!trace.goes_on(at, pc)) return leave(pc, Step::done);
                 if (flow == Flow::jumped || m->ends == Ends::run || budget == 0) break;
             }
         }
@@ -239,12 +245,18 @@ class Ahead {
 
     template <class Trace>
     [[gnu::always_inline]] Flow execute(const Micro& m, Known& known, std::uint64_t* r, Trace& trace) {
-        constexpr bool kTraces = !std::is_same_v<Trace, NoTrace>;
         std::uint64_t a = r[m.a], b = (r[m.b] << m.shift) + static_cast<std::uint64_t>(m.immediate);
         std::uint64_t is_known = known.slots >> m.a & known.slots >> m.b & 1;
-        if constexpr (kTraces) {
-            Executed event{m, a, b, r[m.d], r[m.c], 0, known, {}, false, {}};
+        if constexpr (kTraces<Trace>) {
+            Executed& event = trace.begin();
+            event.m = m;
+            event.a = a;
+            event.b = b;
+            event.d = r[m.d];
+            event.c = r[m.c];
+            event.before = known;
             Flow flow = act(m, known, r, a, b, is_known);
+            if (flow == Flow::stop) return flow;
             event.result = r[m.d];
             event.after = known;
             event.touches = m.is_memory() || known.touches > event.before.touches;
@@ -252,7 +264,7 @@ class Ahead {
                 event.touched = {a + b, m.pieces, m.bytes, m.is_store()};
             else if (event.touches)
                 event.touched = touch_[known.touches - 1];
-            if (flow != Flow::stop) trace(event);
+            trace.end_op();
             return flow;
         } else
             return act(m, known, r, a, b, is_known);

@@ -101,41 +101,50 @@ class Loops {
         return out;
     }
 
+    // An iteration as it is interpreted.
+    template <class End>
+    struct Recorder {
+        Loops& l;
+        State& state;
+        const End& end;
+        const std::uint64_t head = state.pc;
+        unsigned first = 0;  // operation of the instruction
+        bool touches = false, is_good = true;
+
+        Executed& begin() { return l.record_[l.length_]; }
+        void end_op() {
+            Recorded& one = l.record_[l.length_];
+            one.where = kStill;
+            one.joins = Arch::kJoinsTouches && touches;
+            touches |= one.touches;
+            l.length_++;
+        }
+        bool goes_on(std::uint64_t at, std::uint64_t next) {
+            l.instructions_++;
+            if constexpr (kIsReplay<End>)
+                if (touches && at == end.pc) {
+                    is_good = l.ends_at_ == kMostLength;  // not in two places
+                    for (l.end_touch_ = first; !l.record_[l.end_touch_].touches;) l.end_touch_++;
+                    l.ends_at_ = l.length_ - 1;
+                    l.at_end_ = registers_of(state);
+                }
+            first = l.length_;
+            touches = false;
+            if (next == head) return false;
+            return is_good = is_good && l.length_ + Lifting::kMost <= kMostLength;
+        }
+    };
+
     template <class Memory, class End, class Take>
     bool record(Ahead<Arch, Memory>& ahead, State& state, const End& end, Take take) {
-        std::uint64_t head = state.pc;
         before_ = registers_of(state);
         length_ = instructions_ = 0;
         vectors_ = 0;
         ends_at_ = kMostLength;
-        do {
-            if (length_ + Lifting::kMost > kMostLength) return false;
-            unsigned first = length_;
-            bool wants_more = true, touches = false;
-            Step step = ahead.record(
-                [&] {
-                    touches = true;
-                    return wants_more = take();
-                },
-                [&](const Executed& one) {
-                    Recorded& to = record_[length_];
-                    static_cast<Executed&>(to) = one;
-                    to.where = kStill;
-                    to.joins = false;
-                    for (unsigned k = first; k < length_ && Arch::kJoinsTouches; k++)
-                        to.joins |= record_[k].touches;
-                    length_++;
-                });
-            instructions_++;
-            if (step == Step::stop || !wants_more) return false;
-            if constexpr (kIsReplay<End>)
-                if (touches && ahead.at() == end.pc) {
-                    if (ends_at_ != kMostLength) return false;  // in two places
-                    for (end_touch_ = first; !record_[end_touch_].touches;) end_touch_++;
-                    ends_at_ = length_ - 1;
-                    at_end_ = registers_of(state);
-                }
-        } while (state.pc != head);
+        bool wants_more = true;
+        Recorder<End> recorder{*this, state, end};
+        Step step = ahead.record(kMostLength, [&] { return wants_more = take(); }, recorder);
+        if (step == Step::stop || !wants_more || !recorder.is_good) return false;
         after_ = registers_of(state);
         return true;
     }
@@ -262,7 +271,7 @@ class Loops {
     // affine, and is aligned, is taken to be so always.
     bool touches_alike(Recorded& one) {
         Form where = form(one, one.m.a) + form(one, one.m.b) * (std::uint64_t{1} << one.m.shift);
-        if (where != one.where) moved_ = true;
+        if (one.touched.writes && where != one.where) moved_ = true;  // what is loaded depends on it
         one.where = where;
         one.stored[0] = one.stored[1] = {};
         if (where.is_affine) return true;

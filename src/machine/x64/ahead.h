@@ -88,9 +88,10 @@ struct X64 {
         Form way = moves ? a.form - b.form : kStill;
         if (!a.form.is_affine || a.form.slope % 8 != 0 || !way.is_still() || !c.form.is_affine)
             return {};
-        Comparison left{c.form, kStill, c.value, 8u / m.pieces, 64};
-        if (left.holds(Comparison::Order::below, 0)) return {};
-        most = fewer(most, left.stays(Comparison::Order::below));
+        const std::uint64_t chunk = 8u / m.pieces;
+        if (c.value < chunk) return {};
+        most =
+            fewer(most, Comparison{c.form, kStill, c.value, chunk, 64}.stays(Comparison::Order::below));
         return kStill;
     }
     template <class Memory>
