@@ -5,6 +5,7 @@
 #include <random>
 
 #include "watch/outside/budget.h"
+#include "watch/outside/moments.h"
 #include "watch/outside/replay.h"
 
 namespace revisit::watch::outside {
@@ -74,6 +75,52 @@ TEST(WatchBudget, samples_do_not_fall_into_step_with_a_program) {
         off += std::pow(there / all - kShare, 2) / kRuns;
     }
     EXPECT_LT(std::sqrt(off), 1.4 * std::sqrt(kShare * (1 - kShare) / kSamples));
+}
+
+// A loop of 0.4 of every 5 ms that makes 1.3 accesses per nanosecond, and one that makes 0.1: most
+// accesses are in the first, and a twelfth of the time.
+TEST(WatchMoments, more_samples_where_accesses_are_made_fast_and_no_bias) {
+    constexpr double kRound = 5, kTurn = 0.4, kSpacing = 8;  // milliseconds
+    constexpr int kRuns = 300, kSamples = 60;
+    constexpr std::uint64_t kFast = 0x1000, kSlow = 0x2000;
+    std::mt19937_64 random(11);
+    std::uniform_real_distribution<double> evenly;
+    double share = 0, in_fast = 0, all_moments = 0;
+    for (int run = 0; run < kRuns; run++) {
+        Moments moments;
+        moments.measured(kSlow, 0.1);
+        moments.measured(kFast, 1.3);
+        double now = kRound * evenly(random), fast = 0, slow = 0;
+        for (int taken = 0; taken < kSamples;) {
+            const double period = Budget::out_of_step(kSpacing * moments.taken(), evenly(random));
+            now += period;
+            all_moments++;
+            const bool is_fast = std::fmod(now, kRound) < kTurn;
+            const double chance = moments.chance(is_fast ? kFast : kSlow);
+            if (evenly(random) >= chance) continue;
+            taken++;
+            (is_fast ? fast : slow) += period / chance;
+            in_fast += is_fast;
+        }
+        share += fast / (fast + slow) / kRuns;
+    }
+    EXPECT_NEAR(share, kTurn / kRound, 0.006);
+    EXPECT_LT(all_moments / (kRuns * kSamples), 5);
+    // Where the loops' accesses are known, so many samples taken evenly say as much of them.
+    auto worth = [](double part_of_samples) {
+        constexpr double kOfFast = 0.53;
+        return kSamples / (kOfFast * kOfFast / part_of_samples +
+                           (1 - kOfFast) * (1 - kOfFast) / (1 - part_of_samples));
+    };
+    EXPECT_GT(worth(in_fast / (kRuns * kSamples)), 1.8 * worth(kTurn / kRound));
+}
+
+TEST(WatchMoments, all_are_taken_where_no_rate_is_known_or_all_are_alike) {
+    Moments moments;
+    EXPECT_EQ(moments.chance(0x1000), 1);
+    moments.measured(0x1000, 2);
+    for (int i = 0; i < 100; i++) EXPECT_EQ(moments.chance(0x1000), 1);
+    EXPECT_EQ(moments.taken(), 1);
 }
 
 TEST(WatchBudget, stops_of_threads_that_others_wait_for_count_twice) {

@@ -421,6 +421,27 @@ TEST(WatchClock, a_loop_that_one_short_sample_met_has_the_time_of_its_moments) {
     EXPECT_LT(time, 2.8);
 }
 
+// Of each sample's period four moments in the second loop were passed over, so that half of the samples
+// are in the first, which has a tenth of the time.
+TEST(WatchClock, moments_that_were_passed_over_have_their_time) {
+    const Origins origins = two_functions();
+    Samples samples = ten_samples();
+    ThreadSamples& thread = samples.threads[0];
+    for (std::uint32_t i = 0; i < 10; i++) {
+        thread.samples[i].place = i % 2;
+        thread.samples[i].stands_for = thread.samples[i].period * (i % 2 ? 9 : 1) / 5;
+        for (unsigned k = 0; k < 4; k++) thread.met.push_back({i, 1});
+    }
+    FunctionNames names(origins);
+    for (const auto& [name, over] : time_over_samples(samples, names)) EXPECT_NEAR(over, 1, 0.01);
+    double first = 0, all = 0;
+    for (std::size_t i = 0; i < 10; i++) {
+        first += thread.samples[i].place == 0 ? time_of(thread.samples, i) : 0;
+        all += time_of(thread.samples, i);
+    }
+    EXPECT_NEAR(first, 0.1 * all, 0.01 * all);
+}
+
 // Two of rate 2, and those that end in a loop of rate 0.2 after half the way, or a fifth of it.
 TEST(WatchClock, stretches_that_end_in_another_loop_count_without_what_they_made_there) {
     const std::string slow = "slow";

@@ -462,7 +462,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
     for (const auto& [number, thread] : samples.threads)
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             FunctionRate& loop = rates.of[name_of(thread.samples[i].place)];
-            loop.nanoseconds += advance(thread.samples, i);
+            loop.nanoseconds += time_of(thread.samples, i);
             loop.uses += thread.samples[i].uses;
             loop.open += thread.samples[i].open;
         }
@@ -481,11 +481,12 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         clock.delay = delay.typical;
         clock.delay_error = delay.error;
         clock.spread = off.spread;
-        std::vector<double> times;
+        std::vector<double> times, passed;  // that samples stand for; since the one before
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
             const std::string& name = name_of(thread.samples[i].place);
             const FunctionRate& loop = rates.of.at(name);
-            times.push_back(advance(thread.samples, i, loop.with_kernel));
+            passed.push_back(advance(thread.samples, i, loop.with_kernel));
+            times.push_back(time_of(thread.samples, i, loop.with_kernel));
             clock.time.push_back(static_cast<double>(thread.samples[i].time));
             clock.rate.push_back(rates.at(name, clock.time.back(), thread.samples[i].open_share()));
             clock.stays.push_back(loop.stays);
@@ -504,7 +505,7 @@ AccessClock::AccessClock(const Samples& samples, const Origins& origins, const F
         }
         clock.turns = turns_of(thread, origins, names, rates, times, clock);
         clock.error = clock.error_by_samples(times);
-        clock.run_evenly(times);
+        clock.run_evenly(times, passed);
         if (clock.accesses.empty()) continue;
         accesses_ += clock.accesses.back();
         chance += std::pow(clock.error * clock.accesses.back(), 2);

@@ -80,7 +80,8 @@ class AccessClock {
         double delay_error = 0;        // … of one of them
         double error = 0, spread = 0;  // of the clock, relative, and of a short while
         double error_by_samples(const std::vector<double>& times) const;  // of all of `made`
-        void run_evenly(const std::vector<double>& times);  // `accesses` from `made` in these times
+        // `accesses` from `made`: `times` are what samples stand for, `passed` since the one before.
+        void run_evenly(const std::vector<double>& times, const std::vector<double>& passed);
         double at(double nanoseconds) const;
         // Accesses from a sample to a moment after it.
         double since(std::size_t sample, double nanoseconds) const;

@@ -26,7 +26,8 @@ double AccessClock::ThreadClock::error_by_samples(const std::vector<double>& tim
 
 // Between two samples the program goes through many loops, of which the later sample has met one. So
 // the clock goes at the mean rate of the samples around.
-void AccessClock::ThreadClock::run_evenly(const std::vector<double>& times) {
+void AccessClock::ThreadClock::run_evenly(const std::vector<double>& times,
+                                          const std::vector<double>& passed) {
     constexpr std::size_t kAround = 3;
     double now = 0, whole = 0, even = 0;
     for (double one : made) whole += one;
@@ -39,7 +40,7 @@ void AccessClock::ThreadClock::run_evenly(const std::vector<double>& times) {
             time_around += times[k];
         }
         last_rate = time_around > 0 ? accesses_around / time_around : 0;
-        steps.push_back(times[i] * last_rate);
+        steps.push_back(passed[i] * last_rate);
         even += steps.back();
     }
     for (double step : steps) accesses.push_back(now += even > 0 ? step * whole / even : 0);

@@ -12,6 +12,13 @@ double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kern
     return with_kernel ? time : std::min(time, period);
 }
 
+double time_of(const std::vector<Sample>& samples, std::size_t i, bool with_kernel) {
+    const double time = advance(samples, i, with_kernel);
+    const Sample& sample = samples[i];
+    if (sample.stands_for == 0 || sample.period == 0) return time;
+    return time * static_cast<double>(sample.stands_for) / static_cast<double>(sample.period);
+}
+
 std::map<std::string, double> time_over_samples(const Samples& samples, FunctionNames& names) {
     struct Time {
         double sampled = 0, met = 0;
@@ -21,9 +28,8 @@ std::map<std::string, double> time_over_samples(const Samples& samples, Function
     double whole = 0;
     for (const auto& [number, thread] : samples.threads)
         for (std::size_t i = 0; i < thread.samples.size(); i++) {
-            double time = advance(thread.samples, i);
-            loops[names.loop(thread.samples[i].place)].sampled += time;
-            whole += time;
+            loops[names.loop(thread.samples[i].place)].sampled += time_of(thread.samples, i);
+            whole += advance(thread.samples, i);
         }
     // What no sample met, single loops of an allocator, is like what was met just before: by the moment
     // before it, or by the sample that its time begins with.

@@ -18,10 +18,12 @@
 
 namespace revisit::watch {
 
-// Nanoseconds that a sample stands for. Kernel time between two samples belongs to nobody's accesses:
+// Nanoseconds since the sample before. Kernel time between two samples belongs to nobody's accesses:
 // samples are taken in user code alone, one a period of it. But replays take pages that are met for the
 // first time as the program does, and the kernel's work for these is in their rates.
 double advance(const std::vector<Sample>& samples, std::size_t i, bool with_kernel = false);
+// … where the time since the sample before is not only its own: of moments that were passed over.
+double time_of(const std::vector<Sample>& samples, std::size_t i, bool with_kernel = false);
 
 // By loop: its time, over that of its samples.
 std::map<std::string, double> time_over_samples(const Samples& samples, FunctionNames& names);

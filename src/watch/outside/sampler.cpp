@@ -223,7 +223,9 @@ void Sampler::sample(Task& t) {
     drawn_ = look.distance();
     Sample& sample = thread.samples.back();
     sample.time = program_time(t);
-    sample.period = number == 1 ? 2 * t.period : t.period;  // see to_first_sample()
+    const std::uint64_t times = number == 1 ? 2 : 1;  // see to_first_sample()
+    sample.period = times * (t.passed_over + t.period);
+    sample.stands_for = static_cast<std::uint64_t>(static_cast<double>(times * t.period) / t.chance);
     sample.place = t.process->place(interrupted);
     begin_ticks(t);
     sample.has_address = look.use().pc != 0;
@@ -259,7 +261,7 @@ void Sampler::finish_sample(Task& t) {
         sample.far_label = label(t, bench_.far_use);
     if (foreseen_) sample.far_reuse_label = label(t, bench_.far_reuse);
     thread.add_window(bench_.window);
-    budget_.charge_heap_library(bench_.log, sample.period,
+    budget_.charge_heap_library(bench_.log, sample.stands_for,
                                 [&](std::uint64_t pc) { return t.process->is_in_heap_library(pc); });
     count_visits(t);
 }
@@ -337,7 +339,7 @@ bool Sampler::wait_for(Task& t, unsigned slot, const Watch& watch) {
 void Sampler::watch_use(Task& t, const Noted& use) {
     const Sample& last = t.samples().samples.back();
     const double stands_for =
-        static_cast<double>(last.period) * last.open / std::max<int>(1, last.uses);
+        static_cast<double>(last.stands_for) * last.open / std::max<int>(1, last.uses);
     Reservoir::Choice choice = t.reservoir.choose(t.random, std::max(1.0, stands_for));
     if (choice.watchpoint < 0) return;
     auto block = static_cast<unsigned>(choice.watchpoint);
@@ -511,7 +513,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     const bool follows = !t.replay.runs && wants_following(t);
     const bool sampled = t.replay.runs || follows || !wants_beginning(t);
     if (sampled) {
-        t.rest.user += t.period;
+        t.rest.user += t.passed_over + t.period;
         t.rest.sampled = now;
         t.replay.ended = now - t.traps_cost;
         if (t.replay.runs) Replayer(bench_, t).compare_stack();
@@ -523,6 +525,7 @@ Sampler::Taken Sampler::at_stop(Task& t) {
     // Where nobody waits for the stretch to end, the timer ends it.
     std::uint64_t time = sampled ? to_next_sample(t, cost) : stretch_ = Replayer::next_length(t);
     t.period = sampled ? time : t.period + time;
+    if (sampled) t.passed_over = 0;
     t.due_since = now;
     t.events.set_timer(time);
     if (follows) begin_following(t);

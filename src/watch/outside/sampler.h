@@ -124,6 +124,7 @@ class Sampler {
     void check_prediction(Task& task, Look& look);
     void measure_rate(Task& task, Look& look);
     void due(Task& task, const Fired& fired);
+    bool is_passed_over(Task& task, std::uint64_t pc);
     bool wants_replay(Task& task, std::uint64_t pc);
     static bool is_measured(const Task& task, std::uint64_t pc);
     bool wants_beginning(Task& task);

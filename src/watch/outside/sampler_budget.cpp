@@ -17,8 +17,9 @@ std::uint64_t Sampler::to_next_sample(Task& t, std::uint64_t cost) {
     std::uint64_t& usual = budget_.usual_cost;
     if (usual == 0) usual = std::min(felt, kDear);
     usual = (usual * 7 + std::min(felt, 4 * usual)) / 8;
-    double period = static_cast<double>(settings_.period) + t.rest.duty * budget_.wait(cost);
-    return static_cast<std::uint64_t>(Budget::out_of_step(period, t.random.unit()));
+    const double period = static_cast<double>(settings_.period) + t.rest.duty * budget_.wait(cost);
+    t.next_moment = period * t.moments.taken();
+    return static_cast<std::uint64_t>(Budget::out_of_step(t.next_moment, t.random.unit()));
 }
 
 // At any time of the period, with equal chance: many threads may run the same code from their beginning

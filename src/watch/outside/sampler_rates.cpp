@@ -116,15 +116,33 @@ void Sampler::due(Task& t, const Fired& fired) {
     t.is_due = true;
     t.due_since = fired.time;
     t.processor = fired.processor;
+    t.chance = 1;
     Replay& replay = t.replay;
-    if (fired.registers == nullptr || busy_ || t.pair.asked || replay.runs) return;
+    if (fired.registers == nullptr || t.pair.asked || replay.runs) return;
     Machine::read_state(fired.registers, replay.from);
+    if (is_passed_over(t, replay.from.pc)) return;
+    if (busy_) return;
     if (wants_following(t) && is_measured(t, replay.from.pc)) return;
     if (replays_of(t, replay.from.pc).by_stop > 0 || !wants_replay(t, replay.from.pc)) return;
     Replayer(bench_, t).keep(fired);
     replay.runs = true;
     replay.start = fired.time - t.traps_cost;
     replay.until = wall_time() + std::max(kLate, Replayer::next_length(t)) - kLate;
+}
+
+// Whether the moment at which the timer fired is left to be a tick (moments.h).
+bool Sampler::is_passed_over(Task& t, std::uint64_t pc) {
+    ThreadSamples& thread = t.samples();
+    if (settings_.share == 0 || thread.samples.empty()) return false;
+    t.chance = t.moments.chance(pc);
+    if (t.random.unit() < t.chance) return false;
+    thread.met.push_back({static_cast<std::uint32_t>(thread.samples.size()), t.process->place(pc)});
+    const auto next = static_cast<std::uint64_t>(Budget::out_of_step(t.next_moment, t.random.unit()));
+    t.passed_over += t.period;
+    t.period = clock(t) - t.due_since + next;
+    t.events.set_timer(next);
+    t.is_due = false;
+    return true;
 }
 
 // At a stop where none has begun.
@@ -213,6 +231,7 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
         const auto ran = static_cast<double>(taken);
         replay.rate = static_cast<double>(counted.accesses) / std::max(ran / 4, ran - kToGoOn);
         replay.failed = here.failed = 0;
+        t.moments.measured(replay.from.pc, replay.rate);
         if (!replay.follows_sample) t.measured.set(replay.from.pc >> 7 & 255);
     } else if (is_too_long && goes_shorter)
         return;

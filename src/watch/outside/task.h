@@ -6,6 +6,7 @@
 #include <bitset>
 
 #include "watch/outside/events.h"
+#include "watch/outside/moments.h"
 #include "watch/outside/process.h"
 #include "watch/samples/reservoir.h"
 
@@ -114,7 +115,12 @@ struct Task {
     std::uint64_t traps_cost = 0;   // nanoseconds of its clock that traps took
     std::uint64_t stopped_for = 0;  // nanoseconds it was stopped
     std::uint64_t rating = 0;       // … of all that it costs, to find out how fast accesses go
-    std::uint64_t period = 0;       // up to the next sample
+    std::uint64_t period = 0;       // since the timer fired before, up to the next sample
+    // Moments at which it fired and that did not become samples: their periods, since the last sample.
+    std::uint64_t passed_over = 0;
+    double next_moment = 0;  // nanoseconds from one to the next, in the mean
+    double chance = 1;       // that the moment which became a sample was to do so
+    Moments moments;
     std::uint64_t ticks = 0, tick_period = 770000;  // so far; nanoseconds
     std::uint64_t switches = 0;    // how often it was put on a processor, when that was last read
     std::uint64_t clock_seen = 0;  // when it was last read

@@ -17,7 +17,10 @@
 namespace revisit::watch {
 
 struct Sample {
-    std::uint64_t period = 0;        // nanoseconds of user code that it stands for
+    std::uint64_t period = 0;  // nanoseconds of user code since the one before
+    // … that it stands for: as much over all samples, but not of each, where moments become samples
+    // more often in some code than in other. 0 = the period.
+    std::uint64_t stands_for = 0;
     std::uint64_t time = 0;          // nanoseconds of the program's own processor time
     std::uint32_t place = kNowhere;  // where it was interrupted
     bool has_address = false;
@@ -90,10 +93,10 @@ struct ThreadSamples {
         std::uint16_t value, count;
     };
     struct Met {
-        std::uint32_t sample, place;  // in the time that this sample stands for
+        std::uint32_t sample, place;  // in the period of this sample
     };
     std::vector<Sample> samples;  // in order of time; sample number i is at i - 1
-    std::vector<Met> met;         // at other moments: ticks
+    std::vector<Met> met;         // at other moments: ticks, and those passed over
     std::vector<Entry> entries;
     std::uint64_t keeps = 1;      // windows: every so many
     std::uint64_t end = 0;        // the thread's time at its end; 0 = unknown
@@ -101,8 +104,8 @@ struct ThreadSamples {
     std::uint64_t checked = 0, missed = 0, stray = 0;
 
     void add_window(const Window& window);  // of the last sample
-    // Where the thread was: take(number of a sample, place, share of the sample's time). All moments of
-    // that time count alike, the sample's own among them.
+    // Where the thread was: take(number of a sample, place, share of the sample's period). All moments
+    // of that count alike, the sample's own among them.
     template <class Take>
     void for_places(Take take) const {
         std::vector<std::uint32_t> moments(samples.size(), 1);
