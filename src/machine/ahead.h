@@ -246,7 +246,7 @@ class Ahead {
     template <class Trace>
     [[gnu::always_inline]] Flow execute(const Micro& m, Known& known, std::uint64_t* r, Trace& trace) {
         std::uint64_t a = r[m.a], b = (r[m.b] << m.shift) + static_cast<std::uint64_t>(m.immediate);
-        std::uint64_t is_known = known.slots >> m.a & known.slots >> m.b & 1;
+        std::uint64_t is_known = (~known.slots & m.needs) == 0;
         if constexpr (kTraces<Trace>) {
             Executed& event = trace.begin();
             event.m = m;
@@ -283,12 +283,18 @@ class Ahead {
         value<Op::op, 8, false>(m, known, r, a, b, is_known); \
         return Flow::on;                                      \
     case Micro::key_of(Op::op, 4, false):                     \
+        value<Op::op, 4, false>(m, known, r, a, b, is_known); \
+        return Flow::on;                                      \
+    case Micro::key_of(Op::op, 2, false):                     \
         value<Op::op, 0, false>(m, known, r, a, b, is_known); \
         return Flow::on;                                      \
     case Micro::key_of(Op::op, 8, true):                      \
         value<Op::op, 8, true>(m, known, r, a, b, is_known);  \
         return Flow::on;                                      \
     case Micro::key_of(Op::op, 4, true):                      \
+        value<Op::op, 4, true>(m, known, r, a, b, is_known);  \
+        return Flow::on;                                      \
+    case Micro::key_of(Op::op, 2, true):                      \
         value<Op::op, 0, true>(m, known, r, a, b, is_known);  \
         return Flow::on;
             REVISIT_VALUE(add)

@@ -20,7 +20,8 @@ constexpr std::uint64_t cut(std::uint64_t value, unsigned bytes) {
 }
 
 constexpr std::uint8_t result_flags(std::uint64_t result, unsigned bytes) {
-    bool is_even = std::popcount(result & 0xff) % 2 == 0;
+    // std::popcount is a call where the processor is not known to have it.
+    bool is_even = ~0x6996u >> ((result ^ result >> 4) & 15) & 1;
     return static_cast<std::uint8_t>((result == 0 ? kZero : 0) | (is_even ? kParity : 0) |
                                      (result >> (8 * bytes - 1) & 1 ? kSign : 0));
 }
@@ -60,9 +61,6 @@ constexpr std::uint8_t product_flags(std::uint64_t a, std::uint64_t b, unsigned 
     __int128 product = static_cast<__int128>(sign_extend(a, 8 * bytes)) * sign_extend(b, 8 * bytes);
     bool fits = product == sign_extend(static_cast<std::uint64_t>(product), 8 * bytes);
     return fits ? 0 : kCarry | kOverflow;
-}
-constexpr bool is_shift(Micro::Op op) {
-    return op == Micro::Op::shift_left || op == Micro::Op::shift_right || op == Micro::Op::shift_signed;
 }
 
 // The flags that an operation with this result sets; a shift by nothing sets none.

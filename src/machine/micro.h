@@ -184,13 +184,15 @@ struct Micro {
     enum class Kind : std::uint8_t { other, call, ret, jump, string } kind = Kind::other;
     std::uint8_t length = 0;     // of its instruction, in bytes
     std::int64_t immediate = 0;  // native: the instruction
+    std::uint64_t needs = 0;     // slots a and b, as bits
 
     static constexpr std::uint16_t key_of(Op op, unsigned bytes, bool sets_flags) {
-        return static_cast<std::uint16_t>(static_cast<unsigned>(op) * 4 + (bytes == 8 ? 0 : 2) +
-                                          sets_flags);
+        const unsigned width = bytes == 8 ? 0 : bytes == 4 ? 2 : 4;
+        return static_cast<std::uint16_t>(static_cast<unsigned>(op) * 6 + width + sets_flags);
     }
     constexpr void seal() {
         key = op < Op::select ? key_of(op, bytes, flags != 0) : key_of(op, 8, false);
+        needs = std::uint64_t{1} << a | std::uint64_t{1} << b;
     }
 
     constexpr bool is_value() const { return op <= Op::forget; }
@@ -207,8 +209,11 @@ struct Micro {
                op == Op::compare_if_added || (op == Op::own && condition.test != Test::always);
     }
 };
-static_assert(sizeof(Micro) == 32);
+static_assert(sizeof(Micro) == 40);
 
+constexpr bool is_shift(Micro::Op op) {
+    return op == Micro::Op::shift_left || op == Micro::Op::shift_right || op == Micro::Op::shift_signed;
+}
 constexpr std::uint64_t slot_bit(unsigned slot) {
     return std::uint64_t{1} << slot;
 }
@@ -268,6 +273,31 @@ struct Lifting {
     }
 };
 
+// Flags that nothing reads before they are set again need not be computed: on x86_64 that is so of most
+// operations that set them. The operations follow one another up to a jump, after which any are read;
+// what a look ahead breaks off, it goes on with, or with none of it.
+inline void leave_out_unread_flags(Micro* micro, unsigned count) {
+    using Op = Micro::Op;
+    std::uint8_t read = kAllFlags;  // from here on
+    for (unsigned k = count; k-- > 0;) {
+        Micro& m = micro[k];
+        if (m.op == Op::native || m.op == Op::own || m.op == Op::stop || m.op == Op::get_flags) {
+            read = kAllFlags;
+            continue;
+        }
+        const auto sets = static_cast<std::uint8_t>(m.flags | m.loses);
+        const bool is_by_constant = m.b == kZeroSlot && (m.immediate & (8 * m.bytes - 1)) != 0;
+        const bool may_keep_them = (is_shift(m.op) && !is_by_constant) || !m.is_value();
+        if (sets != 0 && m.is_value() && (sets & read) == 0) {
+            m.flags = m.loses = 0;
+            m.seal();
+        } else if (!may_keep_them)
+            read &= static_cast<std::uint8_t>(~sets);
+        if (m.op == Op::add_carry || m.op == Op::subtract_carry) read |= kCarry;
+        if (m.reads_flags()) read |= m.condition.needs();
+    }
+}
+
 // Runs of instructions lifted before, each up to a jump, by address, beside the code they were made
 // from. Whether the code is still the same is looked at once per look-ahead: the thread does not move
 // meanwhile, and what the look-ahead stores is not stored in memory. There is a table per process and
@@ -278,7 +308,8 @@ class LiftTable {
  public:
     using Code = typename Arch::Code;
 
-    LiftTable() { begin_anew(kFirst); }
+    // `keeps_flags`: all are computed, for a state that is looked at after each instruction.
+    explicit LiftTable(bool keeps_flags = false) : keeps_flags_(keeps_flags) { begin_anew(kFirst); }
 
     // Before a look-ahead.
     void start() { look_++; }
@@ -339,6 +370,7 @@ class LiftTable {
             return nullptr;
         }
         micro_[used_ - 1].ends = Micro::Ends::run;
+        if (!keeps_flags_) leave_out_unread_flags(micro_.get() + run.first, used_ - run.first);
         run.look = look_;
         return micro_.get() + run.first;
     }
@@ -352,6 +384,7 @@ class LiftTable {
         micro_ = std::make_unique_for_overwrite<Micro[]>(std::size_t{kMicros} * count);
     }
 
+    bool keeps_flags_;
     unsigned count_ = 0, used_ = 0;  // runs, a power of two; operations
     std::unique_ptr<Run[]> runs_;
     std::unique_ptr<Micro[]> micro_;

@@ -45,7 +45,7 @@ struct OwnMemory {
     }
 };
 
-X64Table table;
+X64Table table(true), look_table;
 X64Unwinder unwinder;
 X64State actual, foreseen;
 OwnMemory memory;

@@ -41,7 +41,7 @@ void sample(const ucontext_t& context) {
     read_actual(context);
     ahead_state = actual;
     ahead_memory.start();
-    X64Ahead<LookMemory> ahead(ahead_state, ahead_memory, &table);
+    X64Ahead<LookMemory> ahead(ahead_state, ahead_memory, &look_table);
     unsigned met = 0;
     Step step = ahead.run(kInstructions, [&] { return ++met < kAccesses; });
     samples++;
