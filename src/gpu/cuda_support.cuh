@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gpu/exact_counter.h"
 
@@ -28,6 +29,23 @@ inline void check(cudaError_t status, const char* what) {
         throw OutOfMemory(sentence);
     }
     throw std::runtime_error(sentence);
+}
+
+template <class Kernel>
+void allow_shared(Kernel kernel, std::size_t bytes) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
+          "give a block that much shared memory");
+}
+
+// Numbers of the device's memory.
+template <class T>
+std::vector<u64> fetch(const T* from, std::size_t count) {
+    static_assert(sizeof(T) == sizeof(u64));
+    std::vector<u64> out(count);
+    if (count != 0)
+        check(cudaMemcpy(out.data(), from, count * sizeof(u64), cudaMemcpyDeviceToHost), "copy back");
+    return out;
 }
 
 template <class T>

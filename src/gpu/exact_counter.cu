@@ -177,8 +177,8 @@ class Counter final : public ExactCounter {
     Touches take_touches() override {
         turn_to_device();
         drain();
-        touches_.last = fetch_numbers(stack_.data(), stacked_);
-        touches_.last_times = fetch_numbers(stack_times_.data(), stacked_);
+        touches_.last = fetch(stack_.data(), stacked_);
+        touches_.last_times = fetch(stack_times_.data(), stacked_);
         for (u64& time : touches_.first_times) time -= begin_;
         for (u64& time : touches_.last_times) time -= begin_;
         begin_ = now_;
@@ -239,29 +239,9 @@ class Counter final : public ExactCounter {
     void turn_to_device() const { check(cudaSetDevice(settings_.device), "be used"); }
     bool keeps_times() const { return settings_.time || settings_.touches; }
 
-    template <class Kernel>
-    static void allow_shared(Kernel kernel, std::size_t bytes) {
-        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(bytes)),
-              "give a block that much shared memory");
-    }
     void clear(unsigned long long* counts, std::size_t count) {
         check(cudaMemsetAsync(counts, 0, count * sizeof(*counts), compute_), "clear memory");
     }
-    static std::vector<u64> fetch(const unsigned long long* from, std::size_t count) {
-        std::vector<u64> out(count);
-        check(cudaMemcpy(out.data(), from, count * sizeof(u64), cudaMemcpyDeviceToHost), "copy back");
-        return out;
-    }
-
-    static std::vector<u64> fetch_numbers(const u64* from, std::size_t count) {
-        std::vector<u64> out(count);
-        if (count != 0)
-            check(cudaMemcpy(out.data(), from, count * sizeof(u64), cudaMemcpyDeviceToHost),
-                  "copy back");
-        return out;
-    }
-
     // At least four times the stack, so that virtual accesses stay a fifth of the work.
     std::size_t chunk_size(std::size_t usual) const {
         if (settings_.chunk != 0) return std::min<std::size_t>(settings_.chunk, kMost - stacked_);
@@ -415,7 +395,7 @@ class Counter final : public ExactCounter {
         count_reuses(from, to, reuses, sites, length);
         if (settings_.touches) {
             auto append = [&](std::vector<u64>& list, const u64* from) {
-                const auto more = fetch_numbers(from, count - reuses - stacked_);
+                const auto more = fetch(from, count - reuses - stacked_);
                 list.insert(list.end(), more.begin(), more.end());
             };
             append(touches_.first, first_.data());

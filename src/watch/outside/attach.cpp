@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 
@@ -67,9 +70,26 @@ bool imports_ptrace(const std::string& path) {
     return false;
 }
 
+void let_go(std::set<pid_t> threads) {
+    constexpr std::chrono::milliseconds kPatience{300};
+    for (pid_t id : threads) ptrace(PTRACE_INTERRUPT, id, 0, 0);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (!threads.empty() && std::chrono::steady_clock::now() < until) {
+        int status = 0;
+        pid_t id = waitpid(-1, &status, __WALL | WNOHANG);
+        if (id <= 0) {
+            if (id < 0 && errno == ECHILD) return;
+            usleep(50);
+            continue;
+        }
+        if (WIFSTOPPED(status)) ptrace(PTRACE_DETACH, id, 0, status >> 16 == 0 ? WSTOPSIG(status) : 0);
+        threads.erase(id);
+    }
+}
+
 void catch_interrupts() {
     interrupted = false;
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) { interrupted = true; };
     for (int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
 }

@@ -41,10 +41,7 @@ class Tracer {
         : options_(options), sampler_(options.settings, options.objects) {
         outcome_.programs = std::move(known);
         epoll_ = epoll_create1(EPOLL_CLOEXEC);
-        epoll_event event{};
-        event.events = EPOLLIN;
-        event.data.u64 = 0;
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, children_.file(), &event);
+        listen_to(children_.file(), 0);
     }
     ~Tracer() { close(epoll_); }
     Tracer(const Tracer&) = delete;
@@ -145,9 +142,8 @@ class Tracer {
             out.programs.push_back(std::make_unique<Program>(*program));
             copies[program.get()] = out.programs.back().get();
         }
-        for (const auto& process : outcome_.processes) {
+        for (const auto& process : outcome_.processes)
             out.processes.push_back(process->summary(copies[process->program]));
-        }
         for (const auto& [id, task] : tasks_) {
             if (!task->started) continue;
             auto& threads = copies[task->process->program]->samples.threads;
@@ -434,8 +430,7 @@ class Tracer {
         task->id = id;
         task->is_stopped = stands;
         task->process = living_[pid];
-        Task* made = task.get();
-        tasks_[id] = std::move(task);
+        Task* made = (tasks_[id] = std::move(task)).get();
         if (at_once)
             begin(*made);
         else
@@ -460,11 +455,14 @@ class Tracer {
         outcome_.processes.push_back(std::move(process));
     }
 
-    void listen_to(const Task& task) {
+    void listen_to(int file, std::uint64_t number) {
         epoll_event event{};
         event.events = EPOLLIN;
-        event.data.u64 = static_cast<std::uint64_t>(task.id);
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, task.events.file(), &event);
+        event.data.u64 = number;
+        epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &event);
+    }
+    void listen_to(const Task& task) {
+        listen_to(task.events.file(), static_cast<std::uint64_t>(task.id));
     }
 
     void begin(Task& task) {
@@ -557,27 +555,14 @@ class Tracer {
         }
     }
 
-    // Threads are let go where they stand; one that does not stop soon is let go when we end.
     void let_all_go() {
-        constexpr std::uint64_t kPatience = 300000000;  // nanoseconds
+        std::set<pid_t> seized;
         for (auto& [id, task] : tasks_) {
             end(*task);
-            ptrace(PTRACE_INTERRUPT, id, 0, 0);
+            if (!loose_.contains(id)) seized.insert(id);
         }
-        for (pid_t id : loose_) tasks_.erase(id);
-        std::uint64_t since = wall_time();
-        while (!tasks_.empty() && wall_time() - since < kPatience) {
-            int status = 0;
-            pid_t id = waitpid(-1, &status, __WALL | WNOHANG);
-            if (id <= 0) {
-                if (id < 0 && errno == ECHILD) break;
-                usleep(50);
-                continue;
-            }
-            if (WIFSTOPPED(status))
-                ptrace(PTRACE_DETACH, id, 0, status >> 16 == 0 ? WSTOPSIG(status) : 0);
-            tasks_.erase(id);
-        }
+        let_go(std::move(seized));
+        tasks_.clear();
     }
 
     // Nanoseconds: a stop for a signal or an event; the heap library's loading, once per program.
