@@ -201,7 +201,8 @@ TEST(WatchEstimate, what_may_be_touched_is_what_was_resident_without_code_and_wh
 
 // Fifty samples of one thread, each with a reuse by watchpoint after nine tenths of its time.
 Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options,
-                         Sample::Watched watched = Sample::Watched::trapped) {
+                         Sample::Watched watched = Sample::Watched::trapped,
+                         std::uint64_t counted = 0) {
     Samples samples;
     samples.touchable.resident = resident;
     ThreadSamples& thread = samples.threads[1];
@@ -214,6 +215,8 @@ Profile profile_of_fifty(std::uint64_t resident, const EstimateOptions& options,
         sample.label = sample.far_label = sample.far_reuse_label = 0;
         sample.watched = watched;
         sample.trap_time = i * 1000 + 900;
+        sample.far_accesses = 20;
+        sample.far_counted = counted;
         thread.samples.push_back(sample);
     }
     AccessClock::ThreadClock clock;
@@ -230,6 +233,24 @@ TEST(WatchEstimate, nothing_can_be_further_than_what_was_resident) {
     ASSERT_FALSE(profile.reuse.bins.empty());
     EXPECT_LE(profile.reuse.bins.back().low, 100u);
     EXPECT_LE(profile.distinct, 100);
+}
+
+// By time each reuse takes 880 accesses; registers say that it was 220 from the stop, 200 from the use.
+TEST(WatchEstimate, accesses_counted_to_a_trap_are_believed_before_its_time) {
+    auto middle = [](const Histogram& time) {
+        double sum = 0, count = 0;
+        for (const Bin& bin : time.bins) {
+            sum += bin.count * static_cast<double>(bin.low + bin.high) / 2;
+            count += bin.count;
+        }
+        return sum / count;
+    };
+    const Profile by_time = profile_of_fifty(0, {});
+    const Profile counted = profile_of_fifty(0, {}, Sample::Watched::trapped, 220);
+    EXPECT_GT(middle(*by_time.time), 700);
+    EXPECT_NEAR(middle(*counted.time), 200, 25);
+    const Profile impossible = profile_of_fifty(0, {}, Sample::Watched::trapped, 15);
+    EXPECT_NEAR(middle(*impossible.time), middle(*by_time.time), 1e-9) << "it trapped before the use";
 }
 
 // Each run touches its memory for the first time, and the counts are of one.

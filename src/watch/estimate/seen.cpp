@@ -206,6 +206,8 @@ std::vector<double> may_be(double time, double uncertainty) {
     return out;
 }
 
+constexpr double kOfCounts = 0.05;  // registers move nearly evenly (machine/progress.h)
+
 Seen see_far(const Sample& sample, std::size_t number, const AccessClock::ThreadClock& clock,
              double scale) {
     const double began = clock.accesses[number];
@@ -222,9 +224,12 @@ Seen see_far(const Sample& sample, std::size_t number, const AccessClock::Thread
     }
     const auto to_use = static_cast<double>(sample.far_accesses);
     const auto trapped = static_cast<double>(sample.trap_time);
-    const auto turns = clock.by_turns(number, trapped, to_use);
-    double time =
-        std::max(1.0, std::round(turns ? turns->all() : clock.since_use(number, trapped, to_use)));
+    const auto counted = static_cast<double>(sample.far_counted);
+    const bool is_counted = counted > to_use;
+    const auto turns = is_counted ? std::nullopt : clock.by_turns(number, trapped, to_use);
+    double time = std::max(1.0, std::round(is_counted ? counted - to_use
+                                           : turns    ? turns->all()
+                                                      : clock.since_use(number, trapped, to_use)));
     one.moment = began + to_use + time;
     double nanoseconds = static_cast<double>(sample.trap_time) - static_cast<double>(sample.time);
     one.uncorrected = time;
@@ -233,7 +238,7 @@ Seen see_far(const Sample& sample, std::size_t number, const AccessClock::Thread
     const double in_loop = turns ? turns->in_loop : time;
     double corrected = std::max(std::min(in_loop, window), in_loop * scale);
     one.corrected = corrected;
-    one.time = may_be(corrected, clock.uncertainty(nanoseconds));
+    one.time = may_be(corrected, is_counted ? kOfCounts : clock.uncertainty(nanoseconds));
     // Of the visits that came before the one that was seen some were in the same turn.
     if (turns) {
         one.turns = turns;

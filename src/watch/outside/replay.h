@@ -143,12 +143,12 @@ class Replayer {
                       interpreted = 0;
         bool& needs_vectors = t_.needs_vectors[t_.replay.from.pc >> 6 & 255];
         machine::ReplayCount counted;
-        if (t_.replay.same_stack) counted = progress(needs_vectors);
+        if (t_.replay.same_stack) counted = progress(t_.replay.from, b_.stopped, needs_vectors);
         // Not from a record, which has none: what is noted here makes looks at this place dearer, too.
         const bool may_follow = Machine::kFollowsVectors && !t_.replay.began_running;
         if (counted.lacked_vectors && !needs_vectors && may_follow) {
             needs_vectors = true;
-            counted = progress(true);
+            counted = progress(t_.replay.from, b_.stopped, true);
         }
         // An index that is drawn from a counter of all threads moves with their progress too.
         if (counted.accesses > kFastest * nanoseconds) counted.accesses = 0;
@@ -181,28 +181,29 @@ class Replayer {
         return counted;
     }
 
+    // From how far the registers have moved (machine/progress.h): needs nothing of what was
+    // overwritten.
+    machine::ReplayCount progress(const Machine::State& from, const Machine::State& to,
+                                  bool follows_vectors) {
+        constexpr unsigned kPages = 300;
+        const auto shift = static_cast<unsigned>(b_.settings.shift);
+        machine::ReplayEnd<Machine::State> first;
+        b_.memory.allow_pages(kPages);
+        b_.memory.forget_stores();
+        b_.state = from;
+        if (!machine::find_progress_begin(ahead(follows_vectors), b_.state, b_.memory, first, shift))
+            return {};
+        b_.memory.forget_stores();
+        b_.state = to;
+        return machine::count_by_progress(ahead(follows_vectors), b_.state, first, shift);
+    }
+
  private:
     static constexpr double kFirst = 80000, kShortest = 70000;                          // nanoseconds
     static constexpr std::uint64_t kMost = 300000, kDoubtful = 150000, kFar = 1200000;  // instructions
 
     Machine::Ahead<RemoteMemory> ahead(bool follows_vectors) {
         return Machine::ahead(b_.state, b_.memory, *t_.process->kept, follows_vectors);
-    }
-
-    // From how far the registers have moved (machine/progress.h): needs nothing of what was
-    // overwritten.
-    machine::ReplayCount progress(bool follows_vectors) {
-        constexpr unsigned kPages = 300;
-        const auto shift = static_cast<unsigned>(b_.settings.shift);
-        machine::ReplayEnd<Machine::State> first;
-        b_.memory.allow_pages(kPages);
-        b_.memory.forget_stores();
-        b_.state = t_.replay.from;
-        if (!machine::find_progress_begin(ahead(follows_vectors), b_.state, b_.memory, first, shift))
-            return {};
-        b_.memory.forget_stores();
-        b_.state = b_.stopped;
-        return machine::count_by_progress(ahead(follows_vectors), b_.state, first, shift);
     }
 
     machine::ReplayCount go(std::uint64_t interpret, std::uint64_t executed, bool follows_vectors) {

@@ -12,6 +12,7 @@
 
 #include "watch/outside/resident.h"
 #include "watch/outside/scheduled.h"
+#include "watch/outside/trap_count.h"
 
 namespace revisit::watch::outside {
 namespace {
@@ -34,6 +35,9 @@ constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
 // after 16 000 accesses and 50 us, of which the sample's own traces are a third.
 constexpr unsigned kFurthest = 48000;
 constexpr std::uint64_t kNotLate = 150000;  // nanoseconds
+// Traps that come sooner are counted to, where the time says little (trap_count.h); accesses per
+// nanosecond.
+constexpr std::uint64_t kCounted = 1000000, kFastest = 12;
 // Accesses per nanosecond; faster code has more samples without (a sparse matrix 58, now 71).
 constexpr double kSlow = 0.7;
 constexpr unsigned kLooksOnly = 12000;  // … where there are no watchpoints
@@ -381,6 +385,7 @@ void Sampler::watch_use(Task& t, const Noted& use) {
     sample.use_word = static_cast<std::uint8_t>(words.use_word);
     sample.use_pc = use.pc;
     sample.use_address = use.address;
+    TrapCount(bench_, t).keep();
 }
 
 // The page table is looked at more and more rarely.
@@ -489,6 +494,15 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     DataTouched data;
     if (objects_) data = t.process->data_at(watch.word, stack_pointer);
     sample.far_reuse_label = t.process->label(path, path.pc, data);
+    if (busy_ || after > kCounted || !tries_loops(t.trap_counts)) return;
+    const std::uint64_t since = own_time();
+    Machine::read_state(trap.registers, state);
+    const Machine::State at_trap = state;
+    sample.far_counted = TrapCount(bench_, t).count(watch.sample, at_trap, trap);
+    // Faster than any code goes: it has come to the same place by another way.
+    if (sample.far_counted > kFastest * after) sample.far_counted = 0;
+    looked_through(t.trap_counts, sample.far_counted != 0);
+    t.stopped_for += worked_beside(own_time() - since, busy_);
 }
 
 Sampler::Taken Sampler::at_stop(Task& t) {

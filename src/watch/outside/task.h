@@ -66,6 +66,14 @@ struct Replay {
     unsigned followed = 0;  // samples that a stretch followed
 };
 
+// How a thread stood at the last sample that watches a block: see trap_count.h.
+struct Standing {
+    static constexpr unsigned kWords = 64;
+    std::uint64_t sample = 0;  // its number; 0 = there is none
+    Machine::State state;
+    std::uint64_t word[kWords];  // of the stack, those below its pointer first
+};
+
 struct Task {
     pid_t id = 0;
     Process* process = nullptr;
@@ -134,6 +142,8 @@ struct Task {
         std::uint8_t by_stop = 0;  // so many more begin at a stop
     } replays[64];                 // by where they begin: counting its accesses to the next stop
     std::bitset<256> measured;     // by where replays begin: one was counted
+    Standing stood;
+    Loops trap_counts;  // counting to a trap: how often that came to nothing
     Loops passed[256];  // by where it was stopped: going through loops to where the window begins
     struct {
         std::uint64_t sample = 0;

@@ -49,6 +49,7 @@ struct Sample {
     std::uint32_t far_label = kNowhere, far_reuse_label = kNowhere;
     std::uint64_t far_accesses = 0;  // from the interruption to the use
     std::uint64_t trap_time = 0, far_distance = 0;
+    std::uint64_t far_counted = 0;  // accesses from the interruption to the trap; 0 = not known
     double chance_watched = 1, chance_kept = 1;
     // Which words of the block were watched, as bits from its first word on, what the use touched last
     // and where it sprang (word_choice.h). No bits: the word of the use alone.
