@@ -18,7 +18,7 @@
 //     bool store(std::uint64_t address, unsigned bytes, std::uint64_t value, bool known);  up to 8
 // the program's own or another process's. A store that finds no room, or memory that cannot be read,
 // ends the look-ahead. Cost. Lifting an instruction once (micro.h), then 5 to 6 ns per instruction of
-// aarch64, 6 to 9 with a side buffer, and 12 to 21 of x86_64 (bench_machine; Neoverse V1, and a Xeon of
+// aarch64, 6 to 9 with a side buffer, and 9 to 20 of x86_64 (bench_machine; Neoverse V1, and a Xeon of
 // 2.5 GHz that shares its host). A single step by ptrace takes 31 700 ns.
 #pragma once
 
