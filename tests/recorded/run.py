@@ -6,7 +6,7 @@
 A program of tests/recorded says at its end how many accesses its function `touch` made; the profile must
 have as many, whatever became of the program, and the program must end as it does without us.
 """
-import collections, json, os, pathlib, re, resource, subprocess, sys, tempfile
+import collections, json, os, pathlib, re, resource, subprocess, sys, tempfile, time
 
 build, sources, test = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
 scratch = tempfile.TemporaryDirectory()
@@ -389,10 +389,24 @@ def line_of(source, comment):
     return next(n for n, line in enumerate((sources / source).read_text().splitlines(), 1) if f"/* {comment} */" in line)
 
 
+def runs_side_by_side(program):
+    """Whether its two threads have a processor each, for half a second."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    run([program, 1000000000])
+    after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - begin
+    return after.ru_utime - before.ru_utime > 1.9 * wall
+
+
 def test_side():
     """Windows far shorter than a page: 15 lines of the thread's own, and the 16 of the other, which takes as many turns."""
-    result, _ = sampled(compile("side.c"), 6000000, model=("shared", "--sequential"), rate=0.003)
-    of_both = sum(count for low, _, count in result["reuse"]["bins"] if 24 <= low < 40)
+    program = compile("side.c")
+    # Turns are as many only where both threads have a processor all the time, which others' work may take from them.
+    for _ in range(8):
+        quiet = runs_side_by_side(program)
+        result, _ = sampled(program, 6000000, model=("shared", "--sequential"), rate=0.003)
+        of_both = sum(count for low, _, count in result["reuse"]["bins"] if 24 <= low < 40)
+        if of_both >= 0.7 * result["accesses"] or (quiet and runs_side_by_side(program)):
+            break
     if of_both < 0.7 * result["accesses"]:
         failures.append(f"side.c in turn: {of_both} of {result['accesses']} reuses have the other thread's lines between them")
 

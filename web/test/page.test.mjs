@@ -293,6 +293,7 @@ const tests = {
   async 'machine code comes along when asked for'() {
     await open('code.html', 'tab=code');
     await page.click('#detail summary:text("Disassembly")');
+    await atLeast('#detail [aria-label="Disassembly"] tbody tr.picked', 1);  // drawn when it is opened
     const rows = await page.$$eval('#detail [aria-label="Disassembly"] tbody tr.picked td.text', list => list.map(cell => cell.textContent));
     assert.ok(rows.length === 1 && rows[0].length > 2, rows.join());
     assert.doesNotMatch(readFileSync(join(scratch, 'particles.html'), 'utf8'), /"listings":\[\[/);
