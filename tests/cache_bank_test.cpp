@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -11,6 +12,7 @@
 #include "engines/set_associative.h"
 #include "report/advice.h"
 #include "report/set_conflicts.h"
+#include "report/terminal.h"
 #include "revisit/cache.h"
 
 namespace revisit {
@@ -292,6 +294,24 @@ TEST(CacheBank, names_crowded_sets_and_their_data) {
     Profile even = profile;
     even.caches[0].misses = predict_by_model(profile, caches[0]).miss_rate * profile.accesses;
     EXPECT_EQ(conflicts_text(even, predict_cache(even, caches[0])), "");
+}
+
+TEST(CacheBank, sets_that_samples_saw_have_an_error_and_another_name) {
+    const auto caches = specs({"L1=32K:8:64"});
+    Lines lines;
+    for (std::uint64_t i = 0; i < 3200; ++i) lines.push_back(i % 32 * 64);
+    Profile profile = profile_of(lines, {}, caches);
+    EXPECT_TRUE(cache_table({predict_cache(profile, caches[0])}, profile).contains("   simulated, "));
+    profile.sampled = Sampling{8, 400};
+    profile.caches[0].error = 0.04 * profile.accesses;
+    const Profile read = profile_from_json(to_json(profile)).value();
+    const CachePrediction rates = predict_cache(read, caches[0]);
+    EXPECT_NEAR(rates.error, 0.04, 1e-9);
+    const std::string table = cache_table({rates}, read);
+    EXPECT_TRUE(table.contains("± 4 %   sets sampled, ")) << table;
+    Profile sum = read;
+    ASSERT_TRUE(merge_profile(sum, read));
+    EXPECT_NEAR(predict_cache(sum, caches[0]).error, 0.04 / std::sqrt(2), 1e-9);
 }
 
 TEST(CacheBank, leaves_out_what_it_cannot_simulate_or_need_not) {

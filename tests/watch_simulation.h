@@ -28,8 +28,9 @@ class SimulatedTrace {
     void add(std::uint64_t address, std::uint32_t bytes, std::uint32_t site) {
         std::uint64_t last = (address + (bytes ? bytes - 1 : 0)) >> shift_;
         for (std::uint64_t block = address >> shift_; block <= last; block++) {
-            auto id = ids_.try_emplace(block, static_cast<std::uint32_t>(ids_.size())).first->second;
-            blocks.push_back(id);
+            auto [found, is_new] = ids_.try_emplace(block, static_cast<std::uint32_t>(ids_.size()));
+            if (is_new) numbers.push_back(block);
+            blocks.push_back(found->second);
             words.push_back(static_cast<std::uint16_t>(words_of(block, shift_, address, bytes)));
             sites.push_back(site);
         }
@@ -71,11 +72,30 @@ class SimulatedTrace {
         return misses / static_cast<double>(distance.size());
     }
 
+    // Of a cache with sets, each of them played.
+    double miss_rate(const CacheSpec& cache) const {
+        std::vector<std::vector<std::uint32_t>> sets(cache.sets());  // the last line behind
+        double misses = 0;
+        for (std::uint32_t block : blocks) {
+            auto& set = sets[numbers[block] % cache.sets()];
+            auto found = std::ranges::find(set, block);
+            if (found == set.end()) {
+                misses++;
+                if (set.size() == cache.associativity()) set.erase(set.begin());
+            } else {
+                set.erase(found);
+            }
+            set.push_back(block);
+        }
+        return misses / static_cast<double>(blocks.size());
+    }
+
     unsigned shift() const { return shift_; }
     std::size_t distinct() const { return ids_.size(); }
 
     std::vector<std::uint32_t> blocks, sites, next, distance;
     std::vector<std::uint16_t> words;
+    std::vector<std::uint64_t> numbers;  // of the blocks, in memory
 
  private:
     unsigned shift_;
@@ -88,6 +108,7 @@ struct SimulationOptions {
     unsigned watchpoints = 4;
     double clock_error = 0.05;  // one standard deviation, of the whole
     bool reservoir = true;      // else every open use is waited for
+    std::vector<CacheSpec> caches = {};
 };
 
 class Simulation {
@@ -102,6 +123,7 @@ class Simulation {
         double rate = std::exp(o_.clock_error * normal);  // nanoseconds per access
         auto n = static_cast<double>(t_.blocks.size());
         double step = (n - 2.0 * o_.window) / static_cast<double>(o_.samples);
+        samples_.caches = o_.caches;
         AccessClock::ThreadClock clock;
         clock.last_rate = 1;
         clock.error = o_.clock_error;
@@ -185,18 +207,22 @@ class Simulation {
         };
         sample.time_entries = put(window_.time());
         sample.reuse_entries = put(window_.reuse());
-        if (sample.open > 0) watch(thread, sample, from);
+        unsigned open = 0;
+        if (sample.open > 0) open = watch(thread, sample, from);
+        std::vector<std::uint64_t> lines;
+        for (unsigned i = 0; i < o_.window; i++) lines.push_back(t_.numbers[t_.blocks[from + i]]);
+        sample.sets = sets_of(lines, uses, 0, open, o_.caches);
         thread.samples.push_back(sample);
         for (auto [number, time] : std::exchange(lost_, {})) thread.samples[number].trap_time = time;
     }
 
-    void watch(const ThreadSamples& thread, Sample& sample, std::size_t from) {
+    unsigned watch(const ThreadSamples& thread, Sample& sample, std::size_t from) {
         unsigned index = window_.open_use(random_.below(sample.open));
         std::size_t use = from + index - 1;
         if (o_.reservoir) {
             Reservoir::Choice choice = reservoir_.choose(random_);
             sample.chance_watched = choice.probability;
-            if (choice.watchpoint < 0) return;
+            if (choice.watchpoint < 0) return index;
             reservoir_.set(0);
             for (const Waiting& one : waiting_) {  // what was there is replaced
                 lost_.push_back({one.sample, sample.time});
@@ -215,6 +241,7 @@ class Simulation {
         while (trap != ~0u && !(t_.words[trap] & words.mask)) trap = t_.next[trap];
         waiting_.push_back({thread.samples.size(), use,
                             trap == ~0u ? t_.blocks.size() : static_cast<std::size_t>(trap)});
+        return index;
     }
 
     const SimulatedTrace& t_;

@@ -190,11 +190,12 @@ struct ProcessSummary {
     std::uint32_t parent = 0;  // that started it; 0 = not known
 };
 
-// A cache that was simulated while the accesses were counted.
+// A cache whose sets were simulated while the accesses were counted, or seen by samples.
 struct SimulatedCache {
     CacheSpec spec;
     double accesses = 0;
     double misses = 0;
+    double error = 0;  // 95 % half-width of the misses, where sets were sampled
     // Sets with more than twice the misses of the average set, first to last, and their misses.
     std::vector<std::pair<std::uint64_t, std::uint64_t>> crowded = {};
     double crowded_misses = 0;

@@ -7,6 +7,7 @@
 
 #include "core/try.h"
 #include "record/probe.h"
+#include "revisit/cache.h"
 
 namespace revisit {
 
@@ -88,6 +89,8 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine,
         return fail("--check-predictions takes one of the four watchpoints");
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));
     settings.seed = engine.seed;
+    for (CacheSpec& one : host_caches())
+        if (one.line == granularity) settings.caches.push_back(std::move(one));
     settings.check = check;
     if (record::pretends_no("watchpoints")) settings.refuse = watch::kRefuseWatchpoints;
     if (record::pretends_no("events")) settings.refuse = watch::kRefuseEvents;

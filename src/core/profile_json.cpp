@@ -278,6 +278,7 @@ std::string profile_json(const Profile& profile, const Json& more) {
                    {"line", one.spec.line},
                    {"accesses", number(one.accesses)},
                    {"misses", number(one.misses)}};
+        if (one.error > 0) entry["error"] = number(one.error);
         for (const auto& [first, last] : one.crowded) entry["crowded_sets"].push_back({first, last});
         if (!one.crowded.empty()) entry["crowded_misses"] = number(one.crowded_misses);
         return entry;

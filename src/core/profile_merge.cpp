@@ -114,6 +114,7 @@ void merge_caches(Profile& into, const Profile& other) {
         if (same == other.caches.end()) return true;
         one.accesses += same->accesses;
         one.misses += same->misses;
+        one.error = std::hypot(one.error, same->error);
         // Sets of one process say nothing about those of another.
         one.crowded.clear();
         one.crowded_misses = 0;

@@ -445,6 +445,8 @@ SimulatedCache read_cache(JsonReader& in) {
             one.accesses = in.number();
         else if (key == "misses")
             one.misses = in.number();
+        else if (key == "error")
+            one.error = in.number();
         else if (key == "crowded_sets")
             in.array(kArray,
                      [&](std::size_t) { one.crowded.push_back(read_range(in, ~std::uint64_t{0})); });

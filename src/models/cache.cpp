@@ -88,6 +88,7 @@ CachePrediction predict_cache(const Profile& profile, const CacheSpec& cache) {
             out.miss_rate = one.misses / one.accesses;
             out.hit_rate = 1 - out.miss_rate;
             out.simulated = true;
+            out.error = one.error / one.accesses;
             out.model_miss_rate = predict_by_model(profile, cache).miss_rate;
             return out;
         }

@@ -310,7 +310,10 @@ std::string findings_json(const Findings& findings, const Profile& profile) {
                       {"hit_rate", level.rates.hit_rate},
                       {"miss_rate", level.rates.miss_rate}};
         if (level.rates.error > 0) entry["error"] = level.rates.error;
-        if (level.rates.simulated) entry["simulated"] = true;
+        if (level.rates.simulated) {
+            entry["simulated"] = true;
+            entry["sets"] = sets_known_by(profile);
+        }
         if (!level.conflicts.empty()) {
             entry["model_miss_rate"] = level.rates.model_miss_rate;
             entry["conflicts"] = level.conflicts;

@@ -274,7 +274,7 @@ std::string cache_table(const std::vector<CachePrediction>& predictions, const P
         if (prediction.error > 0)
             out += fmt::format("   ± {}", percent(prediction.error, prediction.error));
         if (prediction.simulated) {
-            out += "   simulated";
+            out += fmt::format("   {}", sets_known_by(profile));
             if (const std::string conflicts = conflicts_text(profile, prediction); !conflicts.empty())
                 out += fmt::format(", {} by distances: {}", percent(prediction.model_miss_rate, 0),
                                    conflicts);

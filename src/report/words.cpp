@@ -65,6 +65,10 @@ std::string percent_with_error(double share, double error) {
                        percent_to(std::max(error, smallest), decimals));
 }
 
+std::string_view sets_known_by(const Profile& profile) {
+    return profile.sampled ? "sets sampled" : "simulated";
+}
+
 bool too_few_samples(const Profile& profile, double count) {
     if (!profile.sampled || profile.sampled->period <= 0) return false;
     const double samples = count / profile.sampled->period;

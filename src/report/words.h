@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "revisit/profile.h"
 
@@ -23,6 +24,8 @@ std::string not_known_text();
 std::string accesses_error_text(const Profile& profile);
 // "between 7.07 MiB and 37.6 MiB": the memory touched, where that is an estimate, else nothing.
 std::string distinct_range_text(const Profile& profile);
+// How misses of Profile::caches were counted.
+std::string_view sets_known_by(const Profile& profile);
 // A count is shown grey, and advice ignores it, when its 95 % half-width is over half of it.
 constexpr bool too_few_samples(double count, double error) {
     return error > count / 2;

@@ -68,7 +68,7 @@ export interface Rest { number: number; weight: number; reuse: Histogram }
 // What src/report/findings.cpp found: the same as `revisit report --json` writes and the terminal shows.
 export interface Advice { rule: string; misses: number; share: number; gain: number; what: string; where?: string; gain_text?: string; help?: string[]; use?: number; reuse?: number }
 export interface WorkingSet { blocks: number; size: string; miss_before: number; miss_after: number }
-export interface Level { name: string; bytes: number; ways: number; line: number; hit_rate: number; miss_rate: number; error?: number; simulated?: boolean; model_miss_rate?: number; conflicts?: string; advice: Advice[] }
+export interface Level { name: string; bytes: number; ways: number; line: number; hit_rate: number; miss_rate: number; error?: number; simulated?: boolean; sets?: string; model_miss_rate?: number; conflicts?: string; advice: Advice[] }
 export interface Report {
   lead: string;
   few_samples?: boolean;

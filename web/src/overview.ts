@@ -95,7 +95,7 @@ function facts(profile: Profile): HTMLElement {
 function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
   const [low, high] = curveRange([profile]);
   const rates = h('div', {}), answer = h('div', {class: 'answer', 'aria-live': 'polite'}), chart = h('div', {}), behindChart = h('div', {});
-  // Exact profiles have this machine's caches simulated: that is the truth, and the model serves other sizes. A stretch of the run has none.
+  // Exact profiles have this machine's caches simulated, and samples see sets that crowd: that goes first, and the model serves other sizes. A stretch of the run has none.
   const simulated = (cache: Cache) => profile.stretch ? undefined
     : profile.report.caches.find(level => level.simulated && level.bytes === cache.bytes && level.line === cache.line && level.ways === (cache.ways || cache.bytes / cache.line));
   const marked = comparable().map(cache => {
@@ -125,7 +125,7 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
       few || !stated(prediction.error) ? null : h('div', {}, withError(prediction.missRate, prediction.error), ' misses', prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '',
         nearest && nearest.cache.bytes !== cache.bytes
           ? [', ', signed(prediction.missRate - nearest.model.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
-      few || !simulated(cache) ? null : h('div', {class: 'quiet'}, `By the model of random sets; simulated: ${percent(simulated(cache)!.miss_rate)} misses.`),
+      few || !simulated(cache) ? null : h('div', {class: 'quiet'}, `By the model of random sets; ${simulated(cache)!.sets}: ${percent(simulated(cache)!.miss_rate)} misses.`),
       h('div', {class: 'quiet'}, cacheWords(cache), view.threads > 1 ? ` (one of ${view.threads} equal parts of ${bytes(view.size)})` : ''),
       h('div', {class: 'quiet'}, whole ? h('code', {}, `revisit cache PROFILE --cache ${sizeSpec(cache.bytes)}:${cache.ways || 'full'}:${cache.line}`)
         : 'Not a whole number of sets; modelled all the same.'));
@@ -134,7 +134,7 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
   const rateRow = ({cache, level, prediction}: typeof marked[0]) => h('tr', {},
     h('th', {scope: 'row'}, cache.name), h('td', {}, bytes(cache.bytes)), stated(prediction.error) ? h('td', {}, withError(prediction.hitRate, prediction.error)) : h('td', {colspan: 2, class: 'words'}, notKnown),
     !stated(prediction.error) ? null : h('td', {class: 'bar', style: `--share:${100 * prediction.missRate}%`}, withError(prediction.missRate, prediction.error),
-      prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '', level ? h('small', {class: 'quiet'}, ' simulated') : ''));
+      prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '', level ? h('small', {class: 'quiet'}, ` ${level.sets}`) : ''));
   if (marked.length) rates.append(h('table', {class: 'rates'},
     h('caption', {class: 'unseen'}, 'Hit rates of the marked caches'),
     h('thead', {}, h('tr', {}, ['cache', 'size', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "watch/estimate/seen.h"
+#include "watch/estimate/set_misses.h"
 #include "watch/estimate/share_errors.h"
 #include "watch/estimate/weighted_histogram.h"
 
@@ -181,9 +182,11 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     // A thread of few samples may have drawn no use that came back: by other threads' is known where
     // such uses are.
     const double near_scale = near > 0 ? back / near : 1;
+    SetMisses sets(options.weights == Weights::inverse ? samples.caches : std::vector<CacheSpec>{});
     auto next_seen = all_seen.begin();
     for (const auto& [number, thread] : samples.threads) {
         const SeenThread& seen = *next_seen++;
+        sets.add(seen, near_scale);
         WeightedHistogram own(options.bins);
         for (const SeenWindow& window : seen.windows) {
             time.add(window.time, window.weight);
@@ -228,9 +231,10 @@ Profile estimate(const Samples& samples, const Origins& origins, const EstimateO
     parts.put_into(profile, origins);
     const double farthest = farthest_of(profile.reuse);
     bound_cold(profile, samples, options);
-    if (options.runs > 1 || options.sampled_share < 1)
-        divide(profile, options.runs * options.sampled_share);
+    const double divided = options.runs * options.sampled_share;
+    if (divided != 1) divide(profile, divided);
     profile.accesses = profile.reuse.total();
+    sets.put_into(profile, divided);
     profile.sampled = Sampling{all > 0 ? profile.accesses / static_cast<double>(all) : 0,
                                static_cast<double>(all), 0, profile.accesses * clock.error()};
     count_distinct(profile, farthest, samples, options);

@@ -35,26 +35,13 @@ class Places {
 
 using Row = std::vector<double>;  // by bin, cold last
 
-// What one sample contributes, and its masses.
-struct Part {
-    std::vector<std::pair<std::size_t, double>> near, far;
-    double back = 0, open = 0;
-};
-
 Row suffix_sums(Row row) {
     for (std::size_t b = row.size() - 1; b-- > 0;) row[b] += row[b + 1];
     return row;
 }
 
-std::vector<Part> parts_of(const SeenThread& seen, const Places& places) {
-    std::vector<Part> parts(seen.masses.size());
-    double masses = 0;
-    for (const SeenThread::Mass& mass : seen.masses) masses += mass.back + mass.open;
-    double scale = masses > 0 ? seen.length / masses : 0;
-    for (std::size_t i = 0; i < parts.size(); i++) {
-        parts[i].back = seen.masses[i].back * scale;
-        parts[i].open = seen.masses[i].open * scale;
-    }
+std::vector<SamplePart> parts_of(const SeenThread& seen, const Places& places) {
+    std::vector<SamplePart> parts = sample_parts(seen);
     for (const SeenWindow& window : seen.windows)
         for (auto [value, count] : window.reuse)
             parts[window.sample].near.emplace_back(places.of(value), window.weight * count);
@@ -72,12 +59,12 @@ std::vector<Part> parts_of(const SeenThread& seen, const Places& places) {
     return parts;
 }
 
-void add_sampling(const std::vector<Part>& parts, const Row& all, double total, Row& bins,
+void add_sampling(const std::vector<SamplePart>& parts, const Row& all, double total, Row& bins,
                   Row& beyond) {
     std::size_t count = all.size();
     Row far(count);
     double open = 0, seen_open = 0, told = 0;
-    for (const Part& part : parts) {
+    for (const SamplePart& part : parts) {
         open += part.open;
         told += !part.far.empty();
         for (auto [bin, mass] : part.far) {
@@ -91,7 +78,7 @@ void add_sampling(const std::vector<Part>& parts, const Row& all, double total, 
             far[b] /= seen_open;
             far_beyond[b] /= seen_open;
         }
-    for (const Part& part : parts) {
+    for (const SamplePart& part : parts) {
         std::ranges::fill(own, 0);
         double own_far = 0;
         for (auto [bin, mass] : part.near) own[bin] += mass;
@@ -108,7 +95,7 @@ void add_sampling(const std::vector<Part>& parts, const Row& all, double total, 
     }
     // The next sample could have met other code, and stand for as many accesses as any.
     double most = 0, mean = total / static_cast<double>(std::max<std::size_t>(1, parts.size()));
-    for (const Part& part : parts) most = std::max(most, part.back + part.open);
+    for (const SamplePart& part : parts) most = std::max(most, part.back + part.open);
     double other = kOther * std::min(most, kMostOther * mean) / kDeviations;
     for (std::size_t b = 0; b < count; b++) {
         double share = all_beyond[b] / total;
@@ -128,8 +115,7 @@ void add_sampling(const std::vector<Part>& parts, const Row& all, double total, 
 
 // Mass of timed reuses within a factor of an edge, and of those that the correction took across it.
 void add_systematic(const SeenThread& seen, const Histogram& histogram, Row& bins, Row& beyond) {
-    double factor =
-        std::exp(kDeviations * std::hypot(kModelError, std::min(kMostClockError, seen.clock_error)));
+    const double factor = distance_factor(seen);
     std::vector<std::pair<double, double>> timed;  // distance, mass
     Row moved(beyond.size());
     auto edge_above = [&](double distance) {  // the first bin that begins beyond
@@ -171,6 +157,28 @@ void add_systematic(const SeenThread& seen, const Histogram& histogram, Row& bin
 }
 
 }  // namespace
+
+std::vector<SamplePart> sample_parts(const SeenThread& seen) {
+    std::vector<SamplePart> parts(seen.masses.size());
+    double masses = 0;
+    for (const SeenThread::Mass& mass : seen.masses) masses += mass.back + mass.open;
+    double scale = masses > 0 ? seen.length / masses : 0;
+    for (std::size_t i = 0; i < parts.size(); i++) {
+        parts[i].back = seen.masses[i].back * scale;
+        parts[i].open = seen.masses[i].open * scale;
+    }
+    return parts;
+}
+
+double sampling_variance(const std::vector<SamplePart>& parts, const std::array<double, 2>& masses) {
+    Row bins(2), beyond(2);
+    add_sampling(parts, Row(masses.begin(), masses.end()), masses[0] + masses[1], bins, beyond);
+    return kDeviations * kDeviations * beyond[1];
+}
+
+double distance_factor(const SeenThread& seen) {
+    return std::exp(kDeviations * std::hypot(kModelError, std::min(kMostClockError, seen.clock_error)));
+}
 
 void ShareErrors::put_into(Histogram& histogram, const Binning& bins) const {
     Places places(histogram, bins);

@@ -15,12 +15,27 @@
 // They add up in squares. Cost. O(samples · bins).
 #pragma once
 
+#include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "watch/estimate/seen.h"
 
 namespace revisit::watch {
+
+// What one sample adds, as a row of bins and their masses: of reuses in windows, and of those that
+// stand for open uses. How many accesses it stands for, by what became of them.
+struct SamplePart {
+    std::vector<std::pair<std::size_t, double>> near, far;
+    double back = 0, open = 0;
+};
+// All samples of a thread with what they stand for.
+std::vector<SamplePart> sample_parts(const SeenThread& seen);
+// The variance that sampling has in the mass of all bins from the second on, of these two.
+double sampling_variance(const std::vector<SamplePart>& parts, const std::array<double, 2>& masses);
+// The factor that timed distances may be off by, 95 % sure.
+double distance_factor(const SeenThread& seen);
 
 class ShareErrors {
  public:

@@ -33,8 +33,9 @@ struct Bench {
     Machine::State stopped;  // the thread's registers
     Machine::State state;    // those of the look-ahead
     Window window;
-    std::uint64_t address[Window::kMost + 1];  // of the window's uses
-    AccessLog log;                             // … and all accesses up to its end
+    std::uint64_t address[Window::kMost + 1];  // of the window's accesses
+    unsigned drawn = 0, open = 0;              // two of its uses, by number; 0 = none
+    AccessLog log;                             // all accesses up to its end
     Noted use, reuse;                          // the one drawn of the window
     Noted far_use, far_reuse;                  // an open one
     std::uint64_t seen[1024];                  // hashes of words met on the way to a milepost
@@ -251,6 +252,7 @@ class Look {
         accesses_ = way_;
         distance_ = {};
         b_.use.pc = b_.reuse.pc = 0;
+        b_.drawn = drawn;
         lacked_vectors_ = false;
         machine::Step step = ahead.run(instructions, [&] {
             const machine::Touched& op = ahead.touched();
@@ -260,7 +262,7 @@ class Look {
                 if (++accesses_ <= way_ + skip || window.length() == length) return;
                 Window::Reuse reuse = window.meet(block);
                 unsigned now = window.length();
-                if (now <= uses) b_.address[now] = address;
+                b_.address[now] = address;
                 if (now == drawn) note(b_.use, ahead, address, accesses_);
                 if (reuse.time == 0 || now - reuse.time != drawn) return;
                 distance_ = reuse;

@@ -110,7 +110,7 @@ std::uint64_t own_time() {
 Sampler::Sampler(const Settings& settings, bool objects)
     : settings_(settings),
       objects_(objects),
-      bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
+      bench_{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
       pairing_(settings_, objects) {
     TaskEvents::refuse = settings.refuse;
     budget_.share = settings.share;
@@ -222,6 +222,7 @@ void Sampler::sample(Task& t) {
     std::uint64_t interrupted = bench_.stopped.pc;
     foreseen_ = false;
     bench_.far_use.pc = 0;
+    bench_.open = 0;
     Look look = look_ahead(t);
     note_end(t, look);
     drawn_ = look.distance();
@@ -265,6 +266,7 @@ void Sampler::finish_sample(Task& t) {
         sample.far_label = label(t, bench_.far_use);
     if (foreseen_) sample.far_reuse_label = label(t, bench_.far_reuse);
     thread.add_window(bench_.window);
+    count_sets(t);
     budget_.charge_heap_library(bench_.log, sample.stands_for,
                                 [&](std::uint64_t pc) { return t.process->is_in_heap_library(pc); });
     count_visits(t);
@@ -395,6 +397,18 @@ void Sampler::note_peak(Task& t) {
                    samples(t).touchable);
 }
 
+// Where the lines of the window lie in caches.
+void Sampler::count_sets(Task& t) {
+    if (settings_.caches.empty()) return;
+    Samples& all = samples(t);
+    if (all.caches.empty()) all.caches = settings_.caches;
+    lines_.clear();
+    for (unsigned i = 1; i <= bench_.window.length(); i++)
+        lines_.push_back(bench_.address[i] >> settings_.shift);
+    t.samples().samples.back().sets =
+        sets_of(lines_, bench_.window.uses(), bench_.drawn, bench_.open, settings_.caches);
+}
+
 // What the window says about visits to blocks. It takes as long as a fifth of a sample, and one of four
 // says enough.
 void Sampler::count_visits(Task& t) {
@@ -421,6 +435,7 @@ void Sampler::watch_an_open_use(Task& t, Look& look) {
     std::uint64_t touches;
     Noted& use = bench_.far_use;
     if (!look.find_again(index, use, touches) || touches == 0) return;
+    bench_.open = index;
     if (no_watchpoints_ != 0 || !t.events.is_open()) return look_only(t, look, use);
     if (settings_.uses > 1 && look_further(t, look, index, use, touches)) return;
     watch_use(t, use);

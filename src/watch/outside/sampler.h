@@ -115,6 +115,7 @@ class Sampler {
                ((1u << (settings_.shift - kWordShift)) - 1);
     }
     void count_visits(Task& task);
+    void count_sets(Task& task);
     void note_peak(Task& task);
     void drop(Task& task, unsigned slot);
 
@@ -154,9 +155,10 @@ class Sampler {
     bool objects_;
     Bench bench_;
     Pairing pairing_;
-    std::uint64_t stretch_ = 0;  // nanoseconds from a replay's beginning to its end
-    Window::Reuse drawn_;        // of the use that was drawn at this stop
-    bool foreseen_ = false;      // the open one's reuse was found at this stop
+    std::vector<std::uint64_t> lines_;  // of a window
+    std::uint64_t stretch_ = 0;         // nanoseconds from a replay's beginning to its end
+    Window::Reuse drawn_;               // of the use that was drawn at this stop
+    bool foreseen_ = false;             // the open one's reuse was found at this stop
     Budget budget_;
     bool busy_ = false;                   // all processors were, at the last sample
     std::uint64_t own_time_counted_ = 0;  // … of our own that budget_.spent has, at full length

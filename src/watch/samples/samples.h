@@ -13,6 +13,7 @@
 #include "watch/samples/visits.h"
 #include "watch/samples/window.h"
 #include "watch/samples/window_line_use.h"
+#include "watch/samples/window_sets.h"
 
 namespace revisit::watch {
 
@@ -56,6 +57,7 @@ struct Sample {
     std::uint32_t watched_words = 0;
     std::uint8_t use_word = 0, trapped_word = 0;
     std::uint64_t use_pc = 0, use_address = 0;  // use_pc as in Samples::visits; 0 = not noted
+    WindowSets sets;                            // of Samples::caches; the open use is that of far_label
 
     bool is_told() const { return watched >= Watched::trapped; }
 };
@@ -160,6 +162,7 @@ struct Samples {
     std::unordered_map<std::uint16_t, ThreadSamples> threads;
     std::vector<Rate> rates;
     std::vector<TimedReuse> timed;
+    std::vector<CacheSpec> caches;            // whose sets the windows were put into
     std::uint64_t taken = 0, taken_busy = 0;  // samples; those while all processors were busy
     std::map<Hindrance, Note> notes;
     std::vector<Replayed> replays;

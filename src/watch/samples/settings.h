@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "revisit/cache_spec.h"
 
 namespace revisit::watch {
 
@@ -19,8 +22,9 @@ struct Settings {
     std::uint64_t spread = 16;      // fewer than so many accesses are skipped before
     std::uint64_t rates = 3;        // one part in so many goes into how fast accesses go; 0 none
     std::uint64_t seed = 1;
-    std::uint64_t check = 0;   // every so many predicted reuses a watchpoint checks; 0 never
-    std::uint64_t refuse = 0;  // for tests: bits of Refuse
+    std::uint64_t check = 0;             // every so many predicted reuses a watchpoint checks; 0 never
+    std::uint64_t refuse = 0;            // for tests: bits of Refuse
+    std::vector<CacheSpec> caches = {};  // in whose sets lines are counted; with lines of a block
 };
 
 }  // namespace revisit::watch
