@@ -135,6 +135,22 @@ TEST(Histogram, rebinning_conserves_counts_even_when_bins_straddle) {
         }
 }
 
+TEST(Histogram, what_moves_within_a_folded_bin_is_no_error_of_it) {
+    Histogram fine;  // a peak that may be on either side of 1152, not of 1024
+    fine.cold_error = 3;
+    fine.bins = {{512, 1024, 10, 2, 5},
+                 {1024, 1152, 40, 30, 4},
+                 {1152, 1280, 50, 30, 30},
+                 {2048, 4096, 5, 4, 4}};
+    const Histogram coarse = fine.rebin(Binning::log2());
+    ASSERT_EQ(coarse.bins.size(), 3u);
+    EXPECT_DOUBLE_EQ(coarse.bins[1].error, std::hypot(4, 4));
+    EXPECT_DOUBLE_EQ(coarse.bins[1].beyond_error, 4);
+    EXPECT_DOUBLE_EQ(coarse.bins[0].error, 2);
+    for (Bin& bin : fine.bins) bin.beyond_error = 0;
+    EXPECT_DOUBLE_EQ(fine.rebin(Binning::log2()).bins[1].error, std::hypot(30, 30));
+}
+
 TEST(Histogram, merging_adds_equal_bins_and_loses_nothing) {
     std::mt19937_64 random(5);
     Histogram a = random_histogram(random, Binning::log2(), 500, 20);

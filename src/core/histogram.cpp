@@ -49,9 +49,10 @@ double Histogram::beyond_error(double distance) const {
     auto next = std::ranges::upper_bound(bins, distance, {},
                                          [](const Bin& bin) { return static_cast<double>(bin.low); });
     double after = next == bins.end() ? join_errors(cold_error, invalidated_error) : next->beyond_error;
-    return next == bins.begin() || (next - 1)->high <= distance
-               ? after
-               : std::max((next - 1)->beyond_error, after);
+    if (next == bins.begin() || (next - 1)->high <= distance) return after;
+    const Bin& here = *(next - 1);
+    return static_cast<double>(here.low) == distance ? here.beyond_error
+                                                     : std::max(here.beyond_error, after);
 }
 
 void Histogram::merge(const Histogram& other) {
@@ -90,8 +91,14 @@ Histogram Histogram::rebin(const Binning& to) const {
             at = until;
         }
     }
-    if (has_beyond_errors(*this))
-        for (Bin& bin : out.bins) bin.beyond_error = beyond_error(static_cast<double>(bin.low));
+    if (!has_beyond_errors(*this)) return out;
+    // What may lie in one bin or the next is no error of a bin that holds both: it is the difference of
+    // what lies beyond its edges.
+    for (Bin& bin : out.bins) {
+        bin.beyond_error = beyond_error(static_cast<double>(bin.low));
+        bin.error = std::min(
+            bin.error, join_errors(bin.beyond_error, beyond_error(static_cast<double>(bin.high))));
+    }
     return out;
 }
 

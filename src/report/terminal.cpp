@@ -17,6 +17,7 @@
 namespace revisit {
 namespace {
 
+constexpr double kLargeRow = 0.05;     // of the accesses
 constexpr std::size_t kExplained = 3;  // of the worst sites, and of the advice
 
 std::string paint(const TerminalStyle& style, const char* code, const std::string& text) {
@@ -248,11 +249,14 @@ std::string histogram_chart(const Histogram& histogram, std::uint64_t granularit
     std::string out;
     for (const Row& row : rows) {
         std::string drawn = bar(row.count / largest, cells);
-        bool weak = too_few_samples(row.count, row.error);
+        const bool weak = too_few_samples(row.count, row.error);
+        // A large row is not known well because of where its edges lie, not for want of samples.
+        const std::string why = row.count < kLargeRow * total ? std::string("too few samples")
+                                                              : "± " + percent_whole(row.error / total);
         std::string line =
             fmt::format("  {:>{}} {:>9} {:>9} {}", row.label, label_width, format_count(row.count),
                         percent(row.count / total, row.error / total), drawn);
-        out += (weak ? paint(style, "2", line + " (too few samples)") : line) + "\n";
+        out += (weak ? paint(style, "2", fmt::format("{} ({})", line, why)) : line) + "\n";
     }
     return out;
 }

@@ -19,7 +19,9 @@ export class Histogram {
     let next = 0;
     while (next < this.bins && lowOf(this.edge(next)) <= distance) ++next;
     const after = next < this.bins ? this.beyond[next]! : Math.hypot(this.errors?.[0] ?? 0, this.errors?.[1] ?? 0);
-    return next === 0 || highOf(this.edge(next - 1)) <= distance ? after : Math.max(this.beyond[next - 1]!, after);
+    if (next === 0 || highOf(this.edge(next - 1)) <= distance) return after;
+    const here = this.beyond[next - 1]!;
+    return lowOf(this.edge(next - 1)) === distance ? here : Math.max(here, after);
   }
   get total(): number {
     if (this.sum < 0) {
@@ -234,6 +236,9 @@ export function octaves(histogram: Histogram): Octave[] {
       at = until;
     }
   }
+  // What may lie in one bin or the next is no error of an octave that holds both. As Histogram::rebin.
+  if (histogram.beyond)
+    for (const slot of slots.values()) slot.error = Math.min(slot.error, Math.hypot(histogram.beyondError(slot.low), histogram.beyondError(slot.high)));
   return [...slots.values()].sort((a, b) => a.low - b.low);
 }
 
