@@ -11,6 +11,7 @@
 #include "engines/block_workers.h"
 #include "engines/set_associative.h"
 #include "report/advice.h"
+#include "report/findings.h"
 #include "report/set_conflicts.h"
 #include "report/terminal.h"
 #include "revisit/cache.h"
@@ -287,6 +288,10 @@ TEST(CacheBank, names_crowded_sets_and_their_data) {
     const Profile read = profile_from_json(to_json(profile)).value();
     EXPECT_EQ(conflicts_text(read, rates), text);
     EXPECT_EQ(advise(read, caches[0], 3).at(0).rule, "pad rows");
+    const Findings findings = findings_of(read, caches);
+    EXPECT_EQ(findings.sites.at(0).misses, profile.sites[0].simulated.at(0));
+    EXPECT_TRUE(findings.sites.at(0).reason.contains("of its misses are conflicts"))
+        << findings.sites.at(0).reason;
     Profile sum = profile;
     ASSERT_TRUE(merge_profile(sum, profile));
     EXPECT_EQ(sum.objects.at(0).simulated.at(0), 2 * profile.objects.at(0).simulated.at(0));

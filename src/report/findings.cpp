@@ -53,6 +53,9 @@ std::map<std::uint32_t, LastUse> last_uses(const Profile& profile, const std::ve
 std::string reason_of(const Profile& profile, const SiteFindings& found, const LastUse* last,
                       const SiteIndex& sites) {
     const Site& site = *found.site;
+    if (found.conflicts > found.misses / 2)
+        return fmt::format("{} of its misses are conflicts: other lines of the same sets came between",
+                           percent_whole(found.conflicts / found.misses));
     if (site.reuse.cold > found.misses / 2) return "mostly first touches";
     if (site.reuse.invalidated > found.misses / 2) return "mostly invalidated by other threads' writes";
     if (!last) return {};
@@ -67,12 +70,19 @@ std::string reason_of(const Profile& profile, const SiteFindings& found, const L
 
 std::vector<SiteFindings> worst_sites(const Profile& profile, const CacheSpec& cache) {
     HitTable table(cache);
+    const auto counted = std::ranges::find_if(
+        profile.caches, [&](const SimulatedCache& one) { return one.spec.same_geometry(cache); });
+    const auto index = static_cast<std::size_t>(counted - profile.caches.begin());
     std::vector<SiteFindings> found;
     double all = 0;
     for (const Site& site : profile.sites) {
         SiteFindings one;
         one.site = &site;
         one.misses = std::max(0.0, table.misses(site.reuse));
+        if (index < site.simulated.size()) {
+            one.conflicts = site.simulated[index] - one.misses;
+            one.misses = site.simulated[index];
+        }
         one.miss_rate = one.misses / std::max(1.0, site.reuse.total());
         one.few_samples = too_few_samples(profile, one.misses);
         one.line_use = line_use_text(site.line_use, profile);

@@ -26,7 +26,8 @@ struct LevelFindings {
 // One of the sites with the most misses in the focus cache.
 struct SiteFindings {
     const Site* site = nullptr;
-    double misses = 0;
+    double misses = 0;     // with the sets of the cache where those are known
+    double conflicts = 0;  // … of these, what random sets would not have
     double share = 0;      // of all sites' misses
     double miss_rate = 0;  // of its own accesses
     std::string reason;    // why it misses; empty: not known
