@@ -20,9 +20,14 @@ class Broadcast {
  public:
     using Work = std::function<void(const Job&)>;  // does not throw
 
-    // At most `most` jobs are out: being filled, waiting, or worked on.
-    Broadcast(std::size_t most, std::vector<Work> workers)
-        : most_(most), workers_(std::move(workers)) {}
+    using Weigh = std::size_t (*)(const Job&);
+
+    // At most `most` jobs are out: being filled, waiting, or worked on. Where jobs differ in size, no
+    // more are filled while those that wait or are worked on weigh `most_weight`.
+    Broadcast(
+        std::size_t most, std::vector<Work> workers, std::size_t most_weight = 1,
+        Weigh weigh = [](const Job&) { return std::size_t{0}; })
+        : most_(most), most_weight_(most_weight), weigh_(weigh), workers_(std::move(workers)) {}
     ~Broadcast() { finish(); }
     Broadcast(const Broadcast&) = delete;
     Broadcast& operator=(const Broadcast&) = delete;
@@ -30,7 +35,7 @@ class Broadcast {
     // A job to fill: one that was done, with what it held, or a new one. Waits while too many are out.
     Job take() {
         std::unique_lock lock(guard_);
-        emptied_.wait(lock, [&] { return out_ < most_; });
+        emptied_.wait(lock, [&] { return out_ < most_ && weight_ < most_weight_; });
         out_++;
         if (spare_.empty()) return {};
         Job job = std::move(spare_.back());
@@ -41,7 +46,10 @@ class Broadcast {
     void hand_over(std::span<Job> jobs) {
         if (jobs.empty()) return;
         std::lock_guard lock(guard_);
-        for (Job& job : jobs) queue_.push_back({std::move(job), workers_.size()});
+        for (Job& job : jobs) {
+            weight_ += weigh_(job);
+            queue_.push_back({std::move(job), workers_.size()});
+        }
         end_ += jobs.size();
         while (threads_.size() < workers_.size())
             threads_.emplace_back([this, worker = threads_.size()] { run(worker); });
@@ -78,6 +86,7 @@ class Broadcast {
             if (--mine.left != 0) continue;
             // Each worker goes in order, so the first ones are done first.
             while (!queue_.empty() && queue_.front().left == 0) {
+                weight_ -= weigh_(queue_.front().job);
                 spare_.push_back(std::move(queue_.front().job));
                 queue_.pop_front();
                 out_--;
@@ -86,14 +95,15 @@ class Broadcast {
         }
     }
 
-    const std::size_t most_;
+    const std::size_t most_, most_weight_;
+    const Weigh weigh_;
     const std::vector<Work> workers_;
     std::mutex guard_;  // of all below
     std::condition_variable filled_, emptied_;
     std::deque<Queued> queue_;
     std::vector<Job> spare_;
     std::size_t end_ = 0;  // jobs handed over in all
-    std::size_t out_ = 0;
+    std::size_t out_ = 0, weight_ = 0;
     bool finishing_ = false;
     std::vector<std::thread> threads_;
 };

@@ -35,7 +35,8 @@ BlockWorkers::BlockWorkers(std::vector<Work> workers, bool side_by_side, const B
     std::vector<Broadcast<BlockRoom>::Work> each;
     for (Work& one : workers)
         each.emplace_back([this, one = std::move(one)](const BlockRoom& room) { work(one, room); });
-    rooms_.emplace(kMostRooms, std::move(each));
+    rooms_.emplace(kMostRooms, std::move(each), kMostWaiting,
+                   [](const BlockRoom& room) { return room.count; });
 }
 
 BlockRoom BlockWorkers::take() {

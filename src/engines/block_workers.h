@@ -4,8 +4,9 @@
 // every block in order. Idea. Whoever reads slots writes blocks into rooms, columns of some 16 000
 // blocks; the workers go through the rooms side by side, without a copy and without waiting for each
 // other, and a room that all have seen is filled again. At most kMostRooms are in use (6 MiB, and as
-// much for dealt lines; up to three times that where most addresses are derived), then the reader
-// waits, and so in the end does the program.
+// much for dealt lines), then the reader waits, and so in the end does the program. Where most
+// addresses are derived, a room has up to three times the blocks, and fewer are filled: kMostWaiting
+// blocks.
 #pragma once
 
 #include <atomic>
@@ -73,7 +74,7 @@ struct BlockRoom {
 class BlockWorkers {
  public:
     using Work = std::function<Result<void>(const BlockRoom&)>;
-    static constexpr std::size_t kMostRooms = 24;
+    static constexpr std::size_t kMostRooms = 24, kMostWaiting = std::size_t{1} << 17;
 
     // `side_by_side` false: everything is done in the caller's thread. Batches come with the parts that
     // are wanted, or that lines are dealt with; whoever fills rooms does so himself.

@@ -30,7 +30,9 @@ void ChunkResolver::count_found(Share& share, const FoundTouches& found, const C
             const std::uint64_t place = found.places[i], time = chunk.begin + at[i];
             if (share.times && place != 0) spans[reuses++] = time - stack_.last_time(place);
             if (!share.sites) continue;
-            const std::uint32_t site = window.sites.empty() ? 0 : window.sites[time - begin];
+            const std::uint32_t site = !chunk.first_sites.empty() ? chunk.first_sites[found.first + i]
+                                       : window.sites.empty()     ? 0
+                                                                  : window.sites[time - begin];
             const std::uint32_t use = options_.pairs && place != 0 ? stack_.last_site(place) : 0;
             share.sites->add_found(
                 {time, site, use, place == 0 ? SiteAttribution::kCold : found.distances[i]});

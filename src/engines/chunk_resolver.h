@@ -27,7 +27,8 @@ struct CountedChunk {
 
     std::uint64_t begin = 0;  // time of its first access; times count accesses of the trace from 0
     ChunkTouches touches;
-    BigVector<std::uint32_t> first_at;  // accesses before each first touch, where it is wanted
+    BigVector<std::uint32_t> first_at;     // accesses before each first touch, where it is wanted
+    BigVector<std::uint32_t> first_sites;  // of each, where sites are wanted and not in the window
     DistanceTable distances;
     std::optional<DistanceTable> times;
     std::optional<SiteAttribution> sites;
@@ -46,8 +47,8 @@ class ChunkResolver {
     std::size_t live() const { return stack_.live(); }
 
     // Adds the chunks of a window, in order of time. `window` holds its accesses, where sites are
-    // wanted, and begins at time `begin`. A stack that another engine had may come first: it is on top
-    // of nothing, and nothing of it is counted.
+    // wanted and chunks have none, and begins at time `begin`. A stack that another engine had may come
+    // first: it is on top of nothing, and nothing of it is counted.
     Result<void> resolve(std::optional<ChunkTouches> before, std::span<CountedChunk> chunks,
                          const BlockBatch& window, std::uint64_t begin);
 

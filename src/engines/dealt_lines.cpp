@@ -25,32 +25,36 @@ LineDealer::LineDealer(const LinePlan& plan) : plan_(plan) {
     last_.resize(std::min(plan.sets, kMostSets));
 }
 
-// Gives how many were kept.
-template <bool kBytes>
-std::size_t LineDealer::keep(const BlockBatch& batch) {
+// A line of another set, or one that is not the first to come, is found by none.
+void LineDealer::forget(const BlockBatch& batch) {
     const std::uint64_t mask = last_.size() - 1;
-    // A line of another set, or one that is not the first to come, is found by none.
     for (std::size_t set = 0; set < last_.size(); ++set)
         last_[set] = {mask != 0 ? set ^ 1 : ~batch.blocks[0], 0};
-    std::uint64_t* const lines = lines_.data();
-    std::uint64_t* const bytes = bytes_.data();
-    std::uint32_t* const at = at_.data();
+}
+
+// What is kept of a part goes to next[part] and on.
+template <bool kAt, bool kBytes>
+void LineDealer::put(const BlockBatch& batch, DealtLines& out, std::uint32_t* next) {
+    const std::uint64_t mask = last_.size() - 1, last_part = plan_.parts - 1;
+    const int shift = std::countr_zero(plan_.parts);
+    const std::uint64_t* const blocks = batch.blocks.data();
     Last* const last = last_.data();
-    std::uint32_t kept = 0;
+    std::uint64_t *const lines = out.lines_.data(), *const bytes = out.bytes_.data();
+    std::uint32_t* const at = out.at_.data();
     for (std::size_t i = 0; i < batch.count(); ++i) {
-        const std::uint64_t line = batch.blocks[i];
+        const std::uint64_t line = blocks[i];
         const std::uint64_t used = kBytes ? part_mask(batch.parts[i]) : 0;
         Last& before = last[line & mask];
         if (before.line == line) {
-            if constexpr (kBytes) bytes[before.number] |= used;
+            if constexpr (kBytes) bytes[before.at] |= used;
             continue;
         }
-        before = {line, kept};
-        lines[kept] = line;
-        if constexpr (kBytes) bytes[kept] = used;
-        at[kept++] = static_cast<std::uint32_t>(i);
+        const std::uint32_t to = next[line & last_part]++;
+        before = {line, to};
+        lines[to] = line >> shift;
+        if constexpr (kAt) at[to] = static_cast<std::uint32_t>(i);
+        if constexpr (kBytes) bytes[to] = used;
     }
-    return kept;
 }
 
 void LineDealer::deal(const BlockBatch& batch, DealtLines& out) {
@@ -63,44 +67,33 @@ void LineDealer::deal(const BlockBatch& batch, DealtLines& out) {
     out.has_at_ = plan_.bytes || !batch.sites.empty();
     std::ranges::fill(out.ends_, 0u);
     if (batch.count() == 0) return;
-    auto make_room = [](auto& column, std::size_t count) {
-        if (column.size() < count) column.resize(count);
-    };
-    make_room(lines_, batch.count());
-    make_room(at_, batch.count());
-    if (plan_.bytes) make_room(bytes_, batch.count());
-    const std::size_t kept = plan_.bytes ? keep<true>(batch) : keep<false>(batch);
-    make_room(out.lines_, kept);
-    if (out.has_at_) make_room(out.at_, kept);
-    if (plan_.bytes) make_room(out.bytes_, kept);
-
-    const std::uint64_t last = plan_.parts - 1;
-    const int shift = std::countr_zero(plan_.parts);
+    forget(batch);
+    const std::uint64_t mask = last_.size() - 1, last_part = plan_.parts - 1;
     std::uint32_t counts[LinePlan::kMostParts] = {}, next[LinePlan::kMostParts] = {};
-    for (std::size_t i = 0; i < kept; ++i) ++counts[lines_[i] & last];
-    for (std::uint32_t part = 0, end = 0; part < LinePlan::kMostParts; ++part) {
-        next[part] = end;
-        out.ends_[part] = end += counts[part];
+    for (const std::uint64_t line : batch.blocks) {
+        std::uint64_t& before = last_[line & mask].line;
+        if (before == line) continue;
+        before = line;
+        ++counts[line & last_part];
     }
-    auto put = [&]<bool kAt, bool kBytes>() {
-        const std::uint64_t *const lines = lines_.data(), *const bytes = bytes_.data();
-        const std::uint32_t* const at = at_.data();
-        std::uint64_t *const to_lines = out.lines_.data(), *const to_bytes = out.bytes_.data();
-        std::uint32_t* const to_at = out.at_.data();
-        for (std::size_t i = 0; i < kept; ++i) {
-            const std::uint64_t line = lines[i];
-            const std::uint32_t to = next[line & last]++;
-            to_lines[to] = line >> shift;
-            if constexpr (kAt) to_at[to] = at[i];
-            if constexpr (kBytes) to_bytes[to] = bytes[i];
-        }
+    std::uint32_t kept = 0;
+    for (std::uint32_t part = 0; part < LinePlan::kMostParts; ++part) {
+        next[part] = kept;
+        out.ends_[part] = kept += counts[part];
+    }
+    auto make_room = [kept](auto& column) {
+        if (column.size() < kept) column.resize(kept);
     };
+    make_room(out.lines_);
+    if (out.has_at_) make_room(out.at_);
+    if (plan_.bytes) make_room(out.bytes_);
+    forget(batch);
     if (plan_.bytes)
-        put.template operator()<true, true>();
+        put<true, true>(batch, out, next);
     else if (out.has_at_)
-        put.template operator()<true, false>();
+        put<true, false>(batch, out, next);
     else
-        put.template operator()<false, false>();
+        put<false, false>(batch, out, next);
 }
 
 }  // namespace revisit

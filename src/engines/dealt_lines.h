@@ -72,15 +72,14 @@ class LineDealer {
  private:
     struct Last {
         std::uint64_t line;
-        std::uint32_t number;  // of those kept
+        std::uint32_t at;  // among those that were dealt
     };
-    template <bool kBytes>
-    std::size_t keep(const BlockBatch& batch);
+    void forget(const BlockBatch& batch);
+    template <bool kAt, bool kBytes>
+    void put(const BlockBatch& batch, DealtLines& out, std::uint32_t* next);
 
     LinePlan plan_;
     std::vector<Last> last_;  // by set
-    std::vector<std::uint64_t> lines_, bytes_;
-    std::vector<std::uint32_t> at_;
 };
 
 }  // namespace revisit

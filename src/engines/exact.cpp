@@ -52,8 +52,8 @@ constexpr std::size_t kPiece = 4096;                    // accesses attributed t
 constexpr std::size_t kStretch = std::size_t{1} << 20;  // accesses that share a verdict on repeats
 constexpr std::size_t kSample = 1024;                   // looked at for it
 
-// Accesses of a running program that are held back for all threads: 12 MiB, with sites 20, and as much
-// again. A chunk's counter starts empty, so short windows take longer: on 16 cores a tiled matrix
+// Accesses of a running program that are held back for all threads: 9 MiB, with sites 12, and a third
+// of it again. A chunk's counter starts empty, so short windows take longer: on 16 cores a tiled matrix
 // multiply took with sites 5.7 s with a third of this, 3.6 s with two thirds and 3.1 s with a third
 // more (98, 116 and 146 MiB in all).
 constexpr std::size_t kStreamedWindow = std::size_t{3} << 19;
@@ -195,7 +195,10 @@ Result<void> ExactEngine::count_without_repeats(const BlockBatch& batch) {
     if (first_touches_at_ != nullptr)
         for (std::size_t i = touches; i < first_touches_at_->size(); i++) {
             std::uint32_t& at = (*first_touches_at_)[i];
-            at = before + first_of(at - before);
+            const auto first = first_of(at - before);
+            at = before + first;
+            if (first_touch_sites_ != nullptr && sites != nullptr)
+                (*first_touch_sites_)[i] = sites[first];
         }
     std::ranges::fill(distance_of_access_, 0u);
     for (std::size_t k = 0; k < kept; k++) distance_of_access_[first_of(k)] = kept_distances_[k];
@@ -300,6 +303,13 @@ std::size_t ExactEngine::count_batches(Table& table, std::span<const std::uint64
             for (std::uint64_t left = fresh; left != 0; left &= left - 1)
                 first_touches_at_->push_back(static_cast<std::uint32_t>(counted_ + batch * kBatch) +
                                              static_cast<std::uint32_t>(std::countr_zero(left)));
+        if (first_touch_sites_ != nullptr)
+            for (std::uint64_t left = fresh; left != 0; left &= left - 1)
+                first_touch_sites_->push_back(
+                    by_access.sites == nullptr
+                        ? 0
+                        : by_access
+                              .sites[batch * kBatch + static_cast<unsigned>(std::countr_zero(left))]);
         if (by_access.distances != nullptr) {
             std::uint32_t* const to = by_access.distances + batch * kBatch;
             std::fill_n(to, look.size(batch), SiteAttribution::kCold);

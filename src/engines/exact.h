@@ -44,13 +44,15 @@ class ExactEngine : public Engine, public SiteSnapshots {
     // the way. For an engine that is new.
     void expect(std::size_t blocks, std::size_t accesses);
     // From now on blocks touched for the first time are appended to `list`, or to `stretches` where
-    // they can be, and to `at` how many accesses came before each, as far as sites, pairs or times are
-    // counted; null ends it.
+    // they can be, to `at` how many accesses came before each, as far as sites, pairs or times are
+    // counted, and with that, to `sites` the site of each; null ends it.
     void list_first_touches(BigVector<std::uint64_t>* list, BigVector<std::uint32_t>* at = nullptr,
-                            TouchStretches* stretches = nullptr) {
+                            TouchStretches* stretches = nullptr,
+                            BigVector<std::uint32_t>* sites = nullptr) {
         first_touches_ = list;
         first_touches_at_ = at;
         stretches_ = stretches;
+        first_touch_sites_ = sites;
     }
     // For an engine that is new: its first access is the `time`-th of all, from 0. Time distances are
     // counted by position, so that times can be handed on, not in a table of their own.
@@ -140,6 +142,7 @@ class ExactEngine : public Engine, public SiteSnapshots {
 
     BigVector<std::uint64_t>* first_touches_ = nullptr;
     BigVector<std::uint32_t>* first_touches_at_ = nullptr;
+    BigVector<std::uint32_t>* first_touch_sites_ = nullptr;
     TouchStretches* stretches_ = nullptr;
     bool silent_ = false;  // distances are not counted
 

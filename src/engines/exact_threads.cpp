@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <new>
@@ -42,6 +43,7 @@
 #include "core/try.h"
 #include "engines/chunk_resolver.h"
 #include "engines/exact.h"
+#include "engines/held_blocks.h"
 #include "engines/trace_window.h"
 
 namespace revisit {
@@ -77,40 +79,9 @@ struct Pace {
     }
 };
 
-// Accesses that were collected, with the columns that are wanted.
-struct Collected {
-    BigVector<std::uint64_t> blocks;
-    BigVector<std::uint32_t> sites;
-    BigVector<std::uint8_t> flags;
-
-    // Growing by itself it would take up to twice that.
-    void reserve(std::size_t count, bool columns) {
-        blocks.reserve(count);
-        if (!columns) return;
-        sites.reserve(count);
-        flags.reserve(count);
-    }
-    // Columns that are missing in one batch and there in the next are zeros, as everywhere.
-    void append(const BlockBatch& batch, bool columns) {
-        blocks.insert(blocks.end(), batch.blocks.begin(), batch.blocks.end());
-        if (!columns) return;
-        auto extend = [&](auto& to, auto from) {
-            to.insert(to.end(), from.begin(), from.end());
-            to.insert(to.end(), blocks.size() - to.size(), 0);
-        };
-        extend(sites, batch.sites);
-        extend(flags, batch.flags);
-    }
-    void clear() {
-        blocks.clear();
-        sites.clear();
-        flags.clear();
-    }
-    std::size_t size() const { return blocks.size(); }
-    BlockBatch batch() const { return {blocks, sites, {}, flags}; }
-};
-
 class ThreadedExactEngine : public Engine {
+    static constexpr std::size_t kLeastSegments = 4;
+
  public:
     ThreadedExactEngine(const EngineOptions& options, unsigned threads, const ThreadTuning& tuning)
         : options_(options),
@@ -118,6 +89,9 @@ class ThreadedExactEngine : public Engine {
           tuning_(tuning),
           most_window_(most_window()),
           chunk_(tuning.first_chunk),
+          memory_(std::make_shared<HeldSegments>(attributes())),
+          collected_(memory_),
+          counting_(memory_),
           alone_(std::make_unique<ExactEngine>(options)) {}
     ~ThreadedExactEngine() override {
         (void)wait();
@@ -150,13 +124,18 @@ class ThreadedExactEngine : public Engine {
                 drop(take);
             }
             while (batch.count() != 0) {
-                const std::size_t take = std::min(batch.count(), threads_ * chunk_ - collected_.size());
-                collected_.reserve(threads_ * chunk_, attributes());
-                collected_.append(batch.part(0, take), attributes());
+                const std::size_t window = threads_ * chunk_;
+                const std::size_t take =
+                    std::min({batch.count(), window - collected_.size(), HeldSegments::kAccesses});
+                // While one window is counted, the next one takes its place.
+                memory_->wait_below(
+                    std::max(kLeastSegments, (window + window / 3) / HeldSegments::kAccesses),
+                    is_counting_);
+                collected_.append(batch.part(0, take));
                 drop(take);
-                if (collected_.size() < threads_ * chunk_) break;
-                const FirstTouches touches = first_touches(collected_.batch());
-                if (touches.share > 1.0 / 16 && 2 * threads_ * chunk_ <= most_window_ &&
+                if (collected_.size() < window) continue;
+                const FirstTouches touches = first_touches(collected_);
+                if (touches.share > 1.0 / 16 && 2 * window <= most_window_ &&
                     chunk_ < tuning_.most_chunk) {
                     chunk_ *= 2;
                     continue;
@@ -165,7 +144,8 @@ class ThreadedExactEngine : public Engine {
                 std::swap(counting_, collected_);
                 collected_.clear();
                 running_ = std::async(std::launch::async, [this, touches] {
-                    return count_window(counting_.batch(), touches);
+                    const Counting counting(*this);
+                    return count_window(counting_, touches);
                 });
             }
             return {};
@@ -256,6 +236,15 @@ class ThreadedExactEngine : public Engine {
     }
 
  private:
+    // While a window is counted beside the collecting.
+    struct Counting {
+        explicit Counting(ThreadedExactEngine& all) : all(all) { all.is_counting_ = true; }
+        ~Counting() {
+            all.is_counting_ = false;
+            all.memory_->wake();
+        }
+        ThreadedExactEngine& all;
+    };
     Result<void> wait() {
         if (!running_.valid()) return {};
         return running_.get();
@@ -266,7 +255,7 @@ class ThreadedExactEngine : public Engine {
 
     Result<void> count_collected() {
         TRY(wait());
-        auto counted = count_window(collected_.batch(), first_touches(collected_.batch()));
+        auto counted = count_window(collected_, first_touches(collected_));
         collected_.clear();
         return counted;
     }
@@ -367,7 +356,8 @@ class ThreadedExactEngine : public Engine {
             const StackParts::Stack stack = resolver_->take_stack();
             TRY(alone_->touch(stack.blocks, stack.sites, stack.times));
         }
-        return part.each([&](const BlockBatch& batch) { return alone_->add(batch); }, threads_ - 1);
+        return part.each_once([&](const BlockBatch& batch) { return alone_->add(batch); },
+                              threads_ - 1);
     }
 
     // Leaves an engine that has nothing but the stack.
@@ -441,9 +431,10 @@ class ThreadedExactEngine : public Engine {
         list.reserve(expected + expected / 16);
         TouchStretches stretches(part.in_memory().blocks);
         engine.list_first_touches(
-            &list, resolver_->wants_times_of_touches() ? &chunk.first_at : nullptr, &stretches);
-        const std::uint64_t blocks = TRY(
-            part.each([&](const BlockBatch& batch) { return engine.add(batch); }, options.threads - 1));
+            &list, resolver_->wants_times_of_touches() ? &chunk.first_at : nullptr, &stretches,
+            part.is_held() && attributes() ? &chunk.first_sites : nullptr);
+        const std::uint64_t blocks = TRY(part.each_once(
+            [&](const BlockBatch& batch) { return engine.add(batch); }, options.threads - 1));
         TRY(engine.settle());
         chunk.begin = time;
         chunk.distances = engine.take_distances();
@@ -487,7 +478,9 @@ class ThreadedExactEngine : public Engine {
     ThreadTuning tuning_;
     std::size_t most_window_;
     std::size_t chunk_;  // accesses a thread to collect
-    Collected collected_, counting_;
+    std::shared_ptr<HeldSegments> memory_;
+    HeldBlocks collected_, counting_;
+    std::atomic<bool> is_counting_ = false;
     std::future<Result<void>> running_;  // counts counting_
     Pace pace_;
     std::size_t alone_since_ = 0;                 // accesses counted by one thread since several did

@@ -122,11 +122,13 @@ void GrowingBytes::drop_spares() {
 void GrowingBytes::reserve(std::size_t bytes) {
     Spares& all = spares();
     {
-        // One that creeps may become large; others say at once how large they are.
+        // One that creeps may become large; others say at once how large they are. Each goes on with
+        // what its like had: a small array that creeps would keep the memory of a large one.
         const bool creeps = huge_from_ <= kHugePage;
         std::lock_guard lock(all.guard);
         auto best = all.arrays.end();
         for (auto one = all.arrays.begin(); one != all.arrays.end(); ++one) {
+            if ((one->huge_from_ <= kHugePage) != creeps) continue;
             const bool fits = one->written_ >= bytes;
             if (best == all.arrays.end() ||
                 (creeps || best->written_ < bytes ? one->written_ > best->written_

@@ -1,5 +1,6 @@
-// A stretch of a trace that several threads count: blocks that lie in memory, or accesses of a source
-// that are read or decoded, and cut, by the thread that counts them.
+// A stretch of a trace that several threads count: blocks that lie in memory, or that are held back
+// there in less of it, or accesses of a source that are read or decoded, and cut, by the thread that
+// counts them.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "core/try.h"
 #include "engines/chunk_pipeline.h"
+#include "engines/held_blocks.h"
 #include "engines/ranges.h"
 
 namespace revisit {
@@ -14,6 +16,7 @@ namespace revisit {
 class TraceWindow {
  public:
     TraceWindow(const BlockBatch& blocks) : blocks_(blocks), count_(blocks.count()) {}  // NOLINT
+    TraceWindow(const HeldBlocks& held) : TraceWindow(held, 0, held.size()) {}          // NOLINT
     TraceWindow(const AccessRanges& source, std::uint64_t granularity, std::uint64_t first,
                 std::size_t count)
         : source_(&source), granularity_(granularity), first_(first), count_(count) {}
@@ -36,17 +39,37 @@ class TraceWindow {
         if (chunks_ != nullptr)
             return {*chunks_, granularity_, static_cast<std::size_t>(first_) + from / grain_,
                     static_cast<std::size_t>(first_) + (from + count) / grain_};
+        if (held_ != nullptr) return {*held_, static_cast<std::size_t>(first_) + from, count};
         if (source_ == nullptr) return blocks_.part(from, count);
         return {*source_, granularity_, first_ + from, count};
     }
     bool is_decoded() const { return chunks_ != nullptr; }
-    // Empty where blocks are read from a source.
+    bool is_held() const { return held_ != nullptr; }
+    // Empty where blocks are held back or read from a source.
     const BlockBatch& in_memory() const { return blocks_; }
 
     // Calls use(BlockBatch) -> Result<void> for all of it, in order, on this thread; chunks are decoded
     // by `ahead` others, if any. Gives the number of blocks.
     template <class Use>
     Result<std::uint64_t> each(Use use, unsigned ahead = 0) const {
+        return each(use, ahead, false);
+    }
+    // The same, once: memory of what is held back is given back on the way.
+    template <class Use>
+    Result<std::uint64_t> each_once(Use use, unsigned ahead) const {
+        return each(use, ahead, true);
+    }
+
+ private:
+    TraceWindow(const HeldBlocks& held, std::size_t first, std::size_t count)
+        : held_(&held), first_(first), count_(count) {}
+
+    template <class Use>
+    Result<std::uint64_t> each(Use& use, unsigned ahead, bool once) const {
+        if (held_ != nullptr) {
+            TRY(held_->each(static_cast<std::size_t>(first_), count_, once, use));
+            return count_;
+        }
         if (chunks_ == nullptr && source_ == nullptr) {
             TRY(use(blocks_));
             return blocks_.count();
@@ -67,8 +90,6 @@ class TraceWindow {
         }
         return blocks;
     }
-
- private:
     // Sources are read only where no sites are wanted.
     ColumnSet wanted() const { return {false, granularity_ > 1, false, false}; }
 
@@ -93,6 +114,7 @@ class TraceWindow {
     }
 
     BlockBatch blocks_;
+    const HeldBlocks* held_ = nullptr;
     const AccessRanges* source_ = nullptr;
     const AccessChunks* chunks_ = nullptr;
     std::uint64_t granularity_ = 1, grain_ = 1, first_ = 0;  // first access, or chunk

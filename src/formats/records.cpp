@@ -67,6 +67,7 @@ struct Record {
         };
         std::size_t i = 0;
         for (; i + 2 <= count; i += 2, at += 2 * kBytes) {
+            if (i % 4 == 0) prefetch_ahead(at);
             const Two two = cut_two(at, at + kBytes);
             std::memcpy(blocks + i, &two, sizeof two);
         }
