@@ -51,7 +51,7 @@ TEST(HeldBlocks, come_back_as_they_were) {
             ASSERT_EQ(held.size(), 150000u);
             for (const bool last : {false, true}) {
                 Trace got;
-                for (const auto [first, count] : {std::pair(0u, 1u), {1u, 70000u}, {70001u, 79999u}}) {
+                for (const auto& [first, count] : {std::pair(0u, 1u), {1u, 70000u}, {70001u, 79999u}}) {
                     const Trace part = read(held, first, count, last);
                     got.blocks.insert(got.blocks.end(), part.blocks.begin(), part.blocks.end());
                     got.sites.insert(got.sites.end(), part.sites.begin(), part.sites.end());
