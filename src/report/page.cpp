@@ -27,9 +27,13 @@
 #include "report/page_listings.h"
 #include "report/paths.h"
 #include "report/sharing.h"
+#include "report/words.h"
 
 namespace revisit {
 namespace {
+
+// As all of this folder: its library is compiled for one kind of tree alone.
+using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kDataMark = "/*data*/";
 constexpr std::size_t kLargestSource = 400'000;  // bytes of one source file
@@ -59,8 +63,7 @@ std::string in_script(std::string_view json) {
 }
 
 std::string json_text(std::string_view text) {
-    return in_script(
-        nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    return in_script(Json(text).dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
 // Texts and edges, numbered in the order they are first seen.
@@ -281,10 +284,9 @@ void put_site(Buffer& out, Pool& pool, const Site& site) {
 // Shared lines, with what the terminal says of them too, and the records of who invalidates whom: both
 // are few.
 void put_sharing(Buffer& out, const Profile& profile) {
-    nlohmann::ordered_json lines = nlohmann::ordered_json::array(),
-                           list = nlohmann::ordered_json::array();
+    Json lines = Json::array(), list = Json::array();
     auto side = [](const SharingSide& from) {
-        nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+        Json bytes = Json::array();
         for (unsigned at = 0; at < 64; ++at) {
             if ((from.bytes >> at & 1) == 0) continue;
             unsigned end = at;
@@ -292,8 +294,7 @@ void put_sharing(Buffer& out, const Profile& profile) {
             bytes.push_back({at, end});
             at = end;
         }
-        nlohmann::ordered_json out{
-            {"site", from.site}, {"thread", from.thread}, {"write", from.write}, {"bytes", bytes}};
+        Json out{{"site", from.site}, {"thread", from.thread}, {"write", from.write}, {"bytes", bytes}};
         // A leaf of the compiler's library has the line of its caller, which its site has not.
         if (from.frame.line != 0)
             out["place"] = fmt::format(
@@ -318,9 +319,9 @@ void put_sharing(Buffer& out, const Profile& profile) {
                         {"victim", side(one.victim)},
                         {"count", one.count},
                         {"false_sharing", one.false_sharing}});
-    auto put_json = [&](std::string_view key, const nlohmann::ordered_json& value) {
+    auto put_json = [&](std::string_view key, const Json& value) {
         fmt::format_to(std::back_inserter(out), ",\"{}\":{}", key,
-                       in_script(value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
+                       in_script(value.dump(-1, ' ', true, Json::error_handler_t::replace)));
     };
     put_json("sharedLines", lines);
     put_json("sharing", list);

@@ -10,6 +10,9 @@
 namespace revisit {
 namespace {
 
+// As all of this folder: its library is compiled for one kind of tree alone.
+using Json = nlohmann::ordered_json;
+
 constexpr std::size_t kFunctions = 40;
 constexpr std::size_t kLongestText = 200;
 
@@ -48,11 +51,11 @@ std::string listings_list(const std::vector<PageProfile>& profiles,
         for (const Function& function : worst_functions(entry.profile, caches)) {
             auto listing = listing_of(function.module, function.sites);
             if (!listing || listing->empty()) continue;
-            nlohmann::json rows = nlohmann::json::array();
+            Json rows = Json::array();
             for (const Instruction& one : *listing)
                 rows.push_back({one.address, one.text.substr(0, kLongestText)});
-            std::string row = nlohmann::json::array({function.module, std::move(rows)})
-                                  .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+            std::string row = Json::array({function.module, std::move(rows)})
+                                  .dump(-1, ' ', true, Json::error_handler_t::replace);
             if (out.size() + row.size() > most) return out;
             out += (out.empty() ? "" : ",") + row;
         }
