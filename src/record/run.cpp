@@ -49,6 +49,8 @@ void note_end(RunOutcome& outcome, std::size_t outlived) {
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {
     Slots slots = TRY(Slots::create(options.want));
     slots.stream()->plan = options.plan;
+    // Programs built with the plug-in do not count theirs: one is always under way.
+    slots.stream()->forks = options.launch.recorder == Recorder::valgrind ? 0 : 1;
     DecodeOptions decode = options.decode;
     const bool in_order = options.want & REVISIT_WANT_ORDER && !(options.want & REVISIT_WANT_SAMPLES);
     if (in_order)
