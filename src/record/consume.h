@@ -54,7 +54,7 @@ class Consumer {
     // Analyses the next slot, or some; false when none came within `patience`.
     Result<bool> step(std::chrono::milliseconds patience);
 
-    // Finishes processes that are no longer there. Call when `step` finds nothing.
+    // Finishes processes that are no longer there.
     Result<void> reap();
 
     // All there is: what is queued, what the dead left; processes that still run are cut off here.

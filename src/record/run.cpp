@@ -93,7 +93,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
             running = false;
         } else if (ended < 0 && errno != EINTR)
             return fail(fmt::format("lost the program: {}", std::strerror(errno)));
-        else if (!failure && !*fed) {
+        else if (!failure) {  // slots of others may come without a pause, and what it counted is MBs
             if (Result<void> done = consumer.reap(); !done && !failure) {
                 failure = done.error();
                 slots.stop();
