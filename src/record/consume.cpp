@@ -168,8 +168,6 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
             slots_.give_back(slot);
             if (!fed) return fed;
         }
-    else
-        cut_off_++;
     process.finished = true;
     if (process.order) TRY(process.order->flush());
     TRY(process.decoder->finish());
@@ -198,6 +196,11 @@ std::vector<Consumer::Silent> Consumer::silent() const {
     return found;
 }
 
+bool Consumer::lives(const Silent& one) {
+    const auto [pid, is_found] = pid_here(one.told);
+    return is_found && revisit_process_lives(pid);
+}
+
 Result<void> Consumer::finish_silent(const Silent& one, bool dead) {
     for (const SlotView& slot : slots_.salvage(one.producer)) {
         Result<void> fed = feed(slot);
@@ -205,8 +208,7 @@ Result<void> Consumer::finish_silent(const Silent& one, bool dead) {
         TRY(std::move(fed));
     }
     auto process = by_producer_.find(one.producer);
-    return process == by_producer_.end() ? Result<void>{}
-                                         : finish(one.producer, process->second, dead);
+    return process == by_producer_.end() ? Result<void>{} : finish(one.producer, process->second, dead);
 }
 
 // A process that is over forks no more. Once no fork is under way, its children are known, or silent.
@@ -227,10 +229,7 @@ Result<void> Consumer::reap() {
     for (auto& [producer, process] : by_producer_)
         if (!process.finished && !process.lives()) dead.push_back(producer);
     std::vector<Silent> dead_silent = silent();
-    std::erase_if(dead_silent, [](const Silent& one) {
-        const auto [pid, is_found] = pid_here(one.told);
-        return is_found && revisit_process_lives(pid);
-    });
+    std::erase_if(dead_silent, lives);
     if (dead.empty() && dead_silent.empty()) {
         forget_parents();
         return {};
@@ -252,15 +251,14 @@ std::vector<std::int32_t> Consumer::living() const {
 }
 
 Result<void> Consumer::finish() {
+    // Now: many end while the others' results are made.
+    cut_off_ = living().size() + static_cast<std::size_t>(std::ranges::count_if(silent(), lives));
     for (;;) {
         auto more = TRY(step(std::chrono::milliseconds(0)));
         // A process killed while handing over leaves a hole in the queue: `take` steps over it in time.
         if (!more && slots_.drained()) break;
     }
-    for (const Silent& one : silent()) {
-        const auto [pid, is_found] = pid_here(one.told);
-        TRY(finish_silent(one, !is_found || !revisit_process_lives(pid)));
-    }
+    for (const Silent& one : silent()) TRY(finish_silent(one, !lives(one)));
     for (auto& [producer, process] : by_producer_) TRY(finish(producer, process, !process.lives()));
     if (slots_.words_handed_over() > slots_.words_taken())
         return fail(fmt::format("the recorder lost {} of {} words: the profile would be wrong",

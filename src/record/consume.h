@@ -100,6 +100,7 @@ class Consumer {
         std::uint32_t parent;
     };
     std::vector<Silent> silent() const;
+    static bool lives(const Silent& one);
     Result<void> finish_silent(const Silent& one, bool dead);
     void forget_parents();
 
