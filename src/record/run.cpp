@@ -42,8 +42,12 @@ void note_end(RunOutcome& outcome, std::size_t outlived) {
         outcome.notes.push_back({fmt::format("the program was ended by signal {} ({})", outcome.signal,
                                              strsignal(outcome.signal))});
     if (outlived > 0)
-        outcome.notes.push_back({fmt::format(
-            "{} child processes outlived the program; their profiles stop when it exited", outlived)});
+        outcome.notes.push_back(
+            {outlived == 1
+                 ? "1 child process outlived the program; its profile stops when that exited"
+                 : fmt::format(
+                       "{} child processes outlived the program; their profiles stop when it exited",
+                       outlived)});
 }
 
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {

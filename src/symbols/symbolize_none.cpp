@@ -1,6 +1,5 @@
 // Without libdw: offsets only.
 #include "symbols/symbolize.h"
-
 #include "symbols/types.h"
 
 namespace revisit {

@@ -32,7 +32,7 @@ Addr RV_(awaited_return);
 
 static const HChar* stream_path;
 static const HChar* messages_path;
-static const HChar* called; /* what the program finds as its own name */
+static const HChar* called;                      /* what the program finds as its own name */
 static Int stream_file = -1, messages_file = -1; /* that the program before exec had */
 static XArray* chosen_functions;                 /* of const HChar* */
 
