@@ -62,13 +62,13 @@ extern "C" {
  */
 #define REVISIT_BLOCK_BIT (1ull << 63)
 #define REVISIT_BLOCK(id, count) (REVISIT_BLOCK_BIT | (uint64_t)(count) << 48 | (uint64_t)(id))
-#define REVISIT_BLOCK_ID(word) ((word) & 0xffffffffffffull)
+#define REVISIT_BLOCK_ID(word) ((word)&0xffffffffffffull)
 #define REVISIT_BLOCK_COUNT(word) ((uint32_t)((word) >> 48) & 0x7fffu)
 #define REVISIT_NO_ACCESS (~0ull)
 
 #define REVISIT_RECORD(tag, n) ((uint64_t)(tag) << 56 | (uint64_t)(n))
 #define REVISIT_TAG(word) ((uint32_t)((word) >> 56))
-#define REVISIT_N(word) ((word) & 0xffffffffffffffull)
+#define REVISIT_N(word) ((word)&0xffffffffffffffull)
 
 enum {
     REVISIT_PROCESS =
@@ -177,7 +177,7 @@ typedef struct {
    chosen at the last level's rate. Both sides know which: it follows from the number. */
 enum { REVISIT_MOST_LEVELS = 48 };
 #define REVISIT_SAMPLE_ID(thread, level, made) \
-    ((uint64_t)((thread) & 0xfffff) << 36 | (uint64_t)(level) << 30 | ((made) & 0x3fffffff))
+    ((uint64_t)((thread)&0xfffff) << 36 | (uint64_t)(level) << 30 | ((made)&0x3fffffff))
 #define REVISIT_SAMPLE_LEVEL(id) ((uint32_t)((id) >> 30) & 63)
 static inline int revisit_sample_is_kept(uint64_t id, uint32_t level) {
     uint32_t since = level > REVISIT_SAMPLE_LEVEL(id) ? level - REVISIT_SAMPLE_LEVEL(id) : 0;
