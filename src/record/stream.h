@@ -108,7 +108,7 @@ enum {
     REVISIT_SAMPLED,      /* n = thread number | level << 32 (see the sampling plan); accesses since the
                              last such record; of these, those analyzed, and those chosen (which are
                              samples in each block they touch), each 2^level times */
-    REVISIT_MAP_SITE,     /* n = site number of the call that mapped pages; address, size */
+    REVISIT_MAP_SITE, /* n = site number of the call that mapped pages; address, size */
     REVISIT_TAGS
 };
 

@@ -32,7 +32,7 @@ Addr RV_(awaited_return);
 
 static const HChar* stream_path;
 static const HChar* messages_path;
-static const HChar* called;                      /* what the program finds as its own name */
+static const HChar* called; /* what the program finds as its own name */
 static Int stream_file = -1, messages_file = -1; /* that the program before exec had */
 static XArray* chosen_functions;                 /* of const HChar* */
 
@@ -497,7 +497,9 @@ void __wrap_vgModuleLocal_read_debuginfo_dwarf3(void) {}
 void __wrap_vgModuleLocal_read_callframe_info_dwarf3(void) {}
 
 /* Of the core's own headers, which the package does not have: where its messages go. */
-extern struct { Int fd; } VG_(log_output_sink);
+extern struct {
+    Int fd;
+} VG_(log_output_sink);
 
 /* The log file is /dev/null, so that a process that cannot see the analyzer runs all the same. */
 static void send_messages(const HChar* path) {
@@ -521,12 +523,12 @@ static Bool option(const HChar* argument) {
     return True;
 }
 static void usage(void) {
-    VG_(printf)
-    ("    --stream=PATH     shared memory made by revisit\n"
-     "    --messages=PATH   a file to append the core's messages to\n"
-     "    --stream-file=N, --messages-file=N   the same, opened before\n"
-     "    --called=NAME     what the program finds as its own name\n"
-     "    --function=NAME   mark what happens inside a function\n");
+    VG_(printf)(
+        "    --stream=PATH     shared memory made by revisit\n"
+        "    --messages=PATH   a file to append the core's messages to\n"
+        "    --stream-file=N, --messages-file=N   the same, opened before\n"
+        "    --called=NAME     what the program finds as its own name\n"
+        "    --function=NAME   mark what happens inside a function\n");
 }
 static void usage_debug(void) {}
 
