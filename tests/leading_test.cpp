@@ -32,5 +32,11 @@ TEST(Leading, is_what_did_most_where_nothing_wraps) {
     EXPECT_EQ(leading({{7, "a", {}, 2}, {7, "b", {}, 1}}), "a");
 }
 
+TEST(Leading, note_of_one_process_speaks_of_its_programs) {
+    EXPECT_NE(leading_note("app", 1, 1).find("of the programs that the process executed, "),
+              std::string::npos);
+    EXPECT_NE(leading_note("app", 1, 2).find("of 2 processes, "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace revisit::record

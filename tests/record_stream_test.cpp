@@ -210,6 +210,118 @@ TEST(record_stream, what_a_process_hands_over_before_it_dies_is_taken_once) {
     EXPECT_EQ(blocks.size(), 2u);
 }
 
+// Starts a process that is killed when it has written these words, and has handed over the first.
+pid_t die_after(revisit_stream* s, std::uint64_t parent, std::vector<std::uint64_t> words,
+                std::uint32_t handed_over) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const std::uint32_t me = revisit_producer_start(s);
+        words.insert(words.begin(),
+                     {REVISIT_RECORD(REVISIT_PROCESS, 0), std::uint64_t(getpid()), parent});
+        const std::int32_t slot = revisit_slot_open(s, me, 0);
+        std::uint64_t* data = revisit_slot_data(s, static_cast<std::uint32_t>(slot));
+        for (std::size_t i = 0; i < words.size(); i++) data[i] = words[i];
+        if (handed_over != 0) revisit_slot_hand_over(s, slot, handed_over);
+        _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    return child;
+}
+
+// A shell's hundred children: each would keep a slot, and all be there at once in the end.
+TEST(record_stream, a_process_that_dies_silent_is_finished_when_it_is_found_dead) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots);
+    revisit_stream* s = slots->stream();
+    std::vector<std::uint64_t> blocks;
+    Consumer consumer(*slots, {}, [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
+        return std::make_unique<BlockList>(blocks);
+    });
+    const std::vector<std::uint64_t> words{REVISIT_RECORD(REVISIT_DEFINE_BLOCK, 1),
+                                           1,
+                                           REVISIT_ACCESS(8, 0),
+                                           0x1000,
+                                           REVISIT_BLOCK(1, 1),
+                                           64};
+    for (std::size_t died = 1; died <= 3; died++) {
+        die_after(s, REVISIT_NO_PARENT, words, 0);
+        Result<void> reaped = consumer.reap();
+        ASSERT_TRUE(reaped) << reaped.error().sentence();
+        EXPECT_EQ(consumer.processes(), died);
+        EXPECT_EQ(blocks.size(), died);
+        EXPECT_TRUE(slots->openings().empty());
+    }
+    Result<void> finished = consumer.finish();
+    ASSERT_TRUE(finished) << finished.error().sentence();
+    EXPECT_EQ(blocks.size(), 3u);
+    EXPECT_EQ(consumer.cut_off(), 0u);
+}
+
+// A daemon may well end while the results of the others are made.
+TEST(record_stream, a_process_that_outlived_the_program_is_counted_though_it_ends_before_its_turn) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots);
+    revisit_stream* s = slots->stream();
+    pid_t outlives = 0;
+    struct Kill : BlockList {
+        Kill(std::vector<std::uint64_t>& to, pid_t& whom) : BlockList(to), whom_(whom) {}
+        Result<void> finish(const Decoder&) override {
+            kill(whom_, SIGKILL);
+            return {};
+        }
+        pid_t& whom_;
+    };
+    std::vector<std::uint64_t> blocks;
+    Consumer consumer(*slots, {}, [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
+        return std::make_unique<Kill>(blocks, outlives);
+    });
+    die_after(s, REVISIT_NO_PARENT, {}, 3);
+    const std::uint32_t before = slots->producers();
+    outlives = fork();
+    if (outlives == 0) {
+        const std::uint32_t me = revisit_producer_start(s);
+        const std::int32_t slot = revisit_slot_open(s, me, 0);
+        std::uint64_t* data = revisit_slot_data(s, static_cast<std::uint32_t>(slot));
+        data[0] = REVISIT_RECORD(REVISIT_PROCESS, 0);
+        data[1] = std::uint64_t(getpid());
+        data[2] = REVISIT_NO_PARENT;
+        revisit_slot_hand_over(s, slot, 3);
+        for (;;) pause();
+    }
+    while (slots->handed_over() < before + 1) usleep(1000);
+    Result<void> finished = consumer.finish();
+    ASSERT_TRUE(finished) << finished.error().sentence();
+    EXPECT_EQ(consumer.cut_off(), 1u);
+    waitpid(outlives, nullptr, 0);
+}
+
+// The parent may be over before its child has said whose it is.
+TEST(record_stream, what_a_dead_parent_defined_stays_while_a_fork_is_under_way_or_silent) {
+    auto slots = Slots::create(0);
+    ASSERT_TRUE(slots);
+    revisit_stream* s = slots->stream();
+    std::vector<std::uint64_t> blocks;
+    Consumer consumer(*slots, {}, [&](const StartedProcess&) -> Result<std::unique_ptr<ProcessSink>> {
+        return std::make_unique<BlockList>(blocks);
+    });
+    s->forks = 1;
+    die_after(s, REVISIT_NO_PARENT,
+              {REVISIT_RECORD(REVISIT_DEFINE_BLOCK, 1), 1, REVISIT_ACCESS(8, 0), 0x1000}, 7);
+    ASSERT_TRUE(consumer.step(milliseconds(100)));
+    Result<void> reaped = consumer.reap();
+    ASSERT_TRUE(reaped) << reaped.error().sentence();
+    die_after(s, 1, {REVISIT_BLOCK(1, 1), 64}, 0);
+    s->forks = 0;
+    reaped = consumer.reap();
+    ASSERT_TRUE(reaped) << reaped.error().sentence();
+    EXPECT_EQ(blocks.size(), 1u);
+    // All children are known now: nothing of the parent's is there for another.
+    die_after(s, 1, {REVISIT_BLOCK(1, 1), 64}, 5);
+    auto fed = consumer.step(milliseconds(100));
+    ASSERT_FALSE(fed);
+    EXPECT_NE(fed.error().sentence().find("ended before"), std::string::npos);
+}
+
 // A recorder's mistake, or a damaged stream: the range ends before it begins.
 TEST(record_stream, modules_stay_where_what_is_unmapped_ends_before_it_begins) {
     DecodeOptions options;

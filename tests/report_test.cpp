@@ -366,6 +366,15 @@ TEST(Findings, have_the_error_of_an_estimated_number_of_accesses) {
     EXPECT_NE(terminal_report(profile, {}, {}).find("\n1 K accesses to 10 blocks"), std::string::npos);
 }
 
+TEST(TerminalReport, a_command_of_thousands_of_arguments_is_cut_between_characters) {
+    Profile profile;
+    profile.command.assign(3000, "\u00e4");
+    const std::string text = terminal_report(profile, {}, {});
+    const std::string line = text.substr(0, text.find('\n'));
+    EXPECT_LT(line.size(), 1010u);
+    EXPECT_TRUE(line.ends_with(" \u00e4 …") || line.ends_with("\u00e4  …")) << line;
+}
+
 TEST(Findings, have_the_range_of_the_memory_touched_where_it_is_estimated) {
     Profile profile = calling_profile();
     profile.accesses = 1000, profile.distinct = 1024, profile.granularity = 64;

@@ -53,7 +53,8 @@ TEST(TypeFinder, names_members_of_globals_and_allocations) {
            "    return 0;\n"
            "}\n";
     ASSERT_EQ(std::system(("cc -g -O1 " + source + " -o " + program).c_str()), 0);
-    TypeFinder finder;
+    Symbolizer files;
+    TypeFinder& finder = files.types();
     const DataType* stats = finder.of_variable(program, "stats");
     ASSERT_NE(stats, nullptr);
     EXPECT_EQ(stats->bytes, 16u);

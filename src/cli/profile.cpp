@@ -411,7 +411,10 @@ class ProfileCommand : public Command {
         if (method_ != "auto" || profile_.method != "watch" || !profile_.sampled) return;
         double samples = profile_.sampled->samples;
         if (samples >= kEnoughSamples) return;
-        std::string exact = "revisit profile --method exact -- " + shell_words(recording_.command);
+        constexpr std::size_t kMostText = 1000;  // a longer one hides the rest of the summary
+        const std::string words = shell_words(recording_.command);
+        std::string exact = "revisit profile --method exact";
+        if (words.size() <= kMostText) exact += " -- " + words;
         if (watching_.pid == 0 && watching_.runs() == 1)
             exact += "; --repeat runs it again until there are enough samples";
         profile_.notes.push_back(

@@ -46,8 +46,14 @@ Result<Consumer::Process*> Consumer::process(const SlotView& slot) {
     for (auto& [producer, other] : by_producer_)
         if (!other.finished && is_found && other.is_found && other.pid == pid)
             TRY(finish(producer, other, true));
+    if (is_found)
+        for (const Silent& one : silent())
+            if (one.producer < slot.producer && pid_here(one.told) == std::pair(pid, true))
+                TRY(finish_silent(one, true));
     auto parent = by_producer_.find(static_cast<std::uint32_t>(slot.words[2]));
     const bool is_fork = slot.words[2] != REVISIT_NO_PARENT && parent != by_producer_.end();
+    if (is_fork && !parent->second.decoder)
+        return fail("the recorder's stream is broken: a process that ended before forks again");
     std::unique_ptr<ProcessSink> sink =
         TRY(make_sink_({pid, parent_of(pid, is_fork ? &parent->second : nullptr), processes_ == 0}));
     Process& made = by_producer_[slot.producer];
@@ -162,8 +168,6 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
             slots_.give_back(slot);
             if (!fed) return fed;
         }
-    else
-        cut_off_++;
     process.finished = true;
     if (process.order) TRY(process.order->flush());
     TRY(process.decoder->finish());
@@ -174,7 +178,48 @@ Result<void> Consumer::finish(std::uint32_t producer, Process& process, bool dea
             regions_seen_.push_back(name);
     Result<void> done = process.sink->finish(*process.decoder);
     process.sink.reset();
+    process.readers.reset();
+    process.rooms.clear();
+    process.order.reset();
+    parents_kept_.push_back(producer);
+    forget_parents();
     return done;
+}
+
+std::vector<Consumer::Silent> Consumer::silent() const {
+    std::vector<Silent> found;
+    for (const Slots::Opening& one : slots_.openings())
+        if (REVISIT_TAG(one.words[0]) == REVISIT_PROCESS && one.words[1] != 0 && one.words[2] != 0 &&
+            !by_producer_.contains(one.producer))
+            found.push_back({one.producer, one.words[1], static_cast<std::uint32_t>(one.words[2])});
+    std::ranges::sort(found, {}, &Silent::producer);
+    return found;
+}
+
+bool Consumer::lives(const Silent& one) {
+    const auto [pid, is_found] = pid_here(one.told);
+    return is_found && revisit_process_lives(pid);
+}
+
+Result<void> Consumer::finish_silent(const Silent& one, bool dead) {
+    for (const SlotView& slot : slots_.salvage(one.producer)) {
+        Result<void> fed = feed(slot);
+        slots_.give_back(slot);
+        TRY(std::move(fed));
+    }
+    auto process = by_producer_.find(one.producer);
+    return process == by_producer_.end() ? Result<void>{} : finish(one.producer, process->second, dead);
+}
+
+// A process that is over forks no more. Once no fork is under way, its children are known, or silent.
+void Consumer::forget_parents() {
+    if (parents_kept_.empty() || slots_.forks_under_way()) return;
+    const std::vector<Silent> children = silent();
+    std::erase_if(parents_kept_, [&](std::uint32_t producer) {
+        const bool goes = std::ranges::find(children, producer, &Silent::parent) == children.end();
+        if (goes) by_producer_.at(producer).decoder.reset();
+        return goes;
+    });
 }
 
 // A process may have handed a slot over and died since the queue was last looked at: what is queued
@@ -183,10 +228,17 @@ Result<void> Consumer::reap() {
     std::vector<std::uint32_t> dead;
     for (auto& [producer, process] : by_producer_)
         if (!process.finished && !process.lives()) dead.push_back(producer);
-    if (dead.empty()) return {};
+    std::vector<Silent> dead_silent = silent();
+    std::erase_if(dead_silent, lives);
+    if (dead.empty() && dead_silent.empty()) {
+        forget_parents();
+        return {};
+    }
     for (const std::uint64_t until = slots_.handed_over(); !slots_.taken_up_to(until);)
         TRY(step(std::chrono::milliseconds(1)));
     for (std::uint32_t producer : dead) TRY(finish(producer, by_producer_.at(producer), true));
+    for (const Silent& one : dead_silent)
+        if (!by_producer_.contains(one.producer)) TRY(finish_silent(one, true));
     return {};
 }
 
@@ -199,19 +251,14 @@ std::vector<std::int32_t> Consumer::living() const {
 }
 
 Result<void> Consumer::finish() {
+    // Now: many end while the others' results are made.
+    cut_off_ = living().size() + static_cast<std::size_t>(std::ranges::count_if(silent(), lives));
     for (;;) {
         auto more = TRY(step(std::chrono::milliseconds(0)));
         // A process killed while handing over leaves a hole in the queue: `take` steps over it in time.
         if (!more && slots_.drained()) break;
     }
-    // Processes so short that they handed nothing over.
-    for (std::uint32_t producer = 1; producer <= slots_.producers(); producer++)
-        if (!by_producer_.contains(producer))
-            for (const SlotView& slot : slots_.salvage(producer)) {
-                Result<void> fed = feed(slot);
-                slots_.give_back(slot);
-                if (!fed) return fed;
-            }
+    for (const Silent& one : silent()) TRY(finish_silent(one, !lives(one)));
     for (auto& [producer, process] : by_producer_) TRY(finish(producer, process, !process.lives()));
     if (slots_.words_handed_over() > slots_.words_taken())
         return fail(fmt::format("the recorder lost {} of {} words: the profile would be wrong",

@@ -3,6 +3,10 @@
 // Slots come in order of hand-over, from any number of processes. A process shows itself with its first
 // record; a fork starts from what its parent had defined, an exec ends the image before it. When a
 // process is gone, what it had not handed over is salvaged, then its sink is finished.
+//
+// A shell script is hundreds of processes, each of which takes some MB here. So one that ended, or
+// executed another program, before it had handed anything over is found in the slots it left; and a
+// decoder goes as soon as no fork of its process can still be on its way.
 #pragma once
 
 #include <functional>
@@ -50,7 +54,7 @@ class Consumer {
     // Analyses the next slot, or some; false when none came within `patience`.
     Result<bool> step(std::chrono::milliseconds patience);
 
-    // Finishes processes that are no longer there. Call when `step` finds nothing.
+    // Finishes processes that are no longer there.
     Result<void> reap();
 
     // All there is: what is queued, what the dead left; processes that still run are cut off here.
@@ -89,6 +93,16 @@ class Consumer {
     Result<void> feed_readers(Process& process, const BlocksWanted& wanted,
                               std::span<const SlotView> slots);
     Result<void> finish(std::uint32_t producer, Process& process, bool dead);
+    // One that handed nothing over says in its slot who it is.
+    struct Silent {
+        std::uint32_t producer;
+        std::uint64_t told;  // REVISIT_PROCESS_ID
+        std::uint32_t parent;
+    };
+    std::vector<Silent> silent() const;
+    static bool lives(const Silent& one);
+    Result<void> finish_silent(const Silent& one, bool dead);
+    void forget_parents();
 
     Slots& slots_;
     DecodeOptions options_;
@@ -100,6 +114,7 @@ class Consumer {
     std::unique_ptr<Crew> crew_;
     std::vector<SlotView> taken_;
     std::map<std::uint32_t, Process> by_producer_;
+    std::vector<std::uint32_t> parents_kept_;  // finished, and their decoders still there
     std::uint64_t accesses_ = 0;
     std::size_t processes_ = 0, cut_off_ = 0;
     bool reached_most_ = false;

@@ -48,12 +48,14 @@ std::map<Program, double> claims_to_lead(const std::vector<RanAs<Program>>& proc
     return out;
 }
 
-// For the report: of `processes`, so many are this program's.
+// For the report: of `processes`, so many are this program's. One process may be several programs.
 inline std::string leading_note(std::string_view program, std::size_t its, std::size_t processes) {
     return fmt::format(
-        "this is the profile of {}{}, which made most accesses of {} processes, wrappers left out; "
+        "this is the profile of {}{}, which made most accesses of {}, wrappers left out; "
         "--follow makes one profile of all",
-        program, its > 1 ? fmt::format(" ({} processes)", its) : "", processes);
+        program, its > 1 ? fmt::format(" ({} processes)", its) : "",
+        processes == 1 ? "the programs that the process executed"
+                       : fmt::format("{} processes", processes));
 }
 
 }  // namespace revisit::record

@@ -42,13 +42,19 @@ void note_end(RunOutcome& outcome, std::size_t outlived) {
         outcome.notes.push_back({fmt::format("the program was ended by signal {} ({})", outcome.signal,
                                              strsignal(outcome.signal))});
     if (outlived > 0)
-        outcome.notes.push_back({fmt::format(
-            "{} child processes outlived the program; their profiles stop when it exited", outlived)});
+        outcome.notes.push_back(
+            {outlived == 1
+                 ? "1 child process outlived the program; its profile stops when that exited"
+                 : fmt::format(
+                       "{} child processes outlived the program; their profiles stop when it exited",
+                       outlived)});
 }
 
 Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) {
     Slots slots = TRY(Slots::create(options.want));
     slots.stream()->plan = options.plan;
+    // Programs built with the plug-in do not count theirs: one is always under way.
+    slots.stream()->forks = options.launch.recorder == Recorder::valgrind ? 0 : 1;
     DecodeOptions decode = options.decode;
     const bool in_order = options.want & REVISIT_WANT_ORDER && !(options.want & REVISIT_WANT_SAMPLES);
     if (in_order)
@@ -91,7 +97,7 @@ Result<RunOutcome> run(const RunOptions& options, Consumer::MakeSink make_sink) 
             running = false;
         } else if (ended < 0 && errno != EINTR)
             return fail(fmt::format("lost the program: {}", std::strerror(errno)));
-        else if (!failure && !*fed) {
+        else if (!failure) {  // slots of others may come without a pause, and what it counted is MBs
             if (Result<void> done = consumer.reap(); !done && !failure) {
                 failure = done.error();
                 slots.stop();

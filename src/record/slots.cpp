@@ -157,6 +157,19 @@ std::vector<SlotView> Slots::salvage(std::uint32_t producer) {
     return left;
 }
 
+std::vector<Slots::Opening> Slots::openings() const {
+    std::vector<Opening> all;
+    for (std::uint32_t i = 0; i < REVISIT_SLOTS; i++) {
+        const revisit_slot& header = stream_->slot[i];
+        if (__atomic_load_n(&header.state, __ATOMIC_ACQUIRE) == REVISIT_SLOT_FREE) continue;
+        const std::uint64_t* data = revisit_slot_data(stream_, i);
+        Opening& opening = all.emplace_back(__atomic_load_n(&header.producer, __ATOMIC_ACQUIRE));
+        for (std::size_t word = 0; word < std::size(opening.words); word++)
+            opening.words[word] = __atomic_load_n(data + word, __ATOMIC_ACQUIRE);
+    }
+    return all;
+}
+
 void Slots::stop() {
     __atomic_store_n(&stream_->stop, 1, __ATOMIC_RELEASE);
 }

@@ -46,6 +46,15 @@ class Slots {
     // finds nothing. They are given back like any other.
     std::vector<SlotView> salvage(std::uint32_t producer);
 
+    // What every slot in use begins with, with its producer, which may be writing it.
+    struct Opening {
+        std::uint32_t producer;
+        std::uint64_t words[3];
+    };
+    std::vector<Opening> openings() const;
+    // Whether a child may not have said yet whose it is.
+    bool forks_under_way() const { return __atomic_load_n(&stream_->forks, __ATOMIC_SEQ_CST) != 0; }
+
     void stop();  // producers record nothing from now on
     bool stopped() const;
     std::uint32_t threads_unrecorded() const;

@@ -214,6 +214,7 @@ typedef struct {
     uint32_t unrecorded;                        /* threads that found no slot */
     uint32_t analyzer_sleeps;
     uint32_t out_of_reach; /* processes and programs that cannot be recorded and run as they are */
+    uint32_t forks;        /* under way: counted before one, no more once the child has said PROCESS */
 
     uint64_t tail __attribute__((aligned(64))); /* slots analysed and given back; a futex */
     uint32_t producers_sleep;

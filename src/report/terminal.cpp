@@ -51,6 +51,12 @@ std::string bar(double share, int cells) {
 std::string header(const Profile& profile, const Findings& findings, const TerminalStyle& style) {
     std::string what;
     for (const std::string& word : profile.command) what += (what.empty() ? "" : " ") + word;
+    constexpr std::size_t kMostText = 1000;  // of thousands of arguments
+    if (what.size() > kMostText) {
+        std::size_t end = kMostText;
+        while ((what[end] & 0xc0) == 0x80) end--;  // not within a character
+        what = what.substr(0, end) + " …";
+    }
     std::string out = paint(style, "1", what.empty() ? "reuse profile" : what) + "\n";
     if (!findings.lead.empty()) out += findings.lead + "\n";
     const std::string error = accesses_error_text(profile);

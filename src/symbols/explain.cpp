@@ -154,7 +154,8 @@ class UsedContexts {
 // Members of the data's types, where debug information tells them.
 class MembersExplained {
  public:
-    MembersExplained(const Origins& origins, Resolver& resolver) : a_(origins), resolver_(resolver) {}
+    MembersExplained(const Origins& origins, Resolver& resolver)
+        : a_(origins), resolver_(resolver), finder_(origins.symbols->types()) {}
 
     const DataType* type_of(std::uint32_t index) {
         auto [found, is_new] = types_.try_emplace(index, nullptr);
@@ -213,7 +214,7 @@ class MembersExplained {
 
     const Origins& a_;
     Resolver& resolver_;
-    TypeFinder finder_;
+    TypeFinder& finder_;
     std::map<std::uint32_t, const DataType*> types_;
     std::map<std::uint32_t, std::map<Vote, double>> votes_;  // by site
 };

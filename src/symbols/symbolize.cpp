@@ -18,6 +18,7 @@
 #include "symbols/go_table.h"
 #include "symbols/loops.h"
 #include "symbols/scopes.h"
+#include "symbols/types.h"
 
 namespace revisit {
 namespace {
@@ -328,6 +329,13 @@ bool SymbolFile::returns_by_register(std::uint64_t file_offset) {
     std::free(frame);
     return found == 0 && count == 0 && operations == nullptr;  // it has the value that the call gave it
 }
+
+Dwfl_Module* SymbolFile::module() const {
+    return inside_->module;
+}
+
+Symbolizer::Symbolizer() : types_(std::make_unique<TypeFinder>(*this)) {}
+Symbolizer::~Symbolizer() = default;
 
 SymbolFile& Symbolizer::file(const std::string& path) {
     auto& file = files_[path];

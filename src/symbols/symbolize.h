@@ -11,7 +11,11 @@
 
 #include "revisit/profile.h"
 
+struct Dwfl_Module;
+
 namespace revisit {
+
+class TypeFinder;
 
 struct CodeSymbol {
     std::uint64_t address = 0;  // as objdump and addr2line print it
@@ -42,19 +46,26 @@ class SymbolFile {
     bool returns_by_register(std::uint64_t file_offset);
     // Virtual address in the file of what is mapped from `file_offset`.
     std::uint64_t address_of(std::uint64_t file_offset) const;
+    Dwfl_Module* module() const;  // null: not to be read
 
  private:
     struct Inside;
     std::unique_ptr<Inside> inside_;
 };
 
-// Files by path, opened when first asked for.
+// Files by path, opened when first asked for, and the types that they have.
 class Symbolizer {
  public:
+    Symbolizer();
+    ~Symbolizer();
+    Symbolizer(const Symbolizer&) = delete;
+
     SymbolFile& file(const std::string& path);
+    TypeFinder& types() { return *types_; }
 
  private:
     std::map<std::string, std::unique_ptr<SymbolFile>> files_;
+    std::unique_ptr<TypeFinder> types_;  // of the files: ends before them
 };
 
 }  // namespace revisit

@@ -1,5 +1,6 @@
 // Without libdw: offsets only.
 #include "symbols/symbolize.h"
+#include "symbols/types.h"
 
 namespace revisit {
 
@@ -27,6 +28,11 @@ std::vector<DataSymbol> SymbolFile::data_symbols() {
 bool SymbolFile::returns_by_register(std::uint64_t) {
     return false;
 }
+Dwfl_Module* SymbolFile::module() const {
+    return nullptr;
+}
+Symbolizer::Symbolizer() : types_(std::make_unique<TypeFinder>(*this)) {}
+Symbolizer::~Symbolizer() = default;
 SymbolFile& Symbolizer::file(const std::string& path) {
     auto& file = files_[path];
     if (!file) file = std::make_unique<SymbolFile>(path);

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <fstream>
 
-#include "symbols/debug_information.h"
-
 namespace revisit {
 namespace {
 
@@ -107,8 +105,6 @@ const TypeMember* DataType::at(std::uint64_t offset) const {
 }
 
 struct TypeFinder::ModuleTypes {
-    Dwfl* dwfl = dwfl_begin(&kDebugInformation);
-    Dwfl_Module* module = nullptr;
     Dwarf* dwarf = nullptr;
     // Definitions by name; pointers and arrays of structs by the name of variable, parameter or member.
     std::map<std::string, Dwarf_Off> types;
@@ -117,19 +113,12 @@ struct TypeFinder::ModuleTypes {
     std::map<Dwarf_Off, std::optional<DataType>> described;
     std::size_t entries = 0;
 
-    explicit ModuleTypes(const std::string& path) {
-        if (dwfl == nullptr) return;
-        dwfl_report_begin(dwfl);
-        module = report_file(dwfl, path);
-        dwfl_report_end(dwfl, nullptr, nullptr);
+    explicit ModuleTypes(Dwfl_Module* module) {
         Dwarf_Addr bias = 0;
         if (module != nullptr) dwarf = dwfl_module_getdwarf(module, &bias);
         if (dwarf == nullptr) return;
         for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(module, unit, &bias));)
             walk(unit, "", 0);
-    }
-    ~ModuleTypes() {
-        if (dwfl != nullptr) dwfl_end(dwfl);
     }
     ModuleTypes(const ModuleTypes&) = delete;
 
@@ -223,12 +212,12 @@ struct TypeFinder::ModuleTypes {
     }
 };
 
-TypeFinder::TypeFinder() = default;
+TypeFinder::TypeFinder(Symbolizer& files) : files_(files) {}
 TypeFinder::~TypeFinder() = default;
 
 TypeFinder::ModuleTypes& TypeFinder::module(const std::string& path) {
     auto& found = modules_[path];
-    if (!found) found = std::make_unique<ModuleTypes>(path);
+    if (!found) found = std::make_unique<ModuleTypes>(files_.file(path).module());
     return *found;
 }
 

@@ -10,7 +10,8 @@
 //     particles = calloc(n, sizeof(struct particle));     type particle, 64 bytes
 //     an access at 6400016 in it: 6400016 % 64 = 16       particle.mass
 //
-// Cost. One walk over the top-level entries of a module's debug information, when first asked.
+// Cost. One walk over a module's debug information, when first asked: 0.2 s for the C library's. So the
+// finder is the Symbolizer's, which all processes of a run share.
 // Source. The layout is what pahole prints; perf annotate --data-type finds types by registers instead.
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "revisit/profile.h"
+#include "symbols/symbolize.h"
 
 namespace revisit {
 
@@ -41,7 +43,7 @@ struct DataType {
 
 class TypeFinder {
  public:
-    TypeFinder();
+    explicit TypeFinder(Symbolizer& files);
     ~TypeFinder();
     TypeFinder(const TypeFinder&) = delete;
 
@@ -53,6 +55,7 @@ class TypeFinder {
  private:
     struct ModuleTypes;
     ModuleTypes& module(const std::string& path);
+    Symbolizer& files_;
     std::map<std::string, std::unique_ptr<ModuleTypes>> modules_;
 };
 

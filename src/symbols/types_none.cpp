@@ -4,7 +4,7 @@
 namespace revisit {
 
 struct TypeFinder::ModuleTypes {};
-TypeFinder::TypeFinder() = default;
+TypeFinder::TypeFinder(Symbolizer& files) : files_(files) {}
 TypeFinder::~TypeFinder() = default;
 const TypeMember* DataType::at(std::uint64_t) const {
     return nullptr;

@@ -468,10 +468,12 @@ void RV_(function_returned)(HWord result, HWord target) {
 /* The parent's definitions must be with the analyzer before the child's first word. */
 static void before_fork(ThreadId tid) {
     RV_(hand_over)();
+    if (stream) __atomic_add_fetch(&stream->forks, 1, __ATOMIC_SEQ_CST);
 }
 
 static void after_fork_in_child(ThreadId tid) {
     ULong parent = producer;
+    UInt* const forks = stream ? &stream->forks : NULL;
     if (!stream) return;
     slot = -1; /* the parent's */
     if (stream->want & REVISIT_WANT_CHILDREN && is_known_to_analyzer()) {
@@ -482,7 +484,17 @@ static void after_fork_in_child(ThreadId tid) {
         stream = NULL;
         use(unread, REVISIT_SLOT_WORDS);
     }
+    __atomic_sub_fetch(forks, 1, __ATOMIC_SEQ_CST);
 }
+
+/* The core reads lines and call frames of every file that the program maps, in each process again: a
+   third of what a short one takes where the C library's debug information is installed. They only name
+   places in the core's messages about a crash; names of functions are read elsewhere. The linker puts
+   these in their place. */
+void __wrap_vgModuleLocal_read_debuginfo_dwarf3(void);
+void __wrap_vgModuleLocal_read_callframe_info_dwarf3(void);
+void __wrap_vgModuleLocal_read_debuginfo_dwarf3(void) {}
+void __wrap_vgModuleLocal_read_callframe_info_dwarf3(void) {}
 
 /* Of the core's own headers, which the package does not have: where its messages go. */
 extern struct {

@@ -28,17 +28,18 @@ struct Milepost {
 
 // What one stop works with; there is one for all threads.
 struct Bench {
+    explicit Bench(const Settings& all) : settings(all) {}
     const Settings& settings;
     RemoteMemory memory;
-    Machine::State stopped;  // the thread's registers
-    Machine::State state;    // those of the look-ahead
+    Machine::State stopped{};  // the thread's registers
+    Machine::State state{};    // those of the look-ahead
     Window window;
-    std::uint64_t address[Window::kMost + 1];  // of the window's accesses
-    unsigned drawn = 0, open = 0;              // two of its uses, by number; 0 = none
-    AccessLog log;                             // all accesses up to its end
-    Noted use, reuse;                          // the one drawn of the window
-    Noted far_use, far_reuse;                  // an open one
-    std::uint64_t seen[1024];                  // hashes of words met on the way to a milepost
+    std::uint64_t address[Window::kMost + 1] = {};  // of the window's accesses
+    unsigned drawn = 0, open = 0;                   // two of its uses, by number; 0 = none
+    AccessLog log;                                  // all accesses up to its end
+    Noted use, reuse;                               // the one drawn of the window
+    Noted far_use, far_reuse;                       // an open one
+    std::uint64_t seen[1024] = {};                  // hashes of words met on the way to a milepost
 
     // Reads where the thread, which is stopped, stands, and reads its memory from now on. False: it is
     // gone.

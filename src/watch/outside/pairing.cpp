@@ -108,9 +108,7 @@ bool Pairing::at_stop(Task& other, std::uint64_t now) {
 }
 
 void Pairing::look_at(Task& other) {
-    if (!bench_)
-        bench_ =
-            std::unique_ptr<Bench>(new Bench{settings_, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+    if (!bench_) bench_ = std::make_unique<Bench>(settings_);
     if (!other.process->kept || !bench_->begin(other)) return give_up();
     Look look(*bench_, other, true, true);
     look.run(0, static_cast<unsigned>(settings_.uses), static_cast<unsigned>(settings_.window),
