@@ -41,7 +41,8 @@ Trace read(const HeldBlocks& held, std::size_t first, std::size_t count, bool la
 }
 
 TEST(HeldBlocks, come_back_as_they_were) {
-    for (const auto& [block_bits, site_bits] : {std::pair(47u, 16u), {48u, 16u}, {64u, 10u}, {40u, 32u}})
+    for (const auto& [block_bits, site_bits] :
+         {std::pair(47u, 16u), {48u, 16u}, {64u, 10u}, {40u, 32u}})
         for (const bool columns : {true, false}) {
             const auto memory = std::make_shared<HeldSegments>(columns);
             HeldBlocks held(memory);

@@ -32,7 +32,7 @@ std::size_t address_space_worth_reserving() {
 }
 
 bool has_swap() {
-    struct sysinfo now {};
+    struct sysinfo now{};
     return sysinfo(&now) != 0 || now.totalswap > 0;
 }
 

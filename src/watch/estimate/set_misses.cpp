@@ -33,7 +33,8 @@ double missed(const CacheSpec& cache, const WindowSets& window, std::size_t inde
 
 SetMisses::SetMisses(const std::vector<CacheSpec>& caches) {
     for (const CacheSpec& one : caches)
-        if (one.sets() > 1 && caches_.size() < WindowSets::kMostCaches) caches_.emplace_back().spec = one;
+        if (one.sets() > 1 && caches_.size() < WindowSets::kMostCaches)
+            caches_.emplace_back().spec = one;
 }
 
 void SetMisses::add(const SeenThread& seen, double near_scale) {

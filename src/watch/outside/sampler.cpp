@@ -108,10 +108,7 @@ std::uint64_t own_time() {
 }
 
 Sampler::Sampler(const Settings& settings, bool objects)
-    : settings_(settings),
-      objects_(objects),
-      bench_(settings_),
-      pairing_(settings_, objects) {
+    : settings_(settings), objects_(objects), bench_(settings_), pairing_(settings_, objects) {
     TaskEvents::refuse = settings.refuse;
     budget_.share = settings.share;
     calibrate();
