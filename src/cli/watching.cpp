@@ -90,7 +90,7 @@ Result<watch::WatchOptions> WatchingOptions::apply(const EngineOptions& engine,
     settings.shift = static_cast<std::uint64_t>(std::countr_zero(granularity));
     settings.seed = engine.seed;
     for (CacheSpec& one : host_caches())
-        if (one.line == granularity) settings.caches.push_back(std::move(one));
+        if (one.line == granularity && one.sets() > 1) settings.caches.push_back(std::move(one));
     settings.check = check;
     if (record::pretends_no("watchpoints")) settings.refuse = watch::kRefuseWatchpoints;
     if (record::pretends_no("events")) settings.refuse = watch::kRefuseEvents;

@@ -12,13 +12,16 @@ namespace {
 constexpr double kWorthSaying = 0.005;  // of the accesses
 constexpr double kGoesOn = 3;           // times the lines that were seen
 constexpr double kSurer = 0.5;          // of the model's error
+constexpr double kStep = 0.5;           // lines more or less that sets have which fill evenly
 
 // P(miss) of an open use at a reuse distance.
 double missed(const CacheSpec& cache, const WindowSets& window, std::size_t index, double distance) {
     const auto ways = static_cast<double>(cache.associativity());
     const double seen = std::min(static_cast<double>(window.lines_after), distance);
     double in_set = window.caches[index].after, rest = distance - seen;
-    if (window.caches[index].crowds && seen > 0) {
+    if (window.caches[index].filling == SetFilling::even)
+        return std::clamp(in_set + rest / static_cast<double>(cache.sets()) - ways + kStep, 0.0, 1.0);
+    if (window.caches[index].filling == SetFilling::crowded && seen > 0) {
         const double goes_on = std::min(rest, kGoesOn * seen);
         in_set += in_set / seen * goes_on;
         rest -= goes_on;
@@ -33,8 +36,7 @@ double missed(const CacheSpec& cache, const WindowSets& window, std::size_t inde
 
 SetMisses::SetMisses(const std::vector<CacheSpec>& caches) {
     for (const CacheSpec& one : caches)
-        if (one.sets() > 1 && caches_.size() < WindowSets::kMostCaches)
-            caches_.emplace_back().spec = one;
+        if (caches_.size() < WindowSets::kMostCaches) caches_.emplace_back().spec = one;
 }
 
 void SetMisses::add(const SeenThread& seen, double near_scale) {

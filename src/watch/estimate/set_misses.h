@@ -7,13 +7,14 @@
 // filled, which is counted. Of a use that was open at the window's end, k lines of its set had followed
 // among d; its reuse distance D says how many more came. Where the lines of a window crowd in some
 // sets, the use's set goes on to have as many, or as few, for three times the lines that were seen; all
-// others fall into sets at random: P(miss) = P(k + crowding + Binomial(rest, 1 / sets) >= ways). What a
-// cache misses more or less than the same samples have by the model goes on top of the model's figure.
-// Where that is more than its error and half a point, or known twice as well as the model's, the cache
-// is in Profile::caches as those that exact profiles simulate. Example. 16 ways, k = 18 of d = 300:
-// missed, whatever D. k = 1 of 300, D = 1300, 2048 sets: 1000 more in random sets are half a line, hit.
-// Limits. Addresses are virtual, as where sets are simulated; crowding that begins beyond the window is
-// not seen. Cost. O(samples).
+// others fall into sets at random: P(miss) = P(k + crowding + Binomial(rest, 1 / sets) >= ways). Where
+// they fill sets evenly, as arrays do that are walked line by line, they go on to do so, and a cache
+// holds as many lines as it has. What a cache misses more or less than the same samples have by the
+// model goes on top of the model's figure. Where that is more than its error and half a point, or known
+// twice as well as the model's, the cache is in Profile::caches as those that exact profiles simulate.
+// Example. 16 ways, k = 18 of d = 300: missed, whatever D. k = 1 of 300, D = 1300, 2048 sets: 1000 more
+// in random sets are half a line, hit. Limits. Addresses are virtual, as where sets are simulated;
+// crowding that begins beyond the window is not seen. Cost. O(samples).
 #pragma once
 
 #include <map>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,25 @@ namespace revisit::watch {
 namespace {
 
 constexpr unsigned kClearly = 4;  // lines, and times as many as in a random set
+constexpr double kEnoughPairs = 8;
+
+// By how many pairs of lines share a set: as many as in random sets, or as few as there can be.
+SetFilling filling_of(std::span<const std::uint16_t> filled, std::size_t lines, std::uint64_t sets,
+                      SetFilling of_fewer_sets) {
+    double pairs = 0;
+    std::uint64_t most = 0;
+    for (std::uint64_t one : filled) {
+        pairs += static_cast<double>(one * (one - std::min<std::uint64_t>(one, 1))) / 2;
+        most = std::max(most, one);
+    }
+    if (most >= kClearly && most * sets >= kClearly * lines) return SetFilling::crowded;
+    const auto n = static_cast<double>(lines), s = static_cast<double>(sets);
+    const double each = std::floor(n / s), more = n - each * s;
+    const double fewest = s * each * (each - 1) / 2 + more * each, random = n * (n - 1) / 2 / s;
+    if (random - fewest < kEnoughPairs)
+        return of_fewer_sets == SetFilling::even ? SetFilling::even : SetFilling::random;
+    return pairs - fewest < (random - fewest) / kClearly ? SetFilling::even : SetFilling::random;
+}
 
 // Numbers keys in the order in which they come first.
 class Numbers {
@@ -95,9 +115,10 @@ WindowSets sets_of(std::span<const std::uint64_t> lines, unsigned uses, unsigned
             for (std::size_t i = 0; i < in.lines.size(); i++)
                 out.caches[c].after += follows[i] && set_of[i] == set_of[in.accessed[open - 1]];
         const auto ways = static_cast<std::size_t>(caches[c].associativity());
-        const std::uint16_t most = *std::ranges::max_element(filled);
-        out.caches[c].crowds = most >= kClearly && most * sets >= kClearly * in.lines.size();
-        if (most > ways) count_misses(in, set_of, filled, ways, uses, drawn, out.caches[c]);
+        out.caches[c].filling = filling_of(filled, in.lines.size(), sets,
+                                           c > 0 ? out.caches[c - 1].filling : SetFilling::random);
+        if (*std::ranges::max_element(filled) > ways)
+            count_misses(in, set_of, filled, ways, uses, drawn, out.caches[c]);
     }
     return out;
 }

@@ -19,13 +19,20 @@
 
 namespace revisit::watch {
 
+// How lines lie in the sets of a cache.
+enum class SetFilling : std::uint8_t {
+    random,
+    crowded,  // some set has clearly more of them than a random one
+    even,     // numbers differ clearly less: arrays that are walked line by line
+};
+
 struct WindowSets {
     static constexpr std::size_t kMostCaches = 4;
     struct InCache {
         std::uint16_t missed = 0;  // uses that came back, and missed
         std::uint16_t after = 0;   // other lines of the open use's set that followed it
         bool drawn_missed = false;
-        bool crowds = false;  // some set has clearly more lines than a random one
+        SetFilling filling = SetFilling::random;
     };
     std::array<InCache, kMostCaches> caches;
     std::uint16_t lines_after = 0;  // other lines that followed the open use
