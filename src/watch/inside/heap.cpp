@@ -9,8 +9,9 @@
 // instruction of that way counts: a shell's loop allocates all the time. When a group is full,
 // its smallest block is given up for a larger one and the smallest size that is noted doubles. Where it
 // was allocated is the return address of malloc, or of operator new, which leaves it and its size for
-// the malloc that follows. The sampler reads the table from outside (outside/heap_blocks.h) when an
-// address lies in none of the blocks that it has read before.
+// the malloc that follows. Of small blocks one in some 64 is drawn, and its page noted with where it
+// was allocated: neighbours mostly come from the same place. The sampler reads the table from outside
+// (outside/heap_blocks.h) when an address lies in none of the blocks that it has read before.
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,9 +27,9 @@
 
 extern "C" {
 // By a name of its own, so that it is reached without the table of symbols that others may replace.
-__attribute__((visibility("hidden"))) constinit revisit::watch::HeapTable revisit_heap_own_table{};
+__attribute__((visibility("hidden"))) constinit revisit::watch::HeapSpace revisit_heap_own_table{};
 extern __attribute__((visibility("default"),
-                      alias("revisit_heap_own_table"))) revisit::watch::HeapTable revisit_heap_table;
+                      alias("revisit_heap_own_table"))) revisit::watch::HeapSpace revisit_heap_table;
 }
 
 namespace revisit::watch {
@@ -40,7 +41,7 @@ constexpr std::size_t kMostLeast = std::size_t{1} << 40;
 struct HeapBlock {
     std::uint64_t low = 0, high = 0, where = 0;
 };
-constexpr HeapTable& blocks = revisit_heap_own_table;
+constexpr HeapTable& blocks = revisit_heap_own_table.table;
 alignas(64) constinit std::uint8_t tags[kGroups * kWays]{};  // of blocks that are, or were, noted
 constexpr std::size_t kLeast = 1024;
 constinit std::size_t least = 0;  // until the real functions are found: all go the long way
@@ -62,6 +63,23 @@ template <class Value>
 
 bool is_wanted(std::size_t bytes) {
     return bytes >= read(least);
+}
+
+// Allocations until a small block is drawn. A thread's own: threads would wait for a common one.
+__thread unsigned until_drawn __attribute__((tls_model("initial-exec"))) = 1;
+[[gnu::always_inline]] inline bool is_drawn() {
+    return --until_drawn == 0;
+}
+
+// From 32 to 95 allocations on, by where this one lies: a program's own rhythm must not be met.
+void note_small(const void* at, std::uint64_t where) {
+    const auto address = reinterpret_cast<std::uint64_t>(at);
+    until_drawn = 32 + static_cast<unsigned>((address * 0x9e3779b97f4a7c15) >> 58);
+    if (at == nullptr) return;
+    const std::uint64_t number = address >> HeapPages::kShift;
+    auto& page = revisit_heap_own_table.small.pages[HeapPages::entry_of(number)];
+    __atomic_store_n(&page.where, where, __ATOMIC_RELAXED);
+    __atomic_store_n(&page.number, number, __ATOMIC_RELEASE);
 }
 
 // Whoever turns an entry's address into 0 owns it until it is written again or marked unused.
@@ -247,14 +265,20 @@ namespace {
 [[gnu::noinline]] void* malloc_noted(std::size_t bytes, void* back) {
     if (is_resolving) return early_block(bytes);
     void* at = the_real().malloc(bytes);
-    if (is_wanted(bytes)) note(at, bytes, place_of(bytes, back));
+    if (is_wanted(bytes))
+        note(at, bytes, place_of(bytes, back));
+    else
+        note_small(at, place_of(bytes, back));
     return at;
 }
 
 [[gnu::noinline]] void* calloc_noted(std::size_t count, std::size_t each, void* back) {
     if (is_resolving) return early_block(count * each);
     void* at = the_real().calloc(count, each);
-    if (is_wanted(count * each)) note(at, count * each, reinterpret_cast<std::uint64_t>(back));
+    if (is_wanted(count * each))
+        note(at, count * each, reinterpret_cast<std::uint64_t>(back));
+    else
+        note_small(at, reinterpret_cast<std::uint64_t>(back));
     return at;
 }
 
@@ -278,19 +302,21 @@ namespace {
         note(before, block.high - block.low, block.where);
     else if (is_wanted(bytes))
         note(at, bytes, reinterpret_cast<std::uint64_t>(back));
+    else if (until_drawn == 0)
+        note_small(at, reinterpret_cast<std::uint64_t>(back));
     return at;
 }
 
 }  // namespace
 
 REVISIT_STANDS_IN void* malloc(std::size_t bytes) noexcept {
-    if (is_wanted(bytes)) [[unlikely]]
+    if (is_wanted(bytes) || is_drawn()) [[unlikely]]
         return malloc_noted(bytes, REVISIT_BACK);
     return real.malloc(bytes);
 }
 
 REVISIT_STANDS_IN void* calloc(std::size_t count, std::size_t each) noexcept {
-    if (is_wanted(count * each)) [[unlikely]]
+    if (is_wanted(count * each) || is_drawn()) [[unlikely]]
         return calloc_noted(count, each, REVISIT_BACK);
     return real.calloc(count, each);
 }
@@ -302,7 +328,7 @@ REVISIT_STANDS_IN void free(void* at) noexcept {
 }
 
 REVISIT_STANDS_IN void* realloc(void* before, std::size_t bytes) noexcept {
-    if (is_wanted(bytes) || is_early(before) || may_be_noted(before)) [[unlikely]]
+    if (is_wanted(bytes) || is_early(before) || may_be_noted(before) || is_drawn()) [[unlikely]]
         return realloc_noted(before, bytes, REVISIT_BACK);
     return real.realloc(before, bytes);
 }
@@ -332,7 +358,7 @@ REVISIT_STANDS_IN int posix_memalign(void** at, std::size_t alignment, std::size
     void* name(std::size_t bytes) {                                                  \
         static New next;                                                             \
         if (next == nullptr) next = find_new(symbol);                                \
-        if (!is_wanted(bytes)) return next(bytes);                                   \
+        if (!is_wanted(bytes) && until_drawn != 1) return next(bytes);               \
         if (is_array || !wish.of_array || wish.bytes != bytes)                       \
             wish = {reinterpret_cast<std::uint64_t>(REVISIT_BACK), bytes, is_array}; \
         else                                                                         \

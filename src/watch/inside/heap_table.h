@@ -15,4 +15,20 @@ struct HeapTable {
     std::uint64_t low[kGroups * kWays], high[kGroups * kWays], where[kGroups * kWays];  // low 0 = none
 };
 
+// Where small blocks of a page were allocated: that of the last one that was drawn.
+struct HeapPages {
+    static constexpr unsigned kPages = 1u << 13, kShift = 12;
+    struct Page {
+        std::uint64_t number, where;  // 0 = none
+    };
+    Page pages[kPages];  // by the lowest bits of their numbers
+
+    static constexpr unsigned entry_of(std::uint64_t number) { return number % kPages; }
+};
+
+struct HeapSpace {
+    HeapTable table;
+    HeapPages small;
+};
+
 }  // namespace revisit::watch

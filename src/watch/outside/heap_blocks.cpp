@@ -1,5 +1,6 @@
 #include "watch/outside/heap_blocks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -22,7 +23,7 @@ std::uint64_t table_offset(const std::string& path) {
         for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
             Elf64_Sym symbol;
             if (file.read(section.sh_offset + at, &symbol, sizeof symbol) != sizeof symbol) return 0;
-            if (symbol.st_size >= sizeof(HeapTable) &&
+            if (symbol.st_size >= sizeof(HeapSpace) &&
                 file.text(sections[section.sh_link].sh_offset + symbol.st_name, wanted.size()) ==
                     wanted)
                 return symbol.st_value;
@@ -102,6 +103,28 @@ HeapBlock HeapBlocks::find(pid_t process, std::uint64_t address) {
     }
     auto i = static_cast<unsigned>(entry);
     return {copy_->low[i], copy_->high[i], copy_->where[i]};
+}
+
+std::uint64_t HeapBlocks::find_small(pid_t process, std::uint64_t address) const {
+    constexpr unsigned kNear = 8;  // pages
+    if (at_ == 0) return 0;
+    const std::uint64_t number = address >> HeapPages::kShift;
+    const unsigned entry = HeapPages::entry_of(number), first = entry - std::min(entry, kNear),
+                   last = std::min(entry + kNear, HeapPages::kPages - 1);
+    HeapPages::Page near[2 * kNear + 1];
+    if (!RemoteMemory::read(process, at_ + offsetof(HeapSpace, small) + first * sizeof(HeapPages::Page),
+                            near, (last - first + 1) * sizeof(HeapPages::Page)))
+        return 0;
+    std::uint64_t where = 0;
+    unsigned least = kNear + 1;
+    for (unsigned i = first; i <= last; i++) {
+        const HeapPages::Page& page = near[i - first];
+        const unsigned away = i > entry ? i - entry : entry - i;
+        if (away >= least || page.number != number - entry + i) continue;
+        least = away;
+        where = page.where;
+    }
+    return where;
 }
 
 }  // namespace revisit::watch::outside

@@ -25,6 +25,9 @@ class HeapBlocks {
     void find_table(const Maps& maps);
     bool is_there() const { return at_ != 0; }
     HeapBlock find(pid_t process, std::uint64_t address);
+    // Where small blocks of its page, or of the nearest one that is known, were allocated; 0 = not
+    // known.
+    std::uint64_t find_small(pid_t process, std::uint64_t address) const;
     // Whether it is the library's own.
     bool is_code(std::uint64_t pc) const { return pc >= code_low_ && pc < code_high_; }
 

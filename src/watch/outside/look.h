@@ -130,6 +130,7 @@ class Look {
         ahead.run(kMostAgain, [&] {
             const machine::Touched& op = ahead.touched();
             count_touch();
+            if (is_ours(ahead.at())) return true;
             for_blocks(op, shift_, [&](std::uint64_t, std::uint64_t address) {
                 if (++accesses != last) return;
                 found = address == b_.address[index];
@@ -216,6 +217,8 @@ class Look {
     static constexpr std::uint64_t kMostAgain = 1u << 20, kMostOnWayAgain = 20000;
 
     unsigned pages_further() const { return pages_ == kMostPages ? kPagesFurther : kFewFurther; }
+    // What the library does that we have loaded into the program is not the program's.
+    bool is_ours(std::uint64_t pc) const { return t_.process->is_in_heap_library(pc); }
     Ahead start() {
         b_.memory.forget_stores();
         b_.state = b_.stopped;
@@ -259,6 +262,7 @@ class Look {
             const machine::Touched& op = ahead.touched();
             b_.log.add(op.address, op.all_bytes(), ahead.at(), ahead.is_first(), op.writes,
                        Machine::link(b_.state));
+            if (is_ours(ahead.at())) return true;
             for_blocks(op, shift_, [&](std::uint64_t block, std::uint64_t address) {
                 if (++accesses_ <= way_ + skip || window.length() == length) return;
                 Window::Reuse reuse = window.meet(block);

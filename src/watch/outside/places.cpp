@@ -132,6 +132,8 @@ Origins Places::finish(Samples& samples, const std::string& program, bool contex
         using Kind = DataTouched::Kind;
         if (!objects || raw.data.kind == Kind::none) return kNowhere;
         if (raw.data.kind == Kind::stack) return data.stack_object(raw.place);
+        if (raw.data.kind == Kind::small && raw.data.what == 1)
+            return data.block_object("heap", static_cast<std::uint32_t>(raw.data.where), 0);
         if (raw.data.kind == Kind::small) {
             if (small == kNowhere) {
                 small = static_cast<std::uint32_t>(origins_.objects.size());

@@ -21,11 +21,12 @@
 namespace revisit::watch::outside {
 
 struct DataTouched {
-    // Small: of the heap, in a block that was not noted.
+    // Small: of the heap, in a block that was not noted; `what` is 1 where its neighbours' is known.
     enum class Kind : std::uint8_t { none, heap, mapped, small, stack, global, file } kind = Kind::none;
     bool is_block() const { return kind == Kind::heap || kind == Kind::mapped; }
-    std::uint64_t where = 0;  // block: the place of the allocation; global: from the file's beginning
-    std::uint64_t what = 0;   // block: its bytes; global, file: the file
+    std::uint64_t where =
+        0;  // block, small: the place of the allocation; global: from the file's beginning
+    std::uint64_t what = 0;  // block: its bytes; global, file: the file
     // Block, and no label depends on it: the block's address, and where in it.
     std::uint64_t low = 0, offset = 0;
 };

@@ -130,7 +130,11 @@ DataTouched Process::data_at(std::uint64_t address, std::uint64_t stack_pointer)
     // Where the C library has its blocks: behind the program's data, and in arenas of threads.
     constexpr std::uint64_t kArena = std::uint64_t{64} << 20;
     bool is_arena = here != nullptr && here->path.empty() && here->low % kArena == 0;
-    if (heap_.is_there() && (is_arena || maps_.is_in_heap(address))) return {Kind::small, 0, 0};
+    if (heap_.is_there() && (is_arena || maps_.is_in_heap(address))) {
+        const std::uint64_t where = heap_.find_small(shown_by(), address);
+        return where == 0 ? DataTouched{Kind::small, 0, 0, 0, 0}
+                          : DataTouched{Kind::small, call_place(where), 1, 0, 0};
+    }
     if (here == nullptr) {
         if (data_wait_ == 0) {
             maps_changed_ = true;

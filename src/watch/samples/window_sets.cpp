@@ -9,7 +9,8 @@
 namespace revisit::watch {
 namespace {
 
-constexpr unsigned kClearly = 4;  // lines, and times as many as in a random set
+constexpr double kClearly = 4;     // times as many lines as in a random set
+constexpr double kByChance = 1.5;  // … which some of thousands have more than the mean one
 constexpr double kEnoughPairs = 8;
 
 // By how many pairs of lines share a set: as many as in random sets, or as few as there can be.
@@ -21,8 +22,8 @@ SetFilling filling_of(std::span<const std::uint16_t> filled, std::size_t lines, 
         pairs += static_cast<double>(one * (one - std::min<std::uint64_t>(one, 1))) / 2;
         most = std::max(most, one);
     }
-    if (most >= kClearly && most * sets >= kClearly * lines) return SetFilling::crowded;
     const auto n = static_cast<double>(lines), s = static_cast<double>(sets);
+    if (static_cast<double>(most) >= kClearly * (n / s + kByChance)) return SetFilling::crowded;
     const double each = std::floor(n / s), more = n - each * s;
     const double fewest = s * each * (each - 1) / 2 + more * each, random = n * (n - 1) / 2 / s;
     if (random - fewest < kEnoughPairs)
