@@ -7,8 +7,8 @@
 // open use that stands for the others it counts how many lines of its set, and of all sets, followed
 // it. Example. Two sets of one way, lines 0 2 0 1: the use of line 0 comes back at a distance of one
 // line and misses, since 2 is in its set; the use of 2 is open, followed by one line of its set (0) of
-// two (0 and 1). Cost. 10 to 20 us per window of 1024 accesses and three caches, while the thread runs
-// on.
+// two (0 and 1). Cost. Per window of 1024 accesses and three caches 12 us where an array is walked, 30
+// us where columns are (a Xeon of 2.7 GHz), while the thread runs on.
 #pragma once
 
 #include <array>
