@@ -46,7 +46,8 @@ class Slots {
     // finds nothing. They are given back like any other.
     std::vector<SlotView> salvage(std::uint32_t producer);
 
-    // What every slot in use begins with, with its producer, which may be writing it.
+    // What every slot in use begins with, with its producer, which may be writing it: words that are
+    // not yet there are 0.
     struct Opening {
         std::uint32_t producer;
         std::uint64_t words[3];
