@@ -125,7 +125,7 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
       few || !stated(prediction.error) ? null : h('div', {}, withError(prediction.missRate, prediction.error), ' misses', prediction.error > 0 ? ` ± ${withError(prediction.error, prediction.error)}` : '',
         nearest && nearest.cache.bytes !== cache.bytes
           ? [', ', signed(prediction.missRate - nearest.model.missRate, size => `${(100 * size).toFixed(2)} points`), ` against ${nearest.cache.name}`] : ''),
-      few || !simulated(cache) ? null : h('div', {class: 'quiet'}, `By the model of random sets; ${simulated(cache)!.sets}: ${percent(simulated(cache)!.miss_rate)} misses.`),
+      few || !simulated(cache) ? null : h('div', {class: 'quiet'}, `By the model of random sets; ${simulated(cache)!.sets}: ${withError(simulated(cache)!.miss_rate, simulated(cache)!.error ?? 0)} misses.`),
       h('div', {class: 'quiet'}, cacheWords(cache), view.threads > 1 ? ` (one of ${view.threads} equal parts of ${bytes(view.size)})` : ''),
       h('div', {class: 'quiet'}, whole ? h('code', {}, `revisit cache PROFILE --cache ${sizeSpec(cache.bytes)}:${cache.ways || 'full'}:${cache.line}`)
         : 'Not a whole number of sets; modelled all the same.'));
@@ -140,7 +140,7 @@ function cachePanel(profile: Profile, reuse: Histogram): HTMLElement {
     h('thead', {}, h('tr', {}, ['cache', 'size', 'hits', 'misses'].map(title => h('th', {scope: 'col'}, title)))),
     h('tbody', {}, marked.map(rateRow))));
   for (const {cache, level} of marked) if (level?.conflicts)
-    rates.append(h('p', {class: 'quiet'}, `${cache.name}: ${percent(level.model_miss_rate ?? 0)} by the model of random sets; the simulation has ${level.conflicts}.`));
+    rates.append(h('p', {class: 'quiet'}, `${cache.name}: ${percent(level.model_miss_rate ?? 0)} by the model of random sets; ${level.error ? 'the sampled sets have' : 'the simulation has'} ${level.conflicts}.`));
   if (profile.report.left_out) rates.append(h('p', {class: 'quiet'}, profile.report.left_out + '.'));
   update();
   onChange(what => { if (what === 'cache') update(); });
