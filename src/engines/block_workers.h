@@ -74,7 +74,7 @@ struct BlockRoom {
 class BlockWorkers {
  public:
     using Work = std::function<Result<void>(const BlockRoom&)>;
-    static constexpr std::size_t kMostRooms = 24, kMostWaiting = std::size_t{1} << 17;
+    static constexpr std::size_t kMostRooms = 24, kMostWaiting = std::size_t{1} << 19;
 
     // `side_by_side` false: everything is done in the caller's thread. Batches come with the parts that
     // are wanted, or that lines are dealt with; whoever fills rooms does so himself.
