@@ -507,7 +507,7 @@ class Ahead {
     Memory& memory_;
     typename Arch::Unit unit_;
     Table* table_;
-    Touched touch_[3];
+    Touched touch_[16];  // a gather's, at most
     unsigned touches_ = 0, piece_ = 0;
     std::uint64_t at_ = 0, next_ = 0, left_ = 0;
     bool left_out_ = false;

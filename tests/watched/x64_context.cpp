@@ -146,8 +146,7 @@ void Machine::read_state(X64State& s, const ucontext_t& context) {
             s.v_known[i] = 1;
         }
         read_wide(s, reinterpret_cast<const unsigned char*>(vectors));
-        constexpr unsigned kControl = 0xffc0, kUsual = 0x1f80;  // the low bits tell what has happened
-        s.plain_floats = (vectors->mxcsr & kControl) == kUsual;
+        s.mxcsr = vectors->mxcsr;
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "x64_floats.h"
+
 namespace revisit::machine::instructions {
 
 // clang-format off
@@ -383,7 +385,7 @@ struct Kind {
     void (*run)(const std::uint8_t*, std::uint8_t*);
     bool is_here;
 };
-constexpr unsigned kKinds = 8;
+constexpr unsigned kKinds = 11;
 inline void all(Kind (&kinds)[kKinds], bool is_emulated) {
     bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
               __builtin_cpu_supports("fma");
@@ -393,9 +395,13 @@ inline void all(Kind (&kinds)[kKinds], bool is_emulated) {
     kinds[3] = {sse4, v3};
     kinds[4] = {bmi, v3};
     kinds[5] = {avx2, v3};
-    kinds[6] = {avx512, __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                            __builtin_cpu_supports("avx512dq")};
+    const bool v4 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                    __builtin_cpu_supports("avx512dq");
+    kinds[6] = {avx512, v4};
     kinds[7] = {lowest, v3 && !is_emulated};  // qemu 7 has its carry the wrong way round
+    kinds[8] = {floats, v3};
+    kinds[9] = {gathers, v3};
+    kinds[10] = {wide, v4};
 }
 
 }  // namespace revisit::machine::instructions

@@ -115,8 +115,17 @@ struct X64 {
         auto i = std::bit_cast<x64::Native>(m.immediate);
         if (m.lanes == kSpecial) switch (i.op) {
                 case Op::ldmxcsr:
-                    s.plain_floats = false;
+                    s.mxcsr = s.v_known[x64::kOperand] & 1
+                                  ? static_cast<std::uint32_t>(s.v[x64::kOperand].word[0])
+                                  : 0;
                     return true;
+                case Op::stmxcsr:  // what has happened since the stop is not noted in it
+                    s.v[x64::kOperand].word[0] = s.mxcsr;
+                    s.v_known[x64::kOperand] = s.mxcsr != 0;
+                    return true;
+                case Op::gather:
+                case Op::scatter:
+                    return gather(ahead, m, i);
                 case Op::flag_set:
                     s.backwards = i.is(X64Flag::std);
                     if (s.backwards) ahead.unit_.words = false;
@@ -221,6 +230,44 @@ struct X64 {
         }
         vectors.vector(i, b);
         ahead.left_out_ |= vectors.left_out_vectors();
+        return true;
+    }
+
+    // The elements that the mask names, each an access; of the mask nothing is left.
+    template <class Ahead>
+    static bool gather(Ahead& ahead, const Micro& m, x64::Native i) {
+        State& s = ahead.s_;
+        const unsigned e = i.element(), count = i.bytes / e, from = i.from;
+        const bool scatters = i.op == X64Instruction::Op::scatter, has_vector_mask = i.sub != 0;
+        const std::uint8_t indices = x64::lanes(count * from), data = x64::lanes(i.bytes);
+        const bool is_mask_known =
+            has_vector_mask ? (s.v_known[i.first] & data) == data : (s.k_known >> i.mask & 1) != 0;
+        if (!(s.known >> m.a & 1) || (s.v_known[i.rm] & indices) != indices || !is_mask_known)
+            return false;
+        x64::Operand value{s.v[i.reg], s.v_known[i.reg]};
+        for (unsigned k = 0; k < count; k++) {
+            const bool is_named = has_vector_mask
+                                      ? x64::element_of(s.v[i.first], e, k) >> (8 * e - 1) & 1
+                                      : s.k[i.mask] >> k & 1;
+            if (!is_named) continue;
+            const std::int64_t index = sign_extend(x64::element_of(s.v[i.rm], from, k), 8 * from);
+            const std::uint64_t address =
+                s.r[m.a] + static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(i.immediate);
+            touch(ahead, address, e, scatters);
+            const auto lane = static_cast<std::uint8_t>(1u << k * e / 16);
+            if (scatters) {
+                if (!ahead.memory_.store(address, e, x64::element_of(value.value, e, k),
+                                         (value.known & lane) != 0))
+                    return false;
+                continue;
+            }
+            std::uint64_t loaded = 0;
+            const Loaded how = ahead.memory_.load(address, e, loaded);
+            if (how == Loaded::fault) return false;
+            if (how != Loaded::value) value.known = static_cast<std::uint8_t>(value.known & ~lane);
+            x64::set_element(value.value, e, k, loaded);
+        }
+        x64::Vectors(s).end_gather(i, value);
         return true;
     }
 

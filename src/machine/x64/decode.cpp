@@ -299,7 +299,7 @@ void two_bytes(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
             } else if (!i.has_memory)
                 i.op = which >= 5 ? Op::nop : Op::unknown;
             else if (which == 2 || which == 3) {  // the control of vector floating point
-                i.op = which == 2 ? Op::ldmxcsr : Op::floating;
+                i.op = which == 2 ? Op::ldmxcsr : Op::stmxcsr;
                 touches(i, 4, which == 2, which == 3);
             } else if (which < 6 || (which == 6 && !p.operand16))
                 i.op = Op::unknown;
@@ -433,7 +433,11 @@ X64Instruction decode_x64(const std::uint8_t* code, unsigned bytes) {
         p.is_256 = last & 4;
         p.pp = last & 3;
         op = in.byte();
-        if (!mask_instruction(in, p, i, op)) extended_three(in, p, i, op);
+        if (p.map == 1 && op == 0xae && p.pp == 0 && !p.is_256) {
+            two_bytes(in, p, i, op);
+            if (i.op != Op::ldmxcsr && i.op != Op::stmxcsr) i.op = Op::unknown;
+        } else if (!mask_instruction(in, p, i, op))
+            extended_three(in, p, i, op);
     } else if (op == 0x0f) {
         op = in.byte();
         if (op == 0x38 || op == 0x3a) {

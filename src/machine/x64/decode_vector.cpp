@@ -1,5 +1,6 @@
 // Vector instructions of x86_64, in their three encodings: see x64.h; which there are is in
 // x64/vector_rows.h.
+#include <algorithm>
 #include <utility>
 
 #include "machine/x64/vector_rows.h"
@@ -38,17 +39,64 @@ bool shift(const Prefixes& p, X64Instruction& i, unsigned op) {
     return true;
 }
 
-// Fused operations: their result is not followed.
+// a * b + c. Where rounding is the instruction's own, the result is not followed.
 bool fused(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
     if (!p.vex || p.map != 2 || op < 0x96 || op > 0xbf || (op & 15) < 6) return false;
     registers(in, p, i);
     bool is_scalar = (op & 15) >= 9 && op & 1;
     unsigned whole = p.is_512 ? 64 : p.is_256 ? 32 : 16;
-    i.op = Op::vector_other;
+    i.op = p.broadcasts && !i.has_memory ? Op::vector_other : Op::fused;
+    i.sub = static_cast<std::uint8_t>(op);
     i.element = p.w() ? 8 : 4;
+    i.from = is_scalar ? i.element : 0;
     i.bytes = static_cast<std::uint8_t>(is_scalar ? 16 : whole);
+    i.broadcasts = p.broadcasts && i.has_memory;
     touches(i, is_scalar || p.broadcasts ? i.element : whole, true, false);
     return true;
+}
+
+// Elements of memory at a base and as many indices, those that a mask names.
+bool gather(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op) {
+    const bool scatters = op >= 0xa0;
+    if (!p.vex || p.map != 2 || (op & 0xfc) != (scatters ? 0xa0 : 0x90) || (scatters && !p.evex))
+        return false;
+    const bool has_index = in.at < in.bytes && (in.code[in.at] & 7) == 4;
+    mod_rm(in, p, i);
+    if (!i.has_memory || !has_index || (p.evex && p.mask == 0)) return true;
+    i.reg = static_cast<std::uint8_t>(i.reg | p.more_reg);
+    const unsigned index = i.index == X64Instruction::kNone ? 4 : i.index;
+    i.rm = static_cast<std::uint8_t>(index | (p.evex ? p.vvvv & 16 : 0));
+    i.index = X64Instruction::kNone;
+    i.immediate = i.scale;
+    i.first = static_cast<std::uint8_t>(p.vvvv);
+    i.sub = !p.evex;
+    i.element = p.w() ? 8 : 4;
+    i.from = op & 1 ? 8 : 4;
+    const unsigned whole = p.is_512   ? 64
+                           : p.is_256 ? 32
+                                      : 16,
+                   elements = whole / std::max(i.element, i.from);
+    i.bytes = static_cast<std::uint8_t>(elements * i.element);
+    i.op = scatters ? Op::scatter : Op::gather;
+    touches(i, i.element, !scatters, scatters);
+    return true;
+}
+
+// The elements that are read are not as wide as those that come of them.
+void converts(const Prefixes& p, X64Instruction& i, unsigned op, unsigned whole) {
+    using enum X64Packed;
+    if (op == 0x5b && p.evex && p.w() && i.is(cvtdq2ps)) i.op = Op::vector_other;
+    if (p.evex && p.w() && (op == 0xe6 || op == 0x7a) && i.is(op == 0xe6 ? cvtdq2ps : cvtudq2pd)) {
+        i.set(op == 0xe6 ? cvtqq2pd : cvtuqq2pd);
+        touches(i, p.broadcasts ? 8 : whole, true, false);
+    }
+    const bool narrows = i.is(cvtpd2ps) || i.is(cvttpd2dq);
+    if (!narrows) return;
+    if (p.mask != 0 || p.broadcasts) {
+        i.op = Op::vector_other;
+        touches(i, p.broadcasts ? 8 : whole, true, false);
+    }
+    i.bytes = static_cast<std::uint8_t>(whole / 2);
 }
 
 }  // namespace
@@ -58,7 +106,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
     i.mask = static_cast<std::uint8_t>(p.mask);
     i.zeroes = p.zeroes;
     i.to_reg = true;
-    if (pp == 1 && fused(in, p, i, op)) return;
+    if (pp == 1 && (fused(in, p, i, op) || gather(in, p, i, op))) return;
     const Row* r = find_row(p, op, pp);
     if (r == nullptr) return;
     unsigned whole = p.is_512 ? 64 : p.is_256 ? 32 : 16, element = r->element;
@@ -96,18 +144,22 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
             auto what = static_cast<P>(i.sub);
             if (op >= 0x71 && op <= 0x73 && p.map == 1 && !shift(p, i, op)) i.op = Op::unknown;
             if (what == P::movlps && !i.has_memory) i.set(P::movhlps);
-            if (what == P::cmpps && (i.immediate & 0xf8)) i.op = Op::vector_other;
+            if (what == P::roundps && i.immediate & 0xf0) i.op = Op::vector_other;
             if (what == P::pmovsx || what == P::pmovzx)
                 i.from = static_cast<std::uint8_t>(r->memory == Size::half      ? element / 2
                                                    : r->memory == Size::quarter ? element / 4
                                                                                 : element / 8);
             if (what == P::pblendv)
                 i.from = old_blend ? 0 : static_cast<std::uint8_t>(i.immediate >> 4 & 15);
-            if (what == P::vpermd && whole == 16) i.op = Op::unknown;
+            if (what == P::vpermd && whole == 16 && element >= 4) i.op = Op::unknown;
+            if (what >= P::cvtdq2ps) converts(p, i, op, whole);
             if (p.evex && (what == P::pcmpeq || what == P::pcmpgt)) i.op = Op::vector_compare;
             break;
         }
         case Op::scalar:
+            if (i.is(P::roundps) && i.immediate & 0xf0) i.op = Op::vector_other;
+            i.bytes = i.from = i.element;
+            break;
         case Op::scalar_compare:
             i.bytes = i.from = i.element;
             break;
@@ -135,13 +187,20 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
             i.from = r->memory == Size::b32 ? 32 : 16;
             if (whole <= i.from) i.op = Op::unknown;
             break;
+        case Op::vector_narrow:
+            i.from = static_cast<std::uint8_t>(element << (r->memory == Size::half      ? 1
+                                                           : r->memory == Size::quarter ? 2
+                                                                                        : 3));
+            i.bytes = static_cast<std::uint8_t>(memory);
+            break;
         case Op::vector_to_opaque:
             if (p.map == 3) i.reg = 1;  // rcx
             break;
         default:
             break;
     }
-    bool into_mask = i.op == Op::vector_compare || i.op == Op::vector_to_mask;
+    bool into_mask =
+        i.op == Op::vector_compare || i.op == Op::float_compare || i.op == Op::vector_to_mask;
     if (into_mask && i.reg > 7) i.op = Op::unknown;
 }
 

@@ -322,7 +322,13 @@ bool Lifter::floating() {
         return false;
     if (i.is(X64Loses::flags)) forget_flags();
     if (i.is(X64Loses::ax)) put_wide(Op::forget, kA, kZ);
-    return i.op == Code::floating || special();
+    return true;
+}
+
+// How vectors of floats are computed.
+bool Lifter::control() {
+    if (i.reads) return memory(Op::vector_load, kOperand, i.memory_bytes) && special();
+    return special() && memory(Op::vector_store, kOperand, i.memory_bytes);
 }
 
 }  // namespace revisit::machine::x64

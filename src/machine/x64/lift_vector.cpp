@@ -56,6 +56,16 @@ bool Lifter::cmpxchg8b() {
     return true;
 }
 
+bool Lifter::gather() {
+    if (!address_first()) return false;
+    Micro& m = native(X64::kSpecial);
+    m.a = kT0;
+    if (i.op == Code::scatter) return true;
+    m.c = static_cast<std::uint8_t>(i.reg & 31);
+    m.pieces = 1;
+    return true;
+}
+
 bool Lifter::vector() {
     bool masks = i.mask != 0 && !i.broadcasts && i.has_memory;
     if (masks && !address_first()) return false;
@@ -83,6 +93,7 @@ bool Lifter::vector() {
 
 bool Lifter::is_float() const {
     return i.op == Code::scalar || i.op == Code::scalar_convert || i.op == Code::integer_to_scalar ||
+           i.op == Code::fused ||
            (i.op == Code::packed && i.sub >= static_cast<std::uint8_t>(X64Packed::addps));
 }
 
@@ -103,6 +114,8 @@ void Lifter::roles(Micro& m) {
             return writes_vector(i.to_reg ? i.reg : i.rm);
         case Code::vector_halves:
             return writes_vector(i.sub ? i.reg : i.rm);
+        case Code::vector_narrow:
+            return writes_vector(i.rm);
         case Code::vzeroupper:
             m.pieces = 2;  // all of them
             return;
@@ -130,6 +143,7 @@ void Lifter::roles(Micro& m) {
             return;
         case Code::vector_store:  // masked
         case Code::vector_compare:
+        case Code::float_compare:
         case Code::mask_logic:
         case Code::kshift:
         case Code::vector_to_mask:

@@ -179,11 +179,13 @@ struct Lifter {
     bool flags();
     bool no_values();
     bool floating();
+    bool control();
     // x64/lift_vector.cpp
     Micro& native(std::uint8_t how);
     bool special();
     bool address_first();
     bool cmpxchg8b();
+    bool gather();
     bool vector();
     bool is_float() const;
     void roles(Micro& m);

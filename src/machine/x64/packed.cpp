@@ -199,38 +199,50 @@ void lane(Native i, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* 
     }
 }
 
-// As an immediate names it.
-template <class T>
-bool holds(unsigned predicate, T a, T b) {
-    predicate &= 7;
-    bool result = (predicate & 3) == 0   ? a == b
-                  : (predicate & 3) == 1 ? a < b
-                  : (predicate & 3) == 2 ? a <= b
-                                         : a != a || b != b;
-    return result != (predicate >= 4);
-}
-
-// Sums and so on, in lanes that are known: an element that is no number makes its lane unknown.
-Operand floats(Native i, const Operand& a, Operand b) {
-    auto op = static_cast<P>(i.sub);
-    unsigned e = i.element();
-    bool from_integer = op == P::cvtdq2ps;
-    if (from_integer && e == 8) {  // each takes twice the room
-        b.known = b.known & lanes(i.bytes / 2) ? 15 : 0;
-        b.value = made(8, i.bytes, [from = b.value](unsigned k) { return element_of(from, 4, k); });
-    }
+// Elements of a result, each in a lane that is known if all that it is of are.
+template <class Of>
+Operand each_float(unsigned element, unsigned bytes, std::uint8_t known, Of of) {
     Operand result;
-    result.known =
-        static_cast<std::uint8_t>((from_integer ? b.known : a.known & b.known) & lanes(i.bytes));
-    result.value = made(e, i.bytes, [&](unsigned k) {
-        std::uint64_t x = element_of(a.value, e, k), y = element_of(b.value, e, k);
-        if (op == P::cmpps)
-            return holds(i.immediate & 7u, widened(x, e), widened(y, e)) ? ~std::uint64_t{0} : 0;
-        Computed one = from_integer ? x64::from_integer(sign_extend(y, 32), e) : scalar(op, x, y, e);
-        if (!one.known) result.known = static_cast<std::uint8_t>(result.known & ~(1u << k * e / 16));
+    result.known = known & lanes(bytes);
+    result.value = made(element, bytes, [&](unsigned k) {
+        const Computed one = of(k);
+        if (!one.known)
+            result.known = static_cast<std::uint8_t>(result.known & ~(1u << k * element / 16));
         return one.bits;
     });
     return result;
+}
+
+// Elements of one size from those of another: where these are not as wide, all must be known.
+Operand converted(Native i, const Operand& b, bool flushes) {
+    using enum X64Packed;
+    auto op = static_cast<P>(i.sub);
+    const unsigned e = i.element(), count = i.bytes / e;
+    const bool is_wide = op == cvtpd2ps || op == cvttpd2dq || op == cvtqq2pd || op == cvtuqq2pd;
+    const unsigned from = is_wide ? 8 : 4;
+    const std::uint8_t all = lanes(count * from);
+    const auto known = static_cast<std::uint8_t>(from == e ? b.known : (b.known & all) == all ? 15 : 0);
+    return each_float(e, i.bytes, known, [&](unsigned k) -> Computed {
+        const std::uint64_t y = element_of(b.value, from, k);
+        if (op == cvtdq2ps || op == cvtqq2pd) return from_integer(sign_extend(y, 8 * from), e);
+        if (op == cvtudq2pd || op == cvtuqq2pd) return from_unsigned(y, e);
+        const double value = widened(flush(y, from, flushes), from);
+        if (op == cvtps2pd || op == cvtpd2ps) return flush(narrowed(value, e), e, flushes);
+        return to_integer(op == cvtps2dq ? rounded(value, 0) : value, e);
+    });
+}
+
+// Sums and so on.
+Operand floats(Native i, const Operand& a, const Operand& b, bool flushes) {
+    auto op = static_cast<P>(i.sub);
+    if (op >= P::cvtdq2ps) return converted(i, b, flushes);
+    const unsigned e = i.element();
+    const bool is_unary = op == P::sqrtps || op == P::roundps;
+    const auto known = static_cast<std::uint8_t>(is_unary ? b.known : a.known & b.known);
+    return each_float(e, i.bytes, known, [&](unsigned k) {
+        return scalar(op, element_of(a.value, e, k), element_of(b.value, e, k), e, i.immediate & 255u,
+                      flushes);
+    });
 }
 
 // Those that take elements from other lanes: all of them must be known.
@@ -279,6 +291,52 @@ Operand crossing(Native i, const Operand& a, const Operand& b, const Operand& ol
                 return element_of(b.value, e, from);
             });
             return result;
+        case P::vpermi2:
+        case P::vpermt2: {  // out of two vectors
+            const Operand &first = op == P::vpermi2 ? a : old, &indices = op == P::vpermi2 ? old : a;
+            if ((a.known & old.known & all) != all) result.known = 0;
+            result.value = made(e, i.bytes, [&](unsigned k) {
+                auto from = static_cast<unsigned>(element_of(indices.value, e, k)) & (2 * count - 1);
+                return element_of((from < count ? first : b).value, e, from & (count - 1));
+            });
+            return result;
+        }
+        case P::valign:
+            if ((a.known & all) != all) result.known = 0;
+            result.value = made(e, i.bytes, [&](unsigned k) {
+                const unsigned from = k + (immediate & (count - 1));
+                return element_of((from < count ? b : a).value, e, from & (count - 1));
+            });
+            return result;
+        case P::vpermil:
+            if ((a.known & all) != all) result.known = 0;
+            result.value = made(e, i.bytes, [&](unsigned k) {
+                auto by = static_cast<unsigned>(element_of(b.value, e, k));
+                const unsigned lane = 16 / e - 1;
+                return element_of(a.value, e, (k & ~lane) | (e == 8 ? by >> 1 & 1 : by & 3));
+            });
+            return result;
+        case P::vpermilpd:
+            result.value = made(e, i.bytes, [&](unsigned k) {
+                return element_of(b.value, e, (k & ~1u) | (immediate >> k & 1));
+            });
+            return result;
+        case P::vshuff32x4:  // 16 bytes at a time, the lower half of the first
+            if ((a.known & all) != all) result.known = 0;
+            for (unsigned k = 0, n = i.bytes / 16u; k < n; k++)
+                for (unsigned w = 0; w < 2; w++)
+                    result.value.word[2 * k + w] =
+                        (k < n / 2 ? a : b).value.word[2 * (immediate >> (n / 2) * k & (n - 1)) + w];
+            return result;
+        case P::insertps: {
+            result.value = a.value;
+            result.known = a.known & b.known & 1;
+            set_element(result.value, 4, immediate >> 4 & 3,
+                        element_of(b.value, 4, i.has_memory ? 0 : immediate >> 6 & 3));
+            for (unsigned k = 0; k < 4; k++)
+                if (immediate >> k & 1) set_element(result.value, 4, k, 0);
+            return result;
+        }
         case P::movlps:
         case P::movhps:
         case P::movhlps:
@@ -301,10 +359,10 @@ Operand crossing(Native i, const Operand& a, const Operand& b, const Operand& ol
 
 }  // namespace
 
-Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old) {
+Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old, bool flushes) {
     auto op = static_cast<P>(i.sub);
     unsigned e = i.element(), immediate = i.immediate & 255u;
-    if (op >= P::addps) return floats(i, a, b);
+    if (op >= P::addps) return floats(i, a, b, flushes);
     if (op >= P::vpbroadcast) return crossing(i, a, b, old);
     bool unary = op == P::pabs || (op >= P::pshufd && op <= P::movshdup);
     Operand result;
@@ -342,12 +400,44 @@ Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old)
     return result;
 }
 
+Operand fused(Native i, const Operand& old, const Operand& a, const Operand& b, bool flushes) {
+    const unsigned e = i.element(), form = i.sub >> 4;  // 9: 132, a: 213, b: 231
+    const auto known = static_cast<std::uint8_t>(old.known & a.known & b.known);
+    Operand result = each_float(e, i.from ? e : i.bytes, known, [&](unsigned k) {
+        const std::uint64_t x = element_of(old.value, e, k), y = element_of(a.value, e, k),
+                            z = element_of(b.value, e, k);
+        return fused(static_cast<unsigned>(i.sub), k & 1, form == 11 ? y : x, form == 10 ? y : z,
+                     form == 9    ? y
+                     : form == 10 ? z
+                                  : x,
+                     e, flushes);
+    });
+    if (i.from == 0) return result;
+    Operand one = old;  // the rest of it stays
+    set_element(one.value, e, 0, result.value.word[0]);
+    one.known = static_cast<std::uint8_t>((one.known & ~1) | (result.known & 1));
+    return one;
+}
+
+std::uint64_t float_compare(Native i, const X64Vector& a, const X64Vector& b, bool flushes) {
+    std::uint64_t mask = 0;
+    const unsigned e = i.element();
+    for (unsigned k = 0; k < i.bytes / e; k++)
+        mask |= (scalar(X64Packed::cmpps, element_of(a, e, k), element_of(b, e, k), e,
+                        i.immediate & 31u, flushes)
+                     .bits &
+                 1)
+                << k;
+    return mask;
+}
+
 std::uint64_t packed_compare(Native i, const X64Vector& a, const X64Vector& b) {
     std::uint64_t mask = 0;
     unsigned e = i.element();
     std::uint64_t sign = i.sub ? std::uint64_t{1} << (8 * e - 1) : 0;  // by which it counts
     for (unsigned k = 0; k < i.bytes / e; k++) {
         std::uint64_t x = element_of(a, e, k), y = element_of(b, e, k);
+        // Of integers, the third is never and the seventh always.
         bool is = i.has_immediate ? holds(i.immediate & 7u, x ^ sign, y ^ sign)
                                   : combined(static_cast<P>(i.sub), x, y, 8 * e) != 0;
         mask |= std::uint64_t{is} << k;

@@ -46,10 +46,12 @@ X64Vector made(unsigned element, unsigned bytes, Of of) {
     return out;
 }
 
-// `old` is the destination's value before: two instructions use it beside a and b.
-Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old);
+// `old` is the destination's value before: some instructions use it beside a and b.
+Operand packed(Native i, const Operand& a, const Operand& b, const Operand& old, bool flushes);
+Operand fused(Native i, const Operand& old, const Operand& a, const Operand& b, bool flushes);
 
 // Elements for which it holds, a bit each; the predicate is in i.sub, or in the immediate.
 std::uint64_t packed_compare(Native i, const X64Vector& a, const X64Vector& b);
+std::uint64_t float_compare(Native i, const X64Vector& a, const X64Vector& b, bool flushes);
 
 }  // namespace revisit::machine::x64

@@ -1,5 +1,7 @@
 #include "machine/x64/vectors.h"
 
+#include <algorithm>
+
 #include "machine/x64/floats.h"
 
 namespace revisit::machine::x64 {
@@ -62,6 +64,20 @@ Operand Vectors::stored(Native i) const {
             part.known = static_cast<std::uint8_t>(value.known >> at * i.from / 16 & lanes(i.from));
             return part;
         }
+        case Op::vector_narrow: {
+            const unsigned count = i.bytes / i.element(), bits = 8 * i.element();
+            const std::uint8_t all = lanes(count * i.from);
+            Operand narrow;
+            narrow.known = (value.known & all) == all ? 15 : 0;
+            narrow.value = made(i.element(), i.bytes, [&](unsigned k) {
+                const std::uint64_t wide = element_of(value.value, i.from, k);
+                const std::int64_t number = sign_extend(wide, 8 * i.from), top = 1LL << (bits - 1);
+                if (i.is(X64Narrow::signed_))
+                    return static_cast<std::uint64_t>(std::clamp(number, -top, top - 1));
+                return i.is(X64Narrow::unsigned_) ? std::min(wide, ones(bits)) : wide;
+            });
+            return narrow;
+        }
         case Op::packed:  // the high half, by movhps
             value.value.word[0] = value.value.word[1];
             return value;
@@ -75,8 +91,13 @@ Operand Vectors::stored(Native i) const {
 }
 
 bool Vectors::touched_elements(Native i, std::uint64_t& elements) const {
+    using P = X64Packed;
     elements = ~std::uint64_t{0};
-    if (i.mask == 0 || i.broadcasts) return true;
+    // What moves elements about reads all of them.
+    const auto op = static_cast<P>(i.sub);
+    const bool is_each = i.op != Op::packed || (op <= P::pblendv && (op < P::psll || op > P::psra)) ||
+                         (op >= P::addps && op < P::cvtdq2ps);
+    if (i.mask == 0 || i.broadcasts || !is_each) return true;
     elements = s_.k[i.mask];
     return mask_known(i.mask);
 }
@@ -86,7 +107,8 @@ void Vectors::floats(Native i, const Operand& operand) {
     unsigned from = i.op == Op::scalar_move ? i.bytes : i.from;
     Value b{cut(operand.value.word[0], from), (operand.known & 1) != 0};
     if (i.op == Op::integer_to_scalar && !i.has_memory) b = get(i.rm, from);
-    bool known = b.known && s_.plain_floats;
+    const bool flushes = s_.flushes_floats();
+    bool known = b.known && s_.has_plain_floats();
     Operand first = get_vector(i.first);
     Computed result;
     switch (i.op) {
@@ -95,7 +117,8 @@ void Vectors::floats(Native i, const Operand& operand) {
             put(i.reg, {result.bits, known}, i.bytes);
             return;
         case Op::scalar_compare: {
-            double x = widened(cut(s_.v[i.reg].word[0], from), from), y = widened(b.bits, from);
+            double x = widened(flush(cut(s_.v[i.reg].word[0], from), from, flushes), from),
+                   y = widened(flush(b.bits, from, flushes), from);
             unsigned flags = x > y    ? 0u
                              : x < y  ? kCarry
                              : x == y ? kZero
@@ -109,13 +132,15 @@ void Vectors::floats(Native i, const Operand& operand) {
             break;
         case Op::scalar:
             result = scalar(static_cast<X64Packed>(i.sub), cut(first.value.word[0], i.bytes), b.bits,
-                            i.bytes);
+                            i.bytes, i.immediate & 255u, flushes);
             break;
         case Op::scalar_convert:
-            result = narrowed(widened(b.bits, from), i.bytes);
+            result =
+                flush(narrowed(widened(flush(b.bits, from, flushes), from), i.bytes), i.bytes, flushes);
             break;
         default:
-            result = from_integer(sign_extend(b.bits, 8 * from), i.bytes);
+            result = i.sub ? from_unsigned(b.bits, i.bytes)
+                           : from_integer(sign_extend(b.bits, 8 * from), i.bytes);
     }
     first.value.word[0] = (first.value.word[0] & ~ones(8u * i.bytes)) | result.bits;
     first.known = first.known & 1 && known && result.known;
@@ -170,6 +195,19 @@ void Vectors::halves(Native i, const Operand& b) {
     write(i, result, i.bytes);
 }
 
+void Vectors::end_gather(Native i, Operand value) {
+    const Native masked = i;
+    i.mask = 0;
+    if (i.op == Op::gather) {
+        // What is above the elements becomes zero, to the end of 16 bytes as well.
+        for (unsigned k = i.bytes; k < 16; k++) set_element(value.value, 1, k, 0);
+        write(i, value, i.bytes < 16 ? 16 : i.bytes);
+    }
+    if (!masked.sub) return put_mask(masked.mask, {0, true}, 8);
+    i.clears_above = true;
+    write(i, {{}, 15}, 16, i.first);
+}
+
 void Vectors::vector(Native i, const Operand& b) {
     using P = X64Packed;
     switch (i.op) {
@@ -185,7 +223,7 @@ void Vectors::vector(Native i, const Operand& b) {
             bool same = i.first == i.rm && !i.has_memory;
             Operand a = get_vector(i.first), old = get_vector(i.reg), result;
             if (op == P::pblendv) old = get_vector(i.from);
-            if (!s_.plain_floats && op >= P::addps) return forget(i, i.bytes);
+            if (!s_.has_plain_floats() && op >= P::addps) return forget(i, i.bytes);
             if (same && (op == P::pxor || op == P::psub || op == P::pandn || op == P::psubus ||
                          op == P::pcmpgt))
                 result.known = 15;
@@ -193,8 +231,8 @@ void Vectors::vector(Native i, const Operand& b) {
                 result.known = 15;
                 for (std::uint64_t& word : result.value.word) word = ~std::uint64_t{0};
             } else
-                result = packed(i, a, b, old);
-            return write(i, result, i.bytes);
+                result = packed(i, a, b, old, s_.flushes_floats());
+            return write(i, result, i.bytes < 16 ? 16 : i.bytes);
         }
         case Op::scalar:
         case Op::scalar_move:
@@ -248,6 +286,41 @@ void Vectors::vector(Native i, const Operand& b) {
             }
             return put_mask(i.reg, result, 8);
         }
+        case Op::float_compare: {
+            Operand a = get_vector(i.first);
+            const std::uint8_t all = lanes(i.bytes);
+            Value result{float_compare(i, a.value, b.value, s_.flushes_floats()),
+                         (a.known & b.known & all) == all && s_.has_plain_floats()};
+            if (i.mask != 0) {
+                result.known &= mask_known(i.mask);
+                result.bits &= s_.k[i.mask];
+            }
+            return put_mask(i.reg, result, 8);
+        }
+        case Op::fused: {
+            if (!s_.has_plain_floats() || (i.mask != 0 && i.from != 0)) return forget(i, i.bytes);
+            return write(i, fused(i, get_vector(i.reg), get_vector(i.first), b, s_.flushes_floats()),
+                         i.bytes);
+        }
+        case Op::vector_blend: {
+            const Operand a = get_vector(i.first);
+            Operand result;
+            result.known = mask_known(i.mask) || i.mask == 0 ? a.known & b.known : 0;
+            result.value = made(i.element(), i.bytes, [&](unsigned k) {
+                const bool second = i.mask == 0 || s_.k[i.mask] >> k & 1;
+                return second     ? element_of(b.value, i.element(), k)
+                       : i.zeroes ? 0
+                                  : element_of(a.value, i.element(), k);
+            });
+            i.mask = 0;
+            return write(i, result, i.bytes);
+        }
+        case Op::vector_narrow:
+            if (i.mask != 0) {
+                i.reg = i.rm;
+                return forget(i, 16);
+            }
+            return write(i, stored(i), i.bytes < 16 ? 16 : i.bytes, i.rm);
         case Op::ptest: {
             Operand a = get_vector(i.reg);
             std::uint8_t all = lanes(i.bytes);

@@ -40,6 +40,8 @@ class Vectors {
     // Which elements of memory a masked instruction touches, a bit each. False = not known.
     bool touched_elements(Native i, std::uint64_t& elements) const;
     bool left_out_vectors() const { return left_out_; }
+    // What was gathered, and the mask, of which nothing is left.
+    void end_gather(Native i, Operand value);
 
  private:
     bool mask_known(unsigned k) const { return s_.k_known >> k & 1; }

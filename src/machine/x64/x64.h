@@ -5,8 +5,8 @@
 // micro-operations, x64/ahead.h has what the interpreter needs to know of the machine. Integer values
 // that no other machine computes are in x64/own.h. Vector and mask registers in all their widths are
 // x64/vectors.h's: string functions search by comparing vectors, so packed integers are computed
-// (x64/packed.cpp), and scalar and packed sums and products (x64/floats.h). What is left out (square
-// roots, fused operations, x87, cyphers) makes its result unknown; a system call and everything that is
+// (x64/packed.cpp), and scalar and packed numbers with a fraction (x64/floats.h). What is left out
+// (estimates of a root, x87, cyphers) makes its result unknown; a system call and everything that is
 // not known here ends the look-ahead. Flags are followed one by one, for many instructions leave some
 // undefined. The decoder is ours: it takes 30 ns per instruction of libc where Zydis 4.0 takes 105, and
 // 165 with operands; both find the same lengths, and ours leaves out 0.16 % of libc and 0.004 % of
@@ -35,7 +35,7 @@ struct X64State {
     std::uint64_t fs_base = 0;
     std::uint8_t flags = 0, flags_known = 0;  // bits of those below
     bool backwards = false;                   // strings
-    bool plain_floats = true;                 // rounded to nearest, nothing flushed to zero
+    std::uint32_t mxcsr = 0x1f80;             // how floats are computed; 0 = not known
     bool has_bmi = true;                      // tzcnt and lzcnt are not taken for bsf and bsr
     std::uint8_t k_known = 0;
     std::uint8_t v_known[33] = {};  // a bit for every 16 bytes
@@ -43,6 +43,10 @@ struct X64State {
     std::uint64_t k[8] = {};        // masks
 
     bool is_known(unsigned i) const { return known >> i & 1; }
+    // Floats are rounded to nearest and nothing traps. Numbers next to zero are as they are, or all of
+    // them zero, as -ffast-math has it. The low bits record what has happened.
+    bool has_plain_floats() const { return (mxcsr & 0xffc0) == 0x1f80 || (mxcsr & 0xffc0) == 0x9fc0; }
+    bool flushes_floats() const { return mxcsr & 0x8000; }
 };
 
 // With the stack pointer.
@@ -64,6 +68,7 @@ enum class X64Repeat : std::uint8_t { once, while_equal, while_not };  // moves:
 enum class X64Loses : std::uint8_t { nothing, flags, ax };
 enum class X64Mask : std::uint8_t { kand = 0x41, kandn, knot = 0x44, kor, kxnor, kxor, kadd = 0x4a };
 enum class X64MaskMove : std::uint8_t { to_mask, to_memory, from_general, to_general };
+enum class X64Narrow : std::uint8_t { cut, signed_, unsigned_ };  // what does not fit
 
 struct X64Instruction {
     enum class Op : std::uint8_t {
@@ -114,7 +119,8 @@ struct X64Instruction {
         xtest,
         floating,  // x87: its memory operand is known, values are not; sub: X64Loses
         ldmxcsr,   // of vectors: it is loaded
-        movs,      // one element; sub: X64Repeat
+        stmxcsr,
+        movs,  // one element; sub: X64Repeat
         stos,
         lods,
         scas,
@@ -138,6 +144,12 @@ struct X64Instruction {
         vector_spread,      // a general register into all elements
         vector_signs,       // the top bits of elements into a general register
         vector_compare,  // elements into a mask; sub: X64Packed, or 8 * signed + predicate by immediate
+        float_compare,   // the same of floats; one where `bytes` is an element
+        vector_blend,    // elements by the mask
+        vector_narrow,   // elements of `from` bytes into smaller ones; sub: X64Narrow
+        fused,           // a * b + c; sub: opcode; from: an element's bytes where it is of one
+        gather,          // rm: the indices, of `from` bytes; first: the mask, where sub is set
+        scatter,
         ptest,
         vzeroupper,      // sub 1: vzeroall
         vector_of_mask,  // all ones where the mask is set
@@ -262,6 +274,13 @@ enum class X64Packed : std::uint8_t {
     vperm2i128,
     vpermd,
     vpternlog,
+    vpermi2,
+    vpermt2,
+    valign,
+    vpermil,    // by a register
+    vpermilpd,  // by an immediate
+    vshuff32x4,
+    insertps,
     addps,  // and so on, as scalars
     mulps,
     subps,
@@ -269,7 +288,17 @@ enum class X64Packed : std::uint8_t {
     divps,
     maxps,
     cmpps,
-    cvtdq2ps,
+    sqrtps,
+    roundps,
+    cvtdq2ps,  // from here on the elements that are read are of another kind
+    cvtudq2pd,
+    cvtqq2pd,
+    cvtuqq2pd,
+    cvtps2pd,
+    cvtpd2ps,
+    cvtps2dq,
+    cvttps2dq,
+    cvttpd2dq,
 };
 
 // `bytes` that can be read at `code`, up to 15.

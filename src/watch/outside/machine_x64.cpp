@@ -109,10 +109,7 @@ bool Machine::read_state(pid_t thread, State& s) {
         s.v_known[i] = 1;
     }
     read_wide(s, saved, part.iov_len);
-    std::uint32_t control;
-    std::memcpy(&control, saved + 24, sizeof control);
-    constexpr unsigned kControl = 0xffc0, kUsual = 0x1f80;  // the low bits record what has happened
-    s.plain_floats = (control & kControl) == kUsual;
+    std::memcpy(&s.mxcsr, saved + 24, sizeof s.mxcsr);
     return true;
 }
 

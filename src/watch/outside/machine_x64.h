@@ -42,7 +42,7 @@ struct Machine {
     // What a record does not have, from another state of the thread.
     static void complete(State& state, const State& other) {
         state.fs_base = other.fs_base;
-        state.plain_floats = other.plain_floats;
+        state.mxcsr = other.mxcsr;
     }
     static constexpr unsigned kBelowStack = 128;  // bytes that code uses without moving the pointer
     static std::uint64_t stack_pointer(const State& state) { return state.r[4] - kBelowStack; }
