@@ -34,6 +34,7 @@ constexpr unsigned kFurther = 3000, kAtFirst = 1500;  // accesses
 // … as far as the last one took, where that is not too far: a list of half a megabyte that comes round
 // after 16 000 accesses and 50 us, of which the sample's own traces are a third.
 constexpr unsigned kFurthest = 48000;
+constexpr int kMostFailed = 4;
 constexpr std::uint64_t kNotLate = 150000;  // nanoseconds
 // Traps that come sooner are counted to, where the time says little (trap_count.h); accesses per
 // nanosecond.
@@ -298,8 +299,16 @@ bool Sampler::look_further(Task& t, Look& look, unsigned index, const Noted& use
         far > kFurther ? Look::Reach{far, 4 * far, far / 64} : Look::Reach{soon ? kFurther : kAtFirst};
     std::uint64_t distance = look.find_further(bench_.address[index], reach, bench_.far_reuse);
     looked_through(loops, distance != 0);
-    const bool was_last = tries == 1 || far > kFurther;  // that far costs as much as some samples
-    if (soon) tries = distance != 0 ? kTries : static_cast<std::int8_t>(was_last ? -kTries : tries - 1);
+    if (soon) {
+        // What was not found for the second time is looked for more and more rarely: in a loop of 8000
+        // iterations each such look took as long as three samples.
+        std::uint8_t& failed = t.further_failed[slot_of(use.pc)];
+        failed = static_cast<std::uint8_t>(distance != 0 ? 0 : std::min(kMostFailed, failed + 1));
+        const bool was_last = tries == 1 || far > kFurther || failed > 1;
+        tries = static_cast<std::int8_t>(distance != 0 ? kTries
+                                         : was_last    ? -(kTries << (failed - 1))
+                                                       : tries - 1);
+    }
     if (distance == 0) return false;
     found_further(t, use, distance);
     time_reuse(t, use, distance, touches);
@@ -478,7 +487,8 @@ void Sampler::reused(Task& t, unsigned slot, const Trap& trap, std::uint64_t now
     Watch& watch = t.watch[slot];
     const std::uint64_t after = now > watch.set ? now - watch.set : 0;
     const double reach = reach_further(t, after);
-    const bool can_reach = after <= kNotLate && reach < kFurthest && t.replay.rate < kSlow;
+    const bool can_reach = after <= kNotLate && reach < kFurthest && t.replay.rate < kSlow &&
+                           t.further_failed[slot_of(watch.use_pc)] < 2;
     bool came_soon = after <= kSoon || (can_reach && reach > 0);
     learn(t.soon_share, came_soon, 16);
     std::int8_t& tries = tries_further(t, watch.use_pc);

@@ -242,10 +242,11 @@ void Sampler::count_replay(Task& t, bool on_another_processor) {
         replay.far = Replay::Far::yes;
         return;
     } else {
-        replay.failed = std::min(kMostFailed, replay.failed + 1);
+        // A record has no vector registers: code that needs them may be counted from a stop.
+        const bool needs_stop = replay.began_running && !is_too_long;
+        if (!needs_stop) replay.failed = std::min(kMostFailed, replay.failed + 1);
         here.failed = static_cast<std::uint8_t>(std::min(kMostFailed, here.failed + 1u));
-        // A record has no vector registers.
-        if (replay.began_running && !is_too_long && here.failed >= kTwice) here.by_stop = kByStop;
+        if (needs_stop && here.failed >= kTwice) here.by_stop = kByStop;
     }
     if (counted.accesses == 0 && replay.far == Replay::Far::yes) replay.far = Replay::Far::no;
     here.wait = static_cast<std::uint8_t>((1u << here.failed) - 1);

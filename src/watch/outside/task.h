@@ -135,6 +135,7 @@ struct Task {
     std::uint8_t soon_share = 0;   // of the last reuses by watchpoint, in 255ths
     std::int8_t soon[256] = {};  // by use, hashed: how often its reuse may be looked for further ahead
     std::uint16_t reach[256] = {};          // … accesses that it may take; 0 = as many as usual
+    std::uint8_t further_failed[256] = {};  // … looks in a row that did not find it
     struct Loops {                          // by use, hashed: looking through loops for its reuse
         std::uint8_t failed = 0, wait = 0;  // how often it did; so many uses more until it is tried
     } loops[256];
