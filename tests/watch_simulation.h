@@ -109,6 +109,9 @@ struct SimulationOptions {
     double clock_error = 0.05;  // one standard deviation, of the whole
     bool reservoir = true;      // else every open use is waited for
     std::vector<CacheSpec> caches = {};
+    // Windows that begin at this site are so long, as those in code that touches memory at random are.
+    std::uint32_t short_site = 0;
+    unsigned short_window = 0;
 };
 
 class Simulation {
@@ -182,10 +185,11 @@ class Simulation {
         sample.period = thread.samples.empty() ? sample.time : sample.time - thread.samples.back().time;
         sample.label = sample.far_label = sample.far_reuse_label = 0;
         sample.has_address = true;
-        unsigned uses = o_.window / 2;
-        window_.start(uses, o_.window);
+        const bool is_short = o_.short_window != 0 && t_.sites[from] == o_.short_site;
+        const unsigned length = is_short ? o_.short_window : o_.window, uses = length / 2;
+        window_.start(uses, length);
         log_.start();
-        for (unsigned i = 0; i < o_.window; i++) {
+        for (unsigned i = 0; i < length; i++) {
             std::size_t at = from + i;
             window_.meet(t_.blocks[at]);
             unsigned first = static_cast<unsigned>(std::countr_zero(t_.words[at]));
@@ -210,7 +214,7 @@ class Simulation {
         unsigned open = 0;
         if (sample.open > 0) open = watch(thread, sample, from);
         std::vector<std::uint64_t> lines;
-        for (unsigned i = 0; i < o_.window; i++) lines.push_back(t_.numbers[t_.blocks[from + i]]);
+        for (unsigned i = 0; i < length; i++) lines.push_back(t_.numbers[t_.blocks[from + i]]);
         sample.sets = sets_of(lines, uses, 0, open, o_.caches);
         thread.samples.push_back(sample);
         for (auto [number, time] : std::exchange(lost_, {})) thread.samples[number].trap_time = time;
