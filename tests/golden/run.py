@@ -66,7 +66,8 @@ def run_step(step, folder, environment):
 def lacks(step, seen):
     """Why a step that failed could not have worked here, if so."""
     said = [line for line in seen if line.startswith("! ")]
-    if any("is not in this build" in line for line in said):
+    # Some commands send their errors through a pipe.
+    if any(re.match(r"(! )?revisit[ \w-]*: .*is not in this build", line) for line in seen):
         return "not in this build"
     for tool in MISSING:
         if any(tool in line for line in said + [step["command"]]):

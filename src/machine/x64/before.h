@@ -34,6 +34,7 @@ inline Touches touches_word(const X64Instruction& i, const X64State& s, std::uin
     if (i.op == Op::push) stack = overlaps(s.r[4], 8);
     if (i.op == Op::pop || i.op == Op::leave) stack = overlaps(s.r[4] - 8, 8);
     if (stack == Touches::yes || !i.has_memory || !(i.reads || i.writes)) return stack;
+    if (i.op == Op::gather || i.op == Op::scatter) return Touches::maybe;  // by a vector of indices
     auto is_changed = [&](unsigned r) {
         bool general =
             i.op < Op::vector_load || i.op == Op::vector_to_opaque || i.op == Op::scalar_to_integer;
