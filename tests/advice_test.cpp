@@ -82,6 +82,22 @@ TEST(AdviceRules, split_fields_that_leave_most_of_each_line_unused) {
     EXPECT_FALSE(find(advise(profile, kCache, 5), "pack"));
 }
 
+// Lookups in a table: neither order of the loops brings them together, nor are there two to be fused.
+TEST(AdviceRules, what_is_looked_up_at_random_is_partitioned) {
+    Profile profile = profile_of_sites();
+    profile.reuse = profile.sites[0].reuse = at(1 << 20, 1000);
+    profile.pairs = {{profile.sites[0].id, profile.sites[0].id, 0, 0, 1000, at(1 << 20, 1000)}};
+    profile.sites[0].regular = 0.9;
+    EXPECT_FALSE(find(advise(profile, kCache, 5), "partition"));
+    profile.sites[0].regular = 0.02;
+    const std::vector<Advice> advice = advise(profile, kCache, 5);
+    const Advice* partition = find(advice, "partition");
+    ASSERT_TRUE(partition);
+    EXPECT_NEAR(partition->gain, 1000, 1);
+    EXPECT_FALSE(find(advice, "interchange"));
+    EXPECT_FALSE(find(advice, "tile"));
+}
+
 // Elements of a whole line each: every access misses, and the walk is along memory all the same.
 TEST(AdviceRules, loops_that_use_up_their_lines_are_not_interchanged) {
     Profile profile = profile_of_sites();

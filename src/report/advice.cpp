@@ -21,11 +21,12 @@ constexpr double kWorth = 0.01;          // of all misses
 constexpr double kFewMisses = 0.005;     // of all accesses: nothing to gain
 constexpr double kNoSpatialReuse = 0.5;  // miss rate of a walk across lines
 constexpr double kAlmostFits = 4;        // times the cache
+constexpr double kNoStride = 0.1;        // share of misses on a constant stride, at most
 
 // A pair's two ends as one changes them: the user's place of each, and which of the two are one.
 struct Ends {
     PathFrame use, reuse;
-    bool same_function = false, same_line = false;
+    bool same_function = false, same_line = false, same_loop = false;
 };
 
 Ends ends_of(const Profile& profile, const Pair& pair, const Site& use, const Site& reuse) {
@@ -35,6 +36,11 @@ Ends ends_of(const Profile& profile, const Pair& pair, const Site& use, const Si
                         out.use.frame.file == out.reuse.frame.file;
     out.same_line =
         use.id == reuse.id || (out.same_function && out.use.frame.line == out.reuse.frame.line);
+    // One function inlined at one place is one step of the loop there.
+    const bool is_one_call = !use.inlined.empty() && use.inlined == reuse.inlined;
+    const bool is_one_loop =
+        use.loop.line != 0 && use.loop.line == reuse.loop.line && use.loop.file == reuse.loop.file;
+    out.same_loop = out.same_line || (out.same_function && (is_one_call || is_one_loop));
     return out;
 }
 
@@ -84,7 +90,19 @@ Advice advice_on(const Profile& profile, const Group& group, const Site& use, co
     if (ends.reuse.frame != reuse.frame && !reuse.frame.function.empty())
         here += fmt::format(" (in {})", reuse.frame.function);
 
-    if (ends.same_line) {
+    if (ends.same_loop && reuse.regular && *reuse.regular <= kNoStride) {
+        const std::string part = profile.granularity == 1
+                                     ? piece_size(cache, 1)
+                                     : format_bytes(2.0 / 3 * static_cast<double>(cache.bytes));
+        advice.rule = "partition";
+        advice.what = fmt::format("{} reuses {} after eviction, at addresses without a stride: {}",
+                                  here, data, after);
+        advice.help = {
+            fmt::format("partition or sort what looks it up, so that accesses to one part of it "
+                        "(at most {}) come together",
+                        part),
+            "or number or place its elements in the order in which they are used"};
+    } else if (ends.same_line) {
         const double rate = table.misses(reuse.reuse) / std::max(1.0, reuse.reuse.total());
         const std::string tile =
             fmt::format("tile the loops: process a tile of at most {} before the next",

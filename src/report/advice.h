@@ -5,6 +5,8 @@
 //   interchange  a line reuses its own data after eviction, and most of its accesses miss: no spatial
 //                locality either, the innermost loop walks across memory
 //   tile         a line reuses its own data after eviction, and lines it fetched were used
+//   partition    a line, or two of one loop, reuse data after eviction at addresses without a stride:
+//                no order of the loops helps, only another order of what is looked up
 //   fuse         two lines of one function use the same data, too far apart
 //   reorder      two functions do; the work is in the function where their call paths meet
 //   shrink       a working set is at most four times the cache

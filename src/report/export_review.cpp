@@ -26,6 +26,7 @@ constexpr RuleText kRules[] = {
     {"pad rows", "Addresses of data that is used together fall into few sets of the cache"},
     {"interchange", "A line reuses its data after eviction, and most of its accesses miss"},
     {"tile", "A line reuses its data after eviction"},
+    {"partition", "A loop reuses data after eviction, at addresses without a stride"},
     {"fuse", "Two lines of one function use the same data, too far apart"},
     {"reorder", "Two functions use the same data, too far apart"},
     {"shrink", "A working set almost fits into the cache"},
