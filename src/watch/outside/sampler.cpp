@@ -144,7 +144,8 @@ void Sampler::take_records(Task& t) {
         {[&](const Fired& fired) { due(t, fired); }, [&](const Trap& trap) { trapped(t, trap); },
          [&] { t.process->maps_have_changed(); },
          [&](pid_t process) {
-             if (t.process->forks.often) t.forked.push_back(process);
+             // … or did until now: nobody else tells of its children until it is seized again.
+             if (t.process->forks.often || t.is_loose) t.forked.push_back(process);
          },
          [&] { t.has_executed |= t.is_loose; }, [&](std::uint64_t pc) { tick(t, pc); }});
 }
