@@ -158,8 +158,7 @@ void vector(Reader& in, const Prefixes& p, X64Instruction& i, unsigned op, unsig
         }
         case Op::scalar:
             if (i.is(P::roundps) && i.immediate & 0xf0) i.op = Op::vector_other;
-            i.bytes = i.from = i.element;
-            break;
+            [[fallthrough]];
         case Op::scalar_compare:
             i.bytes = i.from = i.element;
             break;

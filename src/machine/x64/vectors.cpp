@@ -18,6 +18,15 @@ void Vectors::put_mask(unsigned k, Value value, unsigned bytes) {
         static_cast<std::uint8_t>(value.known ? s_.k_known | 1u << k : s_.k_known & ~(1u << k));
 }
 
+// What the mask leaves out is not set.
+void Vectors::put_compared(Native i, Value result) {
+    if (i.mask != 0) {
+        result.known &= mask_known(i.mask);
+        result.bits &= s_.k[i.mask];
+    }
+    put_mask(i.reg, result, 8);
+}
+
 void Vectors::write(Native i, const Operand& result, unsigned bytes, unsigned reg) {
     X64Vector& to = s_.v[reg];
     std::uint8_t& known = s_.v_known[reg];
@@ -279,23 +288,14 @@ void Vectors::vector(Native i, const Operand& b) {
         case Op::vector_compare: {
             Operand a = get_vector(i.first);
             std::uint8_t all = lanes(i.bytes);
-            Value result{packed_compare(i, a.value, b.value), (a.known & b.known & all) == all};
-            if (i.mask != 0) {
-                result.known &= mask_known(i.mask);
-                result.bits &= s_.k[i.mask];
-            }
-            return put_mask(i.reg, result, 8);
+            return put_compared(
+                i, {packed_compare(i, a.value, b.value), (a.known & b.known & all) == all});
         }
         case Op::float_compare: {
             Operand a = get_vector(i.first);
             const std::uint8_t all = lanes(i.bytes);
-            Value result{float_compare(i, a.value, b.value, s_.flushes_floats()),
-                         (a.known & b.known & all) == all && s_.has_plain_floats()};
-            if (i.mask != 0) {
-                result.known &= mask_known(i.mask);
-                result.bits &= s_.k[i.mask];
-            }
-            return put_mask(i.reg, result, 8);
+            return put_compared(i, {float_compare(i, a.value, b.value, s_.flushes_floats()),
+                                    (a.known & b.known & all) == all && s_.has_plain_floats()});
         }
         case Op::fused: {
             if (!s_.has_plain_floats() || (i.mask != 0 && i.from != 0)) return forget(i, i.bytes);

@@ -46,6 +46,7 @@ class Vectors {
  private:
     bool mask_known(unsigned k) const { return s_.k_known >> k & 1; }
     void put_mask(unsigned k, Value value, unsigned bytes);
+    void put_compared(Native i, Value result);
     Value get_mask(unsigned k, unsigned bytes) const { return {cut(s_.k[k], bytes), mask_known(k)}; }
     void write(Native i, const Operand& result, unsigned bytes) { write(i, result, bytes, i.reg); }
     void write(Native i, const Operand& result, unsigned bytes, unsigned to);
